@@ -1,0 +1,1 @@
+select hotrow_bench.sell_nowait(1);

@@ -1,0 +1,143 @@
+//! The benchmark's own connection to the server: sets up the rows, reads them, asks for settings; makes no load.
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::scenario::Scenario;
+use crate::verdict::Reading;
+use serde::Serialize;
+use tokio_postgres::{Client, NoTls};
+
+/// One connection, straight to the server.
+#[derive(Debug)]
+pub struct Control {
+    client: Client,
+}
+
+/// A setting of the server that bears on the figures.
+#[derive(Debug, Clone, Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value, with its unit.
+    pub value: String,
+}
+
+/// What decides how fast a commit is and when the server does other work.
+const SETTINGS: [&str; 15] = [
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_level",
+    "wal_compression",
+    "commit_delay",
+    "commit_siblings",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "shared_buffers",
+    "max_connections",
+    "autovacuum",
+    "default_transaction_isolation",
+    "huge_pages",
+];
+
+impl Control {
+    /// Connects.
+    pub async fn connect(endpoint: &Endpoint) -> Result<Self, Error> {
+        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(refused("connect"))?;
+        // Its end shows up as an error of the next statement.
+        tokio::spawn(connection);
+        // Rows that a hung transaction of the load keeps locked must not hang the benchmark.
+        client.batch_execute("set lock_timeout = '30s'").await.map_err(refused("set lock_timeout"))?;
+        Ok(Self { client })
+    }
+
+    /// Makes sure that the schema `hotrow_bench`, which is dropped at the end, is nobody else's.
+    pub async fn expect_no_schema(&self) -> Result<(), Error> {
+        match self.one("select coalesce(to_regnamespace('hotrow_bench')::text, '')").await?.as_str() {
+            "" => Ok(()),
+            _ => Err(Error::SchemaExists),
+        }
+    }
+
+    /// Creates the schema `hotrow_bench` for a scenario.
+    pub async fn set_up(&self, scenario: &Scenario, rows: u32) -> Result<(), Error> {
+        self.client
+            .execute("select set_config('hotrow_bench.rows', $1, false)", &[&rows.to_string()])
+            .await
+            .map_err(refused("keep the number of rows"))?;
+        self.client.batch_execute(scenario.set_up).await.map_err(refused("set up the scenario's tables"))
+    }
+
+    /// Drops the schema again.
+    pub async fn tear_down(&self) -> Result<(), Error> {
+        self.client
+            .batch_execute("drop schema if exists hotrow_bench cascade")
+            .await
+            .map_err(refused("drop the schema hotrow_bench"))
+    }
+
+    /// Puts the rows back and clears away what the run before left behind.
+    pub async fn before_run(&self, scenario: &Scenario) -> Result<(), Error> {
+        self.client.batch_execute(scenario.before_run).await.map_err(refused("put the rows back"))?;
+        for table in scenario.tables {
+            let vacuum = format!("vacuum (analyze) {table}");
+            self.client.batch_execute(&vacuum).await.map_err(refused("vacuum the tables"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes all pages out, so that no run pays for the one before.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.client.batch_execute("checkpoint").await.map_err(refused("make a checkpoint"))
+    }
+
+    /// What the rows say now.
+    pub async fn read(&self, scenario: &Scenario) -> Result<Reading, Error> {
+        let row = self.client.query_one(scenario.reading, &[]).await.map_err(refused("read the rows"))?;
+        let column = |name| row.try_get(name).map_err(refused("count the rows"));
+        Ok(Reading { done: column("done")?, broken: column("broken")? })
+    }
+
+    /// The server's version.
+    pub async fn version(&self) -> Result<String, Error> {
+        self.one("select current_setting('server_version')").await
+    }
+
+    /// How many clients the server takes besides the connections it has: reserved ones and those of the gateways stay free.
+    pub async fn room(&self) -> Result<u32, Error> {
+        const FOR_GATEWAYS: i32 = 30;
+        let query = "select current_setting('max_connections')::int
+                         - current_setting('superuser_reserved_connections')::int
+                         - (select count(*) from pg_stat_activity where backend_type = 'client backend')::int";
+        let row = self.client.query_one(query, &[]).await.map_err(refused("count its connections"))?;
+        let free: i32 = row.get(0);
+        Ok(u32::try_from(free - FOR_GATEWAYS).unwrap_or(0))
+    }
+
+    /// The settings that bear on the figures, as far as this version has them.
+    pub async fn settings(&self) -> Result<Vec<Setting>, Error> {
+        let names: Vec<&str> = SETTINGS.to_vec();
+        let query = "select name, current_setting(name) from pg_settings where name = any($1)
+                     order by array_position($1, name)";
+        let rows = self.client.query(query, &[&names]).await.map_err(refused("show its settings"))?;
+        Ok(rows.iter().map(|row| Setting { name: row.get(0), value: row.get(1) }).collect())
+    }
+
+    async fn one(&self, query: &str) -> Result<String, Error> {
+        let row =
+            self.client.query_one(query, &[]).await.map_err(refused("answer a question about itself"))?;
+        Ok(row.get(0))
+    }
+}
+
+/// Says what was tried, and what the server itself said about it.
+fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
+    move |error| {
+        let reason = match error.as_db_error() {
+            Some(said) => format!("{} ({})", said.message(), said.code().code()),
+            None => error.to_string(),
+        };
+        Error::Refused { what, reason }
+    }
+}

@@ -1,0 +1,55 @@
+//! Hotrow as the benchmark sees it: a program that is started before a server; nothing of its inside.
+
+use crate::child::Child;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use std::path::Path;
+use tokio::process::Command;
+
+/// A gateway that this benchmark started.
+#[derive(Debug)]
+pub struct Gateway {
+    child: Child,
+    /// Where its clients connect to.
+    pub endpoint: Endpoint,
+}
+
+impl Gateway {
+    /// Starts it before the server at `upstream_url`, on a free port.
+    pub async fn start(program: &Path, upstream_url: &str, upstream: &Endpoint) -> Result<Self, Error> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
+        let mut child = Child::start(program, command)?;
+        let (host, port) = child.ready(address).await?;
+        Ok(Self { child, endpoint: upstream.at(&host, port) })
+    }
+
+    /// If it has ended by itself: how, and its last words.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.child.obituary()
+    }
+
+    /// Ends it.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.child.stop().await
+    }
+}
+
+/// The address in the line with which it says that it is ready.
+fn address(line: &str) -> Option<(String, u16)> {
+    let (host, port) = line.strip_prefix("hotrow: listening on ")?.trim().rsplit_once(':')?;
+    Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn only_the_line_that_says_where_it_listens_is_taken() {
+        assert_eq!(address("hotrow: listening on 127.0.0.1:6432"), Some(("127.0.0.1".into(), 6432)));
+        assert_eq!(address("hotrow: listening on [::1]:6432"), Some(("::1".into(), 6432)));
+        assert_eq!(address("hotrow: listening on soon"), None);
+        assert_eq!(address("upstream: listening on 127.0.0.1:6432"), None);
+    }
+}

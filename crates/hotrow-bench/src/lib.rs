@@ -1,0 +1,57 @@
+//! The benchmark behind `hotrow bench`: the map of its files and the one way in. It measures; it never judges a bound.
+//!
+//! Goals: one run on one machine sets Hotrow beside what people do today, on the same server with the same durability; load
+//! comes from pgbench; each run is checked against the rows before it counts; machine, settings and date stay with the
+//! figures. No goals: absolute records, regression gates, and clients faster than pgbench.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `args.rs`, `plan.rs` | what was typed, and what that means |
+//! | `scenario.rs`, `scenarios/`, `sql/` | what can be shown: one file per scenario, all of one shape |
+//! | `benchmark.rs` | one benchmark from beginning to end |
+//! | `testbed.rs` | what runs are made on, of which: |
+//! | `control.rs`, `endpoint.rs` | the connection to the server, and addresses |
+//! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
+//! | `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
+//! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
+//! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
+//! | `results.rs`, `report.rs`, `progress.rs` | what is reported, how it is written, and what is seen meanwhile |
+
+mod args;
+mod benchmark;
+mod child;
+mod control;
+mod endpoint;
+mod error;
+mod flush;
+mod gateway;
+mod gathering;
+mod machine;
+mod measure;
+mod pgbench;
+mod pgbouncer;
+mod plan;
+mod programs;
+mod progress;
+mod report;
+mod results;
+mod rounds;
+mod scenario;
+mod scenarios;
+mod statistics;
+mod testbed;
+mod verdict;
+
+pub use args::{Args, Choice};
+pub use benchmark::Outcome;
+pub use error::Error;
+
+/// Runs a benchmark and writes its report. Blocks, so it must be called outside of an asynchronous runtime.
+///
+/// Progress goes to standard error; whoever calls decides what becomes of the report's text in the outcome.
+pub fn run(args: Args) -> Result<Outcome, Error> {
+    let plan = plan::Plan::resolve(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| Error::System { what: "start a runtime", source })?;
+    runtime.block_on(benchmark::run(plan))
+}

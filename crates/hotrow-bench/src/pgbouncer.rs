@@ -1,0 +1,131 @@
+//! PgBouncer, pooling by transaction, as a technique to compare with: found, configured in a private folder, started, ended.
+
+use crate::child::Child;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::scenario::Protocol;
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// PgBouncer on this machine.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    program: PathBuf,
+    /// What it says its version is.
+    pub version: String,
+    keeps_prepared_statements: bool,
+}
+
+impl Installed {
+    /// Looks for it; `None` where there is none that runs.
+    pub async fn find() -> Option<Self> {
+        let program = crate::programs::find("pgbouncer", None)?;
+        let output = Command::new(&program).arg("--version").output().await.ok()?;
+        let version = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
+        let keeps_prepared_statements = version_number(&version)? >= (1, 21);
+        Some(Self { program, version, keeps_prepared_statements })
+    }
+
+    /// The protocol that it can do: before 1.21, statements prepared once can't be used when pooling by transaction.
+    pub fn protocol(&self, wanted: Protocol) -> Protocol {
+        if self.keeps_prepared_statements { wanted } else { Protocol::Extended }
+    }
+}
+
+/// A PgBouncer that this benchmark started.
+#[derive(Debug)]
+pub struct PgBouncer {
+    child: Child,
+    _folder: TempDir,
+    /// Where its clients connect to.
+    pub endpoint: Endpoint,
+}
+
+impl PgBouncer {
+    /// Starts it before a server, on a free port.
+    pub async fn start(installed: &Installed, upstream: &Endpoint) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("hotrow-bench-pgbouncer-").tempdir();
+        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let port = free_port()?;
+        let ini = folder.path().join("pgbouncer.ini");
+        write_private(&ini, &configuration(port, upstream, installed.keeps_prepared_statements))?;
+        let mut command = Command::new(&installed.program);
+        command.arg(&ini);
+        if nix::unistd::geteuid().is_root() {
+            // It refuses to run as root; the file is read before it changes its user.
+            command.args(["-u", "nobody"]);
+        }
+        let mut child = Child::start(&installed.program, command)?;
+        child.ready(|line| line.contains("process up").then_some(())).await?;
+        Ok(Self { child, _folder: folder, endpoint: upstream.at("127.0.0.1", port) })
+    }
+
+    /// If it has ended by itself: how, and its last words.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.child.obituary()
+    }
+
+    /// Ends it.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.child.stop().await
+    }
+}
+
+fn configuration(port: u16, upstream: &Endpoint, keeps_prepared_statements: bool) -> String {
+    let database = upstream.pgbouncer_database();
+    let prepared = if keeps_prepared_statements { "max_prepared_statements = 100\n" } else { "" };
+    format!(
+        "[databases]\n{database}\n\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+         auth_type = any\npool_mode = transaction\nmax_client_conn = 2000\nlog_connections = 0\n\
+         log_disconnections = 0\nlog_stats = 0\nignore_startup_parameters = extra_float_digits\n{prepared}"
+    )
+}
+
+fn version_number(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.rsplit(' ').next()?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<u16, Error> {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener
+        .map(|address| address.port())
+        .map_err(|source| Error::System { what: "find a free port", source })
+}
+
+/// The server's password may stand in it, so nobody else may read it.
+fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|source| Error::File {
+        what: "write",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{configuration, version_number};
+    use crate::endpoint::Endpoint;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(version_number("PgBouncer 1.18.0"), Some((1, 18)));
+        assert!(version_number("PgBouncer 1.9.0") < version_number("PgBouncer 1.21.0"));
+        assert_eq!(version_number("unknown"), None);
+    }
+
+    #[test]
+    fn the_configuration_leads_every_database_to_the_upstream() {
+        let upstream = Endpoint::parse("postgres://o'hara:it%27s@127.0.0.1:5555/shop").unwrap();
+        let ini = configuration(7000, &upstream, false);
+        assert!(ini.contains("* = host=127.0.0.1 port=5555 user='o''hara' password='it''s'\n"), "{ini}");
+        assert!(!ini.contains("max_prepared_statements"));
+        assert!(configuration(7000, &upstream, true).contains("max_prepared_statements = 100\n"));
+    }
+}

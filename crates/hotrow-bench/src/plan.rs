@@ -1,0 +1,198 @@
+//! What the command line asks for, resolved once into what the benchmark runs with; nothing is looked up later.
+
+use crate::args::Args;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::scenario::{Clients, Rows, Scenario, Technique};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// All that decides what is run, and how.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is shown.
+    pub scenarios: Vec<&'static Scenario>,
+    /// The URL of the server, unless a private one is to be started.
+    pub upstream: Option<String>,
+    /// Where Hotrow comes from.
+    pub gateway: GatewaySource,
+    /// How long a run lasts.
+    pub seconds: u32,
+    /// How long it is warmed up for.
+    pub warm_up_seconds: u32,
+    /// How often each one is run.
+    pub rounds: u32,
+    /// Requests a second in the open loop.
+    pub rate: u32,
+    /// Whether the figures are only a sign of life.
+    pub quick: bool,
+    /// When it began.
+    pub started: SystemTime,
+    /// Where the report goes.
+    pub out: PathBuf,
+    many_rows: u32,
+    clients: Vec<u32>,
+    techniques: Vec<String>,
+}
+
+/// Where Hotrow comes from.
+#[derive(Debug)]
+pub enum GatewaySource {
+    /// It is running already.
+    Running(Endpoint),
+    /// This program is started.
+    Program(PathBuf),
+}
+
+impl Plan {
+    /// Resolves what was typed.
+    pub fn resolve(args: Args) -> Result<Self, Error> {
+        let scenarios = args.scenario.scenarios();
+        check_techniques(&args.techniques, &scenarios)?;
+        args.upstream.as_deref().map(Endpoint::parse).transpose()?;
+        let gateway = match (args.gateway, args.gateway_program) {
+            (Some(_), _) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
+            (Some(url), _) => GatewaySource::Running(Endpoint::parse(&url)?),
+            (None, Some(program)) => GatewaySource::Program(program),
+            (None, None) => GatewaySource::Program(
+                std::env::current_exe()
+                    .map_err(|source| Error::System { what: "name this program", source })?,
+            ),
+        };
+        let started = SystemTime::now();
+        let out = args.out.unwrap_or_else(|| default_folder(started, args.scenario.name()));
+        let quick = args.quick;
+        Ok(Self {
+            scenarios,
+            upstream: args.upstream,
+            gateway,
+            seconds: if quick { 1 } else { args.seconds },
+            warm_up_seconds: if quick { 1 } else { args.warmup },
+            rounds: if quick { 1 } else { args.rounds },
+            rate: if quick { args.rate.min(1_000) } else { args.rate },
+            quick,
+            started,
+            out,
+            many_rows: if quick { 10_000 } else { 1_000_000 },
+            clients: without_repeats(args.clients),
+            techniques: args.techniques,
+        })
+    }
+
+    /// How many rows a scenario's table gets.
+    pub fn rows(&self, scenario: &Scenario) -> u32 {
+        match scenario.rows {
+            Rows::One => 1,
+            Rows::Many => self.many_rows,
+        }
+    }
+
+    /// How many clients a scenario is run with, one number after the other.
+    pub fn clients(&self, scenario: &Scenario) -> Vec<u32> {
+        const MOST_IN_A_HURRY: u32 = 8;
+        match scenario.clients {
+            Clients::Always(clients) => clients.to_vec(),
+            Clients::Usually(_) if !self.clients.is_empty() => self.clients.clone(),
+            Clients::Usually(clients) if self.quick => {
+                let mut few: Vec<_> = clients.iter().map(|count| (*count).min(MOST_IN_A_HURRY)).collect();
+                few.dedup();
+                few
+            }
+            Clients::Usually(clients) => clients.to_vec(),
+        }
+    }
+
+    /// The techniques of a scenario that are to be run.
+    pub fn techniques(&self, scenario: &'static Scenario) -> Vec<&'static Technique> {
+        let wanted = |technique: &Technique| {
+            self.techniques.is_empty() || self.techniques.iter().any(|name| name == technique.name)
+        };
+        scenario.techniques.iter().filter(|technique| wanted(technique)).collect()
+    }
+
+    /// The most clients that any scenario is run with.
+    pub fn most_clients(&self) -> u32 {
+        self.scenarios.iter().flat_map(|scenario| self.clients(scenario)).max().unwrap_or(1)
+    }
+}
+
+fn check_techniques(asked: &[String], scenarios: &[&'static Scenario]) -> Result<(), Error> {
+    let mut known: Vec<_> =
+        scenarios.iter().flat_map(|scenario| scenario.techniques).map(|technique| technique.name).collect();
+    known.sort_unstable();
+    known.dedup();
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(Error::UnknownTechnique { name: name.clone(), known: known.join(", ") }),
+        None => Ok(()),
+    }
+}
+
+fn without_repeats(clients: Vec<u32>) -> Vec<u32> {
+    let mut once = Vec::new();
+    for count in clients {
+        if !once.contains(&count) {
+            once.push(count);
+        }
+    }
+    once
+}
+
+fn default_folder(started: SystemTime, scenario: &str) -> PathBuf {
+    let time = humantime::format_rfc3339_seconds(started).to_string().replace(':', "");
+    PathBuf::from("bench-results").join(format!("{time}-{scenario}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+    use crate::args::Args;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn plan(arguments: &[&str]) -> Plan {
+        let arguments = ["bench"].iter().chain(arguments);
+        Plan::resolve(Command::try_parse_from(arguments).unwrap().args).unwrap()
+    }
+
+    fn clients(plan: &Plan, scenario: &str) -> Vec<u32> {
+        let scenario = plan.scenarios.iter().find(|candidate| candidate.name == scenario).unwrap();
+        plan.clients(scenario)
+    }
+
+    #[test]
+    fn a_scenario_has_the_clients_it_is_about_unless_others_are_asked_for() {
+        assert_eq!(clients(&plan(&["all"]), "hot-row"), [1, 8, 64, 512]);
+        let asked = plan(&["all", "--clients", "256,2,256"]);
+        assert_eq!(clients(&asked, "hot-row"), [256, 2]);
+        assert_eq!(clients(&asked, "single"), [1], "one client alone is what it is about");
+        assert_eq!(asked.most_clients(), 256);
+    }
+
+    #[test]
+    fn a_hurry_makes_everything_small() {
+        let plan = plan(&["all", "--quick"]);
+        assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate), (1, 1, 1, 1_000));
+        assert_eq!(clients(&plan, "hot-row"), [1, 8]);
+        let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
+        assert_eq!(most, Some(10_000));
+    }
+
+    #[test]
+    fn only_the_techniques_that_were_named_are_run() {
+        let plan = plan(&["hot-row", "--techniques", "hotrow,direct"]);
+        let names: Vec<_> =
+            plan.techniques(plan.scenarios[0]).iter().map(|technique| technique.name).collect();
+        assert_eq!(names, ["direct", "hotrow"]);
+    }
+
+    #[test]
+    fn reports_of_different_times_and_scenarios_do_not_meet() {
+        let folder = plan(&["single"]).out.to_string_lossy().into_owned();
+        assert!(folder.starts_with("bench-results/20") && folder.ends_with("Z-single"), "{folder}");
+    }
+}

@@ -1,0 +1,171 @@
+//! One scenario of the report for people: its techniques, its tables, and what has no figure; judges nothing.
+
+use super::super::numbers::{milliseconds, times, whole};
+use super::counted;
+use crate::results::{CellOutcome, Figures, ScenarioResult, TechniqueResult};
+use crate::scenario::Figure;
+use crate::statistics::{Quantiles, Spread};
+use std::fmt::{Error, Write};
+
+/// Writes the scenario's section.
+pub(super) fn write_scenario(text: &mut String, scenario: &ScenarioResult) -> Result<(), Error> {
+    let rows = counted(scenario.rows, "row");
+    writeln!(text, "## {}\n\n{}. The table held {rows}.\n", scenario.name, scenario.shows)?;
+    for technique in &scenario.techniques {
+        writeln!(text, "- `{}`: {}", technique.name, technique.about)?;
+    }
+    writeln!(text)?;
+    if scenario.figure == Figure::Throughput && scenario.clients().len() > 1 {
+        write_overview(text, scenario)?;
+    }
+    for clients in scenario.clients() {
+        writeln!(text, "### {}\n", counted(clients, "client"))?;
+        match scenario.figure {
+            Figure::Throughput => write_throughput(text, scenario, clients)?,
+            Figure::Latency => write_latency(text, scenario, clients)?,
+        }
+        write_missing(text, scenario, clients)?;
+    }
+    for remark in &scenario.remarks {
+        writeln!(text, "{remark}\n")?;
+    }
+    Ok(())
+}
+
+/// All client counts beside each other, before the details of each.
+fn write_overview(text: &mut String, scenario: &ScenarioResult) -> Result<(), Error> {
+    let clients = scenario.clients();
+    let titles: Vec<_> = clients.iter().map(|clients| counted(*clients, "client")).collect();
+    writeln!(text, "| done/s | {} |", titles.join(" | "))?;
+    writeln!(text, "|---|{}", "---:|".repeat(clients.len()))?;
+    for technique in &scenario.techniques {
+        let done =
+            |clients: &u32| technique.figures(*clients).map(|figures| whole(figures.per_second.median));
+        let row: Vec<_> =
+            clients.iter().map(|clients| done(clients).unwrap_or_else(|| "-".to_owned())).collect();
+        writeln!(text, "| `{}` | {} |", technique.name, row.join(" | "))?;
+    }
+    writeln!(text)
+}
+
+fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    let turned_away =
+        measured(scenario, clients).any(|(_, figures)| figures.turned_away_per_second.max > 0.0);
+    let (title, rule) = if turned_away { (" turned away/s |", "---:|") } else { ("", "") };
+    writeln!(text, "| technique | done/s | least to most |{title} compared | p50 | p99 |")?;
+    writeln!(text, "|---|---:|---:|{rule}---:|---:|---:|")?;
+    for (technique, figures) in measured(scenario, clients) {
+        write!(
+            text,
+            "| `{}` | {} | {} |",
+            technique.name,
+            whole(figures.per_second.median),
+            range(figures.per_second)
+        )?;
+        if turned_away {
+            write!(text, " {} |", whole(figures.turned_away_per_second.median))?;
+        }
+        let compared = match scenario.ratio(technique, clients) {
+            Some(_) if technique.against == technique.name => "1".to_owned(),
+            Some(ratio) => format!("{} `{}`", times(ratio), technique.against),
+            None => "-".to_owned(),
+        };
+        let [p50, p99] = latencies(figures, [|latency| latency.p50_us, |latency| latency.p99_us]);
+        writeln!(text, " {compared} | {p50} | {p99} |")?;
+    }
+    writeln!(text)?;
+    write_untimed(text, scenario, clients)
+}
+
+fn write_untimed(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    let untimed = |figures: &Figures| figures.latency.is_some_and(|latency| latency.p50_us == 0);
+    let names: Vec<_> = measured(scenario, clients)
+        .filter(|(_, figures)| untimed(figures))
+        .map(|(technique, _)| format!("`{}`", technique.name))
+        .collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "{}: more than half of the answers were there before pgbench's own `send` had returned, too soon for it to time \
+         them.\n",
+        names.join(", ")
+    )
+}
+
+fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    writeln!(text, "| technique | due/s | done/s | p50 | p99 | p99.9 | longest |")?;
+    writeln!(text, "|---|---:|---:|---:|---:|---:|---:|")?;
+    for (technique, figures) in measured(scenario, clients) {
+        let due = figures.due_per_second.map_or("-".to_owned(), |due| whole(due.into()));
+        let done = whole(figures.per_second.median);
+        let [p50, p99, p999, max] = latencies(
+            figures,
+            [
+                |latency| latency.p50_us,
+                |latency| latency.p99_us,
+                |latency| latency.p999_us,
+                |latency| latency.max_us,
+            ],
+        );
+        writeln!(text, "| `{}` | {due} | {done} | {p50} | {p99} | {p999} | {max} |", technique.name)?;
+    }
+    writeln!(text)?;
+    for (technique, _) in measured(scenario, clients).filter(|(_, figures)| fell_behind(figures)) {
+        writeln!(
+            text,
+            "`{}` did not keep up with what was due: its latencies grow for as long as the run lasts.\n",
+            technique.name
+        )?;
+    }
+    Ok(())
+}
+
+/// Random arrivals alone make a difference of a few per cent.
+fn fell_behind(figures: &Figures) -> bool {
+    const NOT_BY_CHANCE: f64 = 0.9;
+    figures.due_per_second.is_some_and(|due| figures.per_second.median < NOT_BY_CHANCE * f64::from(due))
+}
+
+/// What has no figure, and why: a table that just leaves something out would be taken for the whole.
+fn write_missing(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    for technique in &scenario.techniques {
+        for cell in technique.cells.iter().filter(|cell| cell.clients == clients) {
+            match &cell.outcome {
+                CellOutcome::Failed { reason } => {
+                    writeln!(
+                        text,
+                        "**No figure for `{}`, its check failed: {}**\n",
+                        technique.name,
+                        one_line(reason)
+                    )?;
+                }
+                CellOutcome::Skipped { reason } => {
+                    writeln!(text, "`{}` was not run: {}\n", technique.name, one_line(reason))?;
+                }
+                CellOutcome::Measured(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measured(scenario: &ScenarioResult, clients: u32) -> impl Iterator<Item = (&TechniqueResult, &Figures)> {
+    scenario.techniques.iter().filter_map(move |technique| Some((technique, technique.figures(clients)?)))
+}
+
+fn latencies<const N: usize>(figures: &Figures, wanted: [fn(&Quantiles) -> u64; N]) -> [String; N] {
+    wanted.map(|quantile| match figures.latency.as_ref().map(quantile) {
+        None | Some(0) => "-".to_owned(),
+        Some(microseconds) => milliseconds(microseconds),
+    })
+}
+
+fn range(spread: Spread) -> String {
+    format!("{} to {}", whole(spread.min), whole(spread.max))
+}
+
+fn one_line(reason: &str) -> String {
+    reason.lines().map(str::trim).collect::<Vec<_>>().join(" / ")
+}

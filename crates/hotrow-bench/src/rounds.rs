@@ -1,0 +1,140 @@
+//! The order of runs: client counts, rounds, techniques in turn; what a run is, and what its figures mean, is elsewhere.
+
+use crate::error::Error;
+use crate::gathering::{Gathering, Trouble};
+use crate::measure::{Run, measure};
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::results::{Cell, ScenarioResult, TechniqueResult};
+use crate::scenario::{Arrivals, Scenario, Technique, Through};
+use crate::testbed::Testbed;
+
+/// Runs a scenario whose rows are set up.
+pub async fn run(
+    plan: &Plan,
+    testbed: &mut Testbed,
+    scenario: &'static Scenario,
+    progress: &Progress,
+) -> Result<ScenarioResult, Error> {
+    let techniques = plan.techniques(scenario);
+    let mut results: Vec<_> = techniques.iter().map(|technique| empty_result(testbed, technique)).collect();
+    for clients in plan.clients(scenario) {
+        let half = half_of_closed(plan, testbed, scenario, &techniques, clients, progress).await?;
+        let mut gathered: Vec<_> =
+            techniques.iter().map(|technique| prepare(plan, testbed, technique, clients, &half)).collect();
+        for round in 0..plan.rounds {
+            for turn in turns(techniques.len(), round) {
+                let gathering = &mut gathered[turn];
+                let run = Run { scenario, technique: techniques[turn], clients, rate: gathering.rate };
+                progress.begin(run, round);
+                if gathering.is_open() {
+                    match measure(plan, testbed, run).await? {
+                        Ok(measured) => gathering.add(measured),
+                        Err(failure) => gathering.fail(failure.0),
+                    }
+                }
+                progress.end(run, round, gathering.last());
+            }
+        }
+        for (result, gathering) in results.iter_mut().zip(gathered) {
+            result.cells.push(Cell { clients, outcome: gathering.outcome() });
+        }
+    }
+    Ok(ScenarioResult {
+        name: scenario.name,
+        shows: scenario.shows,
+        figure: scenario.figure,
+        rows: plan.rows(scenario),
+        remarks: remarks(testbed, scenario, &techniques),
+        techniques: results,
+    })
+}
+
+/// Each round begins with another technique, so that none is always the first after a pause or the last before one.
+fn turns(techniques: usize, round: u32) -> impl Iterator<Item = usize> {
+    (0..techniques).map(move |turn| (turn + round as usize) % techniques)
+}
+
+/// Finds out whether a technique can be run with this many clients, and at which rate.
+fn prepare(
+    plan: &Plan,
+    testbed: &Testbed,
+    technique: &Technique,
+    clients: u32,
+    half_of_closed: &Result<u32, Trouble>,
+) -> Gathering {
+    if let Err(reason) = testbed.endpoint(technique.through, clients) {
+        return Gathering::hopeless(Trouble::Skipped(reason));
+    }
+    match (technique.arrivals, half_of_closed) {
+        (Arrivals::Closed, _) => Gathering::new(None),
+        (Arrivals::Planned, _) => Gathering::new(Some(plan.rate)),
+        (Arrivals::HalfOfClosed, Ok(rate)) => Gathering::new(Some(*rate)),
+        (Arrivals::HalfOfClosed, Err(trouble)) => Gathering::hopeless(trouble.clone()),
+    }
+}
+
+/// Half of what the yardstick can do at best with this many clients: one figure for all techniques that ask for it.
+async fn half_of_closed(
+    plan: &Plan,
+    testbed: &mut Testbed,
+    scenario: &'static Scenario,
+    techniques: &[&'static Technique],
+    clients: u32,
+    progress: &Progress,
+) -> Result<Result<u32, Trouble>, Error> {
+    let asks = |technique: &&&'static Technique| technique.arrivals == Arrivals::HalfOfClosed;
+    let Some(yardstick) = techniques.iter().find(asks).and_then(|asking| scenario.technique(asking.against))
+    else {
+        return Ok(Err(Trouble::Skipped("no technique has asked for a yardstick's rate".into())));
+    };
+    if let Err(reason) = testbed.endpoint(yardstick.through, clients) {
+        return Ok(Err(Trouble::Skipped(reason)));
+    }
+    progress.note(&format!("{}: looking for the most that `{}` can do", scenario.name, yardstick.name));
+    let run = Run { scenario, technique: yardstick, clients, rate: None };
+    Ok(match measure(plan, testbed, run).await? {
+        Ok(best) => Ok(((best.round.per_second / 2.0) as u32).max(1)),
+        Err(failure) => Err(Trouble::Failed(format!("no rate could be found: {}", failure.0))),
+    })
+}
+
+fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueResult {
+    TechniqueResult {
+        name: technique.name,
+        about: technique.about,
+        through: technique.through,
+        protocol: testbed.protocol(technique.through, technique.protocol),
+        against: technique.against,
+        cells: Vec::new(),
+    }
+}
+
+/// The scenario's own remarks, and what is special on this machine.
+fn remarks(testbed: &Testbed, scenario: &Scenario, techniques: &[&'static Technique]) -> Vec<String> {
+    let mut remarks: Vec<String> = scenario.remarks.iter().map(|remark| (*remark).to_owned()).collect();
+    for technique in techniques.iter().filter(|technique| technique.through == Through::PgBouncer) {
+        let protocol = testbed.protocol(technique.through, technique.protocol);
+        if protocol != technique.protocol {
+            remarks.push(format!(
+                "`{}` sends its statements with the {} protocol, the others with the {} one: this version of PgBouncer \
+                 can't keep prepared statements while it pools by transaction.",
+                technique.name,
+                protocol.name(),
+                technique.protocol.name()
+            ));
+        }
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turns;
+
+    #[test]
+    fn every_round_runs_all_and_begins_with_another() {
+        let order: Vec<Vec<usize>> = (0..4).map(|round| turns(3, round).collect()).collect();
+        assert_eq!(order, [vec![0, 1, 2], vec![1, 2, 0], vec![2, 0, 1], vec![0, 1, 2]]);
+    }
+}

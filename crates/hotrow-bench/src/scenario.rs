@@ -1,0 +1,142 @@
+//! The one shape all scenarios have: what is shown, on which rows, by which techniques; never how it is run or printed.
+
+use serde::Serialize;
+
+/// One question the benchmark answers, with the techniques that are set side by side to answer it.
+#[derive(Debug)]
+pub struct Scenario {
+    /// What a person types.
+    pub name: &'static str,
+    /// What it shows, in one sentence.
+    pub shows: &'static str,
+    /// SQL that creates the schema `hotrow_bench` with all the scenario needs.
+    pub set_up: &'static str,
+    /// SQL that puts the rows back before each run; empty where runs may follow each other.
+    pub before_run: &'static str,
+    /// The tables to vacuum before each run.
+    pub tables: &'static [&'static str],
+    /// A query with the columns `done` and `broken`, compared with the acknowledged answers after each run.
+    pub reading: &'static str,
+    /// How many rows there are.
+    pub rows: Rows,
+    /// How many clients take part when nobody asks for other numbers.
+    pub clients: Clients,
+    /// What is compared.
+    pub figure: Figure,
+    /// The techniques, in the order in which they are reported.
+    pub techniques: &'static [Technique],
+    /// What a reader must know to judge the figures fairly; one paragraph each.
+    pub remarks: &'static [&'static str],
+}
+
+impl Scenario {
+    /// The technique of this name.
+    pub fn technique(&self, name: &str) -> Option<&'static Technique> {
+        self.techniques.iter().find(|technique| technique.name == name)
+    }
+}
+
+/// How many rows a scenario's table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// One row that everybody wants.
+    One,
+    /// As many as the plan says (a million, unless in a hurry).
+    Many,
+}
+
+/// How many clients a scenario is run with.
+#[derive(Debug, Clone, Copy)]
+pub enum Clients {
+    /// These, unless the person asks for others.
+    Usually(&'static [u32]),
+    /// These, because the scenario is about this number.
+    Always(&'static [u32]),
+}
+
+/// What a scenario compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Work done in a second.
+    Throughput,
+    /// Time from when a request was due to its answer.
+    Latency,
+}
+
+/// One way to do the work.
+#[derive(Debug)]
+pub struct Technique {
+    /// Its name, unique in its scenario.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// The pgbench script.
+    pub script: &'static str,
+    /// The script of the warm-up: where the rows can't tell a wrong answer, it checks each one.
+    pub warm_up: &'static str,
+    /// Where the clients connect to.
+    pub through: Through,
+    /// How they send their statements.
+    pub protocol: Protocol,
+    /// What an acknowledged answer is worth.
+    pub worth: Worth,
+    /// When they send the next one.
+    pub arrivals: Arrivals,
+    /// The technique of the same scenario that this one is set against (itself: it is the yardstick).
+    pub against: &'static str,
+}
+
+/// Where the clients connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Through {
+    /// To the server.
+    Direct,
+    /// To Hotrow.
+    Hotrow,
+    /// To PgBouncer, pooling by transaction.
+    PgBouncer,
+}
+
+/// How pgbench sends its statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Parsed at each use.
+    Extended,
+    /// Parsed once per connection.
+    Prepared,
+}
+
+impl Protocol {
+    /// pgbench's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Extended => "extended",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
+/// What an acknowledged answer is worth, which decides what the rows must say afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worth {
+    /// One unit sold: the rows must show exactly as many as were acknowledged.
+    Sold,
+    /// One unit sold, or turned away because another client held the lock: the rows tell which.
+    SoldOrTurnedAway,
+    /// An answer that changes no row.
+    Read,
+}
+
+/// When a client sends its next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// As soon as it has the last answer: a closed loop, for throughput.
+    Closed,
+    /// At the rate the plan says, whatever the answers do: an open loop, for latency.
+    Planned,
+    /// At half of what the technique `against` reached in a closed loop just before.
+    HalfOfClosed,
+}

@@ -1,0 +1,84 @@
+//! The scenarios there are and what several of them share; a scenario itself lives in its own file.
+
+mod hot_row;
+mod open_loop;
+mod pass_through;
+mod reads;
+mod single;
+mod spread;
+
+use crate::scenario::{Arrivals, Protocol, Scenario, Technique, Through, Worth};
+
+/// All scenarios, in the order in which `hotrow bench all` runs them.
+pub static ALL: [&Scenario; 6] = [
+    &hot_row::HOT_ROW,
+    &single::SINGLE,
+    &spread::SPREAD,
+    &reads::READS,
+    &pass_through::PASS_THROUGH,
+    &open_loop::OPEN_LOOP,
+];
+
+const INVENTORY: &str = include_str!("../sql/inventory.sql");
+const INVENTORY_REFILL: &str = include_str!("../sql/inventory_refill.sql");
+const INVENTORY_READING: &str = include_str!("../sql/inventory_reading.sql");
+const INVENTORY_TABLES: &[&str] = &["hotrow_bench.inv"];
+
+const SELL: &str = include_str!("../sql/pgbench/sell.sql");
+
+/// The plain statement, sent straight to the server: what every other way of selling is set against.
+const SELL_DIRECT: Technique = Technique {
+    name: "direct",
+    about: "the plain statement, straight to the server",
+    script: SELL,
+    warm_up: SELL,
+    through: Through::Direct,
+    protocol: Protocol::Prepared,
+    worth: Worth::Sold,
+    arrivals: Arrivals::Closed,
+    against: "direct",
+};
+
+/// The same statement from the same clients, connected to Hotrow.
+const SELL_HOTROW: Technique = Technique {
+    name: "hotrow",
+    about: "the plain statement, through Hotrow",
+    through: Through::Hotrow,
+    ..SELL_DIRECT
+};
+
+/// The cheapest request there is.
+const SELECT_ONE: Technique = Technique {
+    name: "select-1",
+    about: "`select 1`, straight to the server: what any request costs",
+    script: include_str!("../sql/pgbench/select_one.sql"),
+    warm_up: include_str!("../sql/pgbench/select_one_checked.sql"),
+    worth: Worth::Read,
+    ..SELL_DIRECT
+};
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_every_yardstick_exists() {
+        let scenarios: HashSet<_> = ALL.iter().map(|scenario| scenario.name).collect();
+        assert_eq!(scenarios.len(), ALL.len());
+        for scenario in ALL {
+            let names: HashSet<_> = scenario.techniques.iter().map(|technique| technique.name).collect();
+            assert_eq!(names.len(), scenario.techniques.len(), "{}: a name is used twice", scenario.name);
+            for technique in scenario.techniques {
+                let yardstick = scenario.technique(technique.against);
+                assert!(
+                    yardstick.is_some_and(|yardstick| yardstick.against == yardstick.name),
+                    "{}: {} is set against {}, which is not a yardstick of its own",
+                    scenario.name,
+                    technique.name,
+                    technique.against
+                );
+            }
+        }
+    }
+}

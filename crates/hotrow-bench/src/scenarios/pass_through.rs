@@ -1,0 +1,44 @@
+//! The scenario `pass-through`: a statement that is never packed; it holds no SQL and runs nothing.
+
+use super::{INVENTORY, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT};
+use crate::scenario::{Clients, Figure, Protocol, Rows, Scenario, Technique, Through, Worth};
+
+/// What Hotrow hands over unchanged: the plain cost of standing in between.
+pub static PASS_THROUGH: Scenario = Scenario {
+    name: "pass-through",
+    shows: "A statement that can't be packed (`select pg_backend_pid()`): what handing it over costs",
+    set_up: INVENTORY,
+    before_run: "",
+    tables: INVENTORY_TABLES,
+    reading: INVENTORY_READING,
+    rows: Rows::One,
+    clients: Clients::Usually(&[64]),
+    figure: Figure::Throughput,
+    techniques: &[
+        BACKEND_PID,
+        Technique {
+            name: "pgbouncer",
+            about: "`select pg_backend_pid()`, through PgBouncer, pooling by transaction",
+            through: Through::PgBouncer,
+            ..BACKEND_PID
+        },
+        Technique {
+            name: "hotrow",
+            about: "`select pg_backend_pid()`, through Hotrow",
+            through: Through::Hotrow,
+            ..BACKEND_PID
+        },
+    ],
+    remarks: &[
+        "During the warm-up each transaction asks twice, and both answers must name the same server process.",
+    ],
+};
+
+const BACKEND_PID: Technique = Technique {
+    about: "`select pg_backend_pid()`, straight to the server",
+    script: include_str!("../../sql/pgbench/backend_pid.sql"),
+    warm_up: include_str!("../../sql/pgbench/backend_pid_checked.sql"),
+    protocol: Protocol::Extended,
+    worth: Worth::Read,
+    ..SELL_DIRECT
+};

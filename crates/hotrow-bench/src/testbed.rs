@@ -1,0 +1,163 @@
+//! What runs are made on: the server, the gateways before it, and pgbench, from start to clean-up; decides no order of runs.
+
+use crate::control::Control;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::gateway::Gateway;
+use crate::pgbench::{Failure, Pgbench};
+use crate::pgbouncer::{Installed, PgBouncer};
+use crate::plan::{GatewaySource, Plan};
+use crate::scenario::{Protocol, Scenario, Through};
+use hotrow_postgres::{Binaries, PrivateServer};
+use std::path::PathBuf;
+
+/// All that is running for the benchmark.
+#[derive(Debug)]
+pub struct Testbed {
+    /// The load.
+    pub pgbench: Pgbench,
+    /// The benchmark's own connection.
+    pub control: Control,
+    /// PgBouncer, where it is installed.
+    pub pgbouncer_installed: Option<Installed>,
+    server: Option<PrivateServer>,
+    upstream_url: String,
+    upstream: Endpoint,
+    gateway: Option<Gateway>,
+    running_gateway: Option<Endpoint>,
+    pgbouncer: Option<PgBouncer>,
+    room: u32,
+    schema_is_ours: bool,
+}
+
+impl Testbed {
+    /// Finds the tools, and starts a private server or connects to the one that was named.
+    pub async fn build(plan: &Plan) -> Result<Self, Error> {
+        let (binaries, server, upstream_url) = find_server(plan).await?;
+        let upstream = Endpoint::parse(&upstream_url)?;
+        let pgbench = Pgbench::find(binaries.as_ref()).await?;
+        let control = Control::connect(&upstream).await?;
+        let room = control.room().await?;
+        let running_gateway = match &plan.gateway {
+            GatewaySource::Running(endpoint) => Some(endpoint.clone()),
+            GatewaySource::Program(_) => None,
+        };
+        Ok(Self {
+            pgbench,
+            control,
+            pgbouncer_installed: Installed::find().await,
+            server,
+            upstream_url,
+            upstream,
+            gateway: None,
+            running_gateway,
+            pgbouncer: None,
+            room,
+            schema_is_ours: false,
+        })
+    }
+
+    /// Sets up a scenario's rows, then the gateways that its techniques go through: each scenario gets fresh ones.
+    pub async fn set_up(&mut self, plan: &Plan, scenario: &'static Scenario) -> Result<(), Error> {
+        self.control.expect_no_schema().await?;
+        // From here on an interruption may come at any time, and must find it to be dropped.
+        self.schema_is_ours = true;
+        self.control.set_up(scenario, plan.rows(scenario)).await?;
+        let used = |through| plan.techniques(scenario).iter().any(|technique| technique.through == through);
+        if let (true, GatewaySource::Program(program)) = (used(Through::Hotrow), &plan.gateway) {
+            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream).await?);
+        }
+        if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
+            self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
+        }
+        Ok(())
+    }
+
+    /// Ends the gateways and drops the rows. May be called at any time, and again.
+    pub async fn tear_down(&mut self) -> Result<(), Error> {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await?;
+        }
+        if let Some(pgbouncer) = self.pgbouncer.take() {
+            pgbouncer.stop().await?;
+        }
+        if std::mem::take(&mut self.schema_is_ours) {
+            self.control.tear_down().await?;
+        }
+        Ok(())
+    }
+
+    /// Where the clients of a technique connect to; an answer of `Err` says why they can't.
+    pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, String> {
+        let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
+        match through {
+            Through::Direct if clients > self.room => Err(format!(
+                "the server has room for {} of {clients} connections (max_connections less what is reserved and in use)",
+                self.room
+            )),
+            Through::Direct => Ok(&self.upstream),
+            Through::Hotrow => {
+                gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway runs".into())
+            }
+            Through::PgBouncer => match &self.pgbouncer {
+                Some(pgbouncer) => Ok(&pgbouncer.endpoint),
+                None => Err("PgBouncer is not on this machine".into()),
+            },
+        }
+    }
+
+    /// The protocol that clients can speak there.
+    pub fn protocol(&self, through: Through, wanted: Protocol) -> Protocol {
+        match (&self.pgbouncer_installed, through) {
+            (Some(installed), Through::PgBouncer) => installed.protocol(wanted),
+            _ => wanted,
+        }
+    }
+
+    /// Adds to a failure that the program in between had ended, if that is what happened.
+    pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
+        let obituary = match through {
+            Through::Direct => None,
+            Through::Hotrow => self.gateway.as_mut().and_then(Gateway::obituary),
+            Through::PgBouncer => self.pgbouncer.as_mut().and_then(PgBouncer::obituary),
+        };
+        match obituary {
+            Some(obituary) => Failure(format!("{}; {obituary}", failure.0)),
+            None => failure,
+        }
+    }
+
+    /// Puts the rows back, so that no run inherits what the one before left to do.
+    pub async fn before_run(&self, scenario: &Scenario) -> Result<(), Error> {
+        self.control.before_run(scenario).await?;
+        // On a server that isn't ours a checkpoint could do harm.
+        if self.server.is_some() { self.control.checkpoint().await } else { Ok(()) }
+    }
+
+    /// Where the private server keeps its data.
+    pub fn data_folder(&self) -> Option<PathBuf> {
+        self.server.as_ref().map(PrivateServer::data_dir)
+    }
+}
+
+/// The server that was named, or a private one; with the programs installed beside it, if any, and its URL.
+async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<PrivateServer>, String), Error> {
+    const FOR_OTHERS: u32 = 100;
+    let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
+    let named = plan.upstream.clone();
+    let find = move || {
+        if let Some(url) = named {
+            return Ok((Binaries::installed()?, None, url));
+        }
+        let binaries = Binaries::find()?;
+        let builder = PrivateServer::builder().binaries(binaries.clone()).label("bench");
+        let server = builder.setting("max_connections", connections).start()?;
+        let url = server.url();
+        Ok((Some(binaries), Some(server), url))
+    };
+    // Starting blocks for a second or two, so it is done beside the runtime.
+    match tokio::task::spawn_blocking(find).await {
+        Ok(found) => found,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}

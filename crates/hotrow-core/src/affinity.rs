@@ -1,0 +1,86 @@
+//! Which lane a unit goes to: all units of one key that are on their way share a lane; a unit that is free to choose
+//! takes the first lane that is not full, so that few lanes with large batches do the work while that is enough.
+
+use std::collections::HashMap;
+
+use crate::key::Key;
+use crate::limits;
+
+/// How the units on their way are spread over the lanes of one kind.
+#[derive(Debug)]
+pub struct Affinity {
+    loads: Vec<usize>,
+    keys: HashMap<Key, (usize, usize)>,
+}
+
+impl Affinity {
+    /// No units on so many lanes.
+    pub fn new(lanes: usize) -> Self {
+        Affinity { loads: vec![0; lanes.max(1)], keys: HashMap::new() }
+    }
+
+    /// The lane for a unit of this key. Where the session has units on their way in lane `only`, it can't be
+    /// another one, or they might overtake each other: none if it would have to be.
+    pub fn assign(&mut self, key: Option<Key>, only: Option<usize>) -> Option<usize> {
+        let bound = key.and_then(|key| self.keys.get(&key)).map(|(lane, _)| *lane);
+        let lane = match (bound, only) {
+            (Some(bound), Some(only)) if bound != only => return None,
+            (Some(lane), _) | (None, Some(lane)) => lane,
+            (None, None) => self.least(),
+        };
+        self.loads[lane] += 1;
+        if let Some(key) = key {
+            self.keys.entry(key).or_insert((lane, 0)).1 += 1;
+        }
+        Some(lane)
+    }
+
+    /// A unit has left its lane.
+    pub fn release(&mut self, lane: usize, key: Option<Key>) {
+        self.loads[lane] -= 1;
+        if let Some(key) = key
+            && let Some((_, units)) = self.keys.get_mut(&key)
+        {
+            *units -= 1;
+            if *units == 0 {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    /// Units on their way in each lane.
+    pub fn loads(&self) -> &[usize] {
+        &self.loads
+    }
+
+    fn least(&self) -> usize {
+        let roomy = self.loads.iter().position(|load| *load < limits::LANE_FULL_UNITS);
+        roomy.unwrap_or_else(|| (0..self.loads.len()).min_by_key(|lane| self.loads[*lane]).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_a_key_stay_together_while_they_are_on_their_way() {
+        let key = |hash| Some(Key { table: 1, hash });
+        let mut affinity = Affinity::new(2);
+        for _ in 0..limits::LANE_FULL_UNITS {
+            assert_eq!(affinity.assign(key(7), None), Some(0));
+        }
+        assert_eq!(affinity.assign(key(8), None), Some(1), "lane 0 is full");
+        assert_eq!(affinity.assign(key(7), None), Some(0), "but key 7 is there");
+        assert_eq!(affinity.assign(key(7), Some(1)), None, "and not for a session with units in lane 1");
+        assert_eq!(affinity.assign(key(9), Some(0)), Some(0));
+        for _ in 0..limits::LANE_FULL_UNITS + 1 {
+            affinity.release(0, key(7));
+        }
+        affinity.release(0, key(9));
+        affinity.release(1, key(8));
+        assert_eq!(affinity.loads(), [0, 0]);
+        assert!(affinity.keys.is_empty());
+        assert_eq!(affinity.assign(key(8), None), Some(0));
+    }
+}

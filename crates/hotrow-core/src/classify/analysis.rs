@@ -1,0 +1,162 @@
+//! Reads a statement's text: a candidate for packing, a command of Hotrow's own, or passed through and why.
+
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use super::side_effects::{SideEffects, side_effects};
+use super::tokens::{self, Cursor, is_word};
+use super::{Candidate, Effect, Reason, candidate, insert, screen, utility};
+
+/// Longer texts are passed through without being parsed.
+pub const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Nesting beyond this is passed through; the parser's frames are large and lanes' threads have small stacks.
+const MAX_NESTING: usize = 40;
+
+/// What a statement's text says by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Analysis {
+    /// Packable if the catalogue agrees; see [`super::decide`].
+    Candidate(Box<Candidate>),
+    /// Passed through.
+    Pass(Pass),
+    /// `SET hotrow.pack`: the client switches packing on or off for its session.
+    SetPack(bool),
+    /// `RESET hotrow.pack` or `SET hotrow.pack TO DEFAULT`.
+    ResetPack,
+    /// `SHOW hotrow.pack`.
+    ShowPack,
+    /// `DEALLOCATE name`: the name may be one the protocol prepared.
+    Deallocate(String),
+}
+
+/// A statement that is passed through.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pass {
+    /// Why.
+    pub reason: Reason,
+    /// What it may leave behind in the session.
+    pub effect: Effect,
+    /// What it takes away when it succeeds outside a transaction block; to be applied before `effect`.
+    pub clears: Effect,
+    /// It can change the catalogue, so what is cached of it must be forgotten.
+    pub ddl: bool,
+}
+
+impl Pass {
+    pub(super) fn harmless(reason: Reason) -> Self {
+        Self { reason, effect: Effect::NONE, clears: Effect::NONE, ddl: false }
+    }
+
+    pub(super) fn unknown(reason: Reason) -> Self {
+        Self { reason, effect: Effect::UNKNOWN, clears: Effect::NONE, ddl: true }
+    }
+}
+
+/// Analyses the text of one protocol message, with or without `$n` parameters.
+pub fn analyse(sql: &str) -> Analysis {
+    if sql.len() > MAX_TEXT_BYTES {
+        return Analysis::Pass(Pass::unknown(Reason::TooLarge("long")));
+    }
+    // PostgreSQL takes these for letters where the parser takes them for white space.
+    if sql.contains(|c: char| !c.is_ascii() && c.is_whitespace()) {
+        return Analysis::Pass(Pass::unknown(Reason::NotUnderstood("white space outside ASCII".to_owned())));
+    }
+    match tokens::statements(sql) {
+        Err(reason) => Analysis::Pass(Pass::unknown(reason)),
+        Ok(statements) => match statements.as_slice() {
+            [] => Analysis::Pass(Pass::harmless(Reason::Empty)),
+            [tokens] => one(tokens),
+            several => Analysis::Pass(union(several)),
+        },
+    }
+}
+
+/// Several statements leave behind what each of them does; nothing counts as cleared, since one may fail.
+fn union(statements: &[Vec<Token>]) -> Pass {
+    let mut union = Pass::harmless(Reason::SeveralStatements);
+    for tokens in statements {
+        let pass = pass_of(one(tokens));
+        union.effect = union.effect.union(pass.effect);
+        union.ddl |= pass.ddl;
+    }
+    union
+}
+
+/// What an analysis means when the statement is passed through after all.
+fn pass_of(analysis: Analysis) -> Pass {
+    match analysis {
+        Analysis::Pass(pass) => pass,
+        Analysis::Candidate(candidate) => {
+            let reason = Reason::SeveralStatements;
+            Pass { effect: candidate.effect(), ..Pass::harmless(reason) }
+        }
+        Analysis::SetPack(_) | Analysis::ResetPack => {
+            let effect = Effect { settings: true, ..Effect::NONE };
+            Pass { effect, ..Pass::harmless(Reason::Session("SET".to_owned())) }
+        }
+        Analysis::ShowPack | Analysis::Deallocate(_) => Pass::harmless(Reason::Session("SHOW".to_owned())),
+    }
+}
+
+/// One statement.
+fn one(tokens: &[Token]) -> Analysis {
+    match Cursor::new(tokens).peek_word().as_deref() {
+        Some("select" | "insert" | "update" | "delete" | "with" | "values" | "table" | "merge") => {
+            query(tokens)
+        }
+        None if tokens.first() == Some(&Token::LParen) => query(tokens),
+        _ => utility::command(tokens),
+    }
+}
+
+/// What a query among other tokens leaves behind: the rest of EXPLAIN, PREPARE, CREATE TABLE AS, COPY.
+pub(super) fn effect_of_query(tokens: &[Token]) -> Effect {
+    pass_of(one(tokens)).effect
+}
+
+fn query(tokens: &[Token]) -> Analysis {
+    match candidate(tokens) {
+        Ok(candidate) => Analysis::Candidate(Box::new(candidate)),
+        Err(reason) => {
+            let SideEffects { effect, clears, creates } = side_effects(tokens);
+            let unclear = matches!(reason, Reason::NotUnderstood(_));
+            Analysis::Pass(Pass { reason, effect, clears, ddl: creates || unclear })
+        }
+    }
+}
+
+fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
+    screen::screen(tokens)?;
+    match &parse(tokens)? {
+        Statement::Query(query) => candidate::select(query),
+        Statement::Update(update) => candidate::update(update),
+        Statement::Delete(delete) => candidate::delete(delete),
+        Statement::Insert(insert) => insert::insert(insert),
+        _ => Err(Reason::NotUnderstood("the parser takes it for another command".to_owned())),
+    }
+}
+
+fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
+    let dialect = PostgreSqlDialect {};
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens(without_only(tokens));
+    let statement = parser.parse_statement().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+    match parser.next_token().token {
+        Token::EOF => Ok(statement),
+        extra => Err(Reason::NotUnderstood(format!("unexpected {extra}"))),
+    }
+}
+
+/// Leaves out ONLY, which the parser takes for a table's name: tables with children are not packed anyway.
+fn without_only(tokens: &[Token]) -> Vec<Token> {
+    let is_only = |index: usize| {
+        index > 0
+            && is_word(tokens.get(index), &["only"])
+            && is_word(tokens.get(index - 1), &["update", "from"])
+            && matches!(tokens.get(index + 1), Some(Token::Word(_)))
+    };
+    (0..tokens.len()).filter(|&index| !is_only(index)).map(|index| tokens[index].clone()).collect()
+}

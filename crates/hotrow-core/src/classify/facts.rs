@@ -1,0 +1,147 @@
+//! What the catalogue says about a table and about names, as `table_facts.sql` and `function_facts.sql` tell it.
+//! Never judges it.
+
+use serde::Deserialize;
+
+/// Everything the decision needs from the catalogue.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+pub struct Facts {
+    /// The table; `None` when there is none of that name, or the statement names none.
+    pub table: Option<TableFacts>,
+    /// What exists outside `pg_catalog` under the names that were looked up.
+    pub functions: Vec<FunctionFact>,
+}
+
+/// One table.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct TableFacts {
+    /// Its oid.
+    pub oid: u32,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// `pg_class.relkind`.
+    pub relkind: char,
+    /// `pg_class.relpersistence`.
+    pub persistence: char,
+    /// It has rewrite rules.
+    pub has_rules: bool,
+    /// Row security is enabled on it.
+    pub row_security: bool,
+    /// Other tables inherit from it.
+    pub has_children: bool,
+    /// It is a partition.
+    pub is_partition: bool,
+    /// A constraint other than a foreign key is deferrable, or a foreign key or trigger is initially deferred.
+    pub deferrable: bool,
+    /// Its columns in order, dropped ones left out.
+    pub columns: Vec<Column>,
+    /// Its usable unique indexes: valid, immediate, no predicate, no expressions.
+    pub unique_indexes: Vec<Index>,
+    /// Triggers that are enabled and not part of a constraint.
+    pub triggers: Vec<Trigger>,
+    /// The text of check constraints (its own and its columns' domains'), index expressions and predicates.
+    pub expressions: Vec<String>,
+    /// Tables whose foreign keys act on rows of their own when this table changes.
+    pub referrers: Vec<Referrer>,
+}
+
+/// One column.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub attnum: i16,
+    /// Its type's oid; for a domain, the type below it.
+    pub type_oid: u32,
+    /// Its type's name, for people.
+    pub type_name: String,
+    /// What kind of type it is.
+    pub type_kind: TypeKind,
+    /// Bytes it takes on average.
+    pub avg_width: u32,
+    /// The default's text; for a generated column the expression's.
+    pub default: Option<String>,
+    /// Generated from other columns.
+    pub generated: bool,
+    /// An identity column: its default moves a sequence.
+    pub identity: bool,
+}
+
+/// What may run when a value of a type is read, written or stored.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum TypeKind {
+    /// PostgreSQL's own, or an array of it.
+    Builtin,
+    /// An enumeration, a domain (its checks are among the table's expressions) or an extension's base type.
+    Harmless,
+    /// Composite and range types, and types with casts written by users.
+    Other,
+}
+
+/// One unique index.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// It is the primary key.
+    pub primary: bool,
+    /// Its key columns in order.
+    pub columns: Vec<String>,
+}
+
+/// One trigger.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// Its function's language.
+    pub language: String,
+    /// Its function's source.
+    pub source: String,
+    /// Its function changes settings while it runs, or runs as its owner.
+    pub special: bool,
+    /// Its condition as part of the definition's text, when it has one.
+    pub condition: Option<String>,
+    /// Fires on INSERT.
+    pub on_insert: bool,
+    /// Fires on UPDATE.
+    pub on_update: bool,
+    /// Fires on DELETE.
+    pub on_delete: bool,
+}
+
+/// A foreign key of another table (or this one) that acts when a row here changes.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Referrer {
+    /// The table that refers to this one.
+    pub table: String,
+    /// The columns here that it refers to.
+    pub columns: Vec<String>,
+    /// It does something on DELETE.
+    pub acts_on_delete: bool,
+    /// It does something on UPDATE.
+    pub acts_on_update: bool,
+}
+
+/// Something outside `pg_catalog` that bears a name the statement or the table uses.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct FunctionFact {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// `function`, `operator` or `type`.
+    pub kind: String,
+    /// Its name alone, without the schema, can mean it.
+    pub visible: bool,
+    /// `pg_proc.provolatile` of the function, or of the operator's function.
+    pub volatility: Option<char>,
+    /// It is an aggregate, window function or procedure.
+    pub special: bool,
+    /// The extension it belongs to.
+    pub extension: Option<String>,
+}

@@ -1,0 +1,37 @@
+//! Decides once per statement text whether it may be packed, with which key, and why; never meets a socket or a clock.
+//!
+//! [`analyse`] reads the text alone. For a [`Candidate`] the gateway then fetches [`Facts`] about its table
+//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`), and [`decide`] settles it.
+//! Anything that is not proven packable is passed through, with a [`Reason`]; what it may leave behind in the session
+//! is its [`Effect`].
+
+mod analysis;
+mod candidate;
+mod casts;
+mod decision;
+mod effect;
+mod explain;
+mod expression;
+mod facts;
+mod functions;
+mod insert;
+mod names;
+mod reason;
+mod screen;
+mod side_effects;
+mod source;
+mod table;
+mod tokens;
+mod utility;
+
+#[cfg(test)]
+mod tests;
+
+pub use analysis::{Analysis, MAX_TEXT_BYTES, Pass, analyse};
+pub use candidate::{Candidate, Conflict, Equality, InsertParts, Operand, Verb};
+pub use decision::{Decision, Kind, Packing, decide, names_to_look_up};
+pub use effect::Effect;
+pub use explain::explain;
+pub use facts::{Column, Facts, FunctionFact, Index, Referrer, TableFacts, Trigger, TypeKind};
+pub use names::{FunctionName, TableName};
+pub use reason::Reason;

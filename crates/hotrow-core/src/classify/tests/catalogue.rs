@@ -1,0 +1,284 @@
+//! How facts of the catalogue change the verdict: kinds of tables, triggers, expressions, namesakes of functions.
+
+use super::*;
+
+const UPDATE: &str = "update inv set stock = stock - 1 where id = $1";
+const INSERT: &str = "insert into inv (id, stock) values ($1, $2)";
+const SELECT: &str = "select stock from inv where id = $1";
+const DELETE: &str = "delete from inv where id = $1";
+
+/// The verdict when the table is changed.
+fn with_table(sql: &str, change: impl FnOnce(&mut TableFacts)) -> String {
+    verdict_with(sql, |facts| change(facts.table.as_mut().unwrap()))
+}
+
+fn trigger(source: &str) -> Trigger {
+    Trigger {
+        name: "touch".to_owned(),
+        language: "plpgsql".to_owned(),
+        source: source.to_owned(),
+        special: false,
+        condition: None,
+        on_insert: true,
+        on_update: true,
+        on_delete: false,
+    }
+}
+
+fn function(schema: &str, name: &str, volatility: char) -> FunctionFact {
+    FunctionFact {
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        kind: "function".to_owned(),
+        visible: true,
+        volatility: Some(volatility),
+        special: false,
+        extension: None,
+    }
+}
+
+#[test]
+fn only_ordinary_tables() {
+    for sql in [UPDATE, INSERT, SELECT, DELETE] {
+        assert!(with_table(sql, |table| table.relkind = 'v').ends_with("inv is a view"), "{sql}");
+        assert!(with_table(sql, |table| table.relkind = 'p').ends_with("a partitioned table"), "{sql}");
+        assert!(with_table(sql, |table| table.relkind = 'f').ends_with("a foreign table"), "{sql}");
+        assert!(with_table(sql, |table| table.persistence = 't').ends_with("a temporary table"), "{sql}");
+        assert!(with_table(sql, |table| table.has_rules = true).ends_with("rewritten by rules"), "{sql}");
+        assert!(with_table(sql, |table| table.row_security = true).ends_with("under row security"), "{sql}");
+        assert!(
+            with_table(sql, |table| table.has_children = true).ends_with("inherited by other tables"),
+            "{sql}"
+        );
+        assert!(with_table(sql, |table| table.is_partition = true).ends_with("a partition"), "{sql}");
+        assert!(
+            with_table(sql, |table| table.schema = "pg_catalog".into()).ends_with("the catalogue"),
+            "{sql}"
+        );
+        assert!(
+            !with_table(sql, |table| table.persistence = 'u').starts_with("pass"),
+            "unlogged is fine: {sql}"
+        );
+    }
+}
+
+#[test]
+fn deferrable_constraints_stop_writes_only() {
+    assert!(with_table(UPDATE, |table| table.deferrable = true).contains("deferrable"));
+    assert_eq!(with_table(SELECT, |table| table.deferrable = true), "read id=$1, rows");
+}
+
+#[test]
+fn columns_of_unknown_types_stop_everything() {
+    for sql in [UPDATE, SELECT] {
+        let verdict = with_table(sql, |table| table.columns[4].type_kind = TypeKind::Other);
+        assert!(verdict.contains("column note has a type"), "{sql}");
+        let verdict = with_table(sql, |table| table.columns[4].type_kind = TypeKind::Harmless);
+        assert!(!verdict.starts_with("pass"), "{sql}");
+    }
+}
+
+#[test]
+fn triggers_must_be_proven_harmless() {
+    let harmless = [
+        "begin new.note := now(); return new; end",
+        "begin\n  if new.stock < 0 and old.stock > 0 then -- insert nothing\n    new.stock = greatest(0, new.stock);\n  \
+         end if;\n  return new;\nend;",
+        "begin new.note = 'update'; return new; end",
+        "declare n numeric(10, 2) := 1; begin n := round(n, 1); new.note := n::varchar(5); return new; end",
+    ];
+    for source in harmless {
+        let verdict = with_table(UPDATE, |table| table.triggers.push(trigger(source)));
+        assert_eq!(verdict, "write id=$1", "{source}");
+    }
+    for (source, why) in [
+        ("begin insert into log values (now(), 'x'); return new; end", "uses insert"),
+        ("begin perform f(); return new; end", "uses perform"),
+        ("begin EXECUTE 'drop table x'; return new; end", "uses execute"),
+        ("begin new.note := (select 1); return new; end", "uses select"),
+        ("begin new.note := (table log); return new; end", "uses table"),
+        ("begin raise notice 'x'; return new; end", "uses raise"),
+        ("begin new.note := my_audit(new.id); return new; end", "my_audit is not known"),
+        ("begin new.note := pg_backend_pid(); return new; end", "tells connections apart"),
+        ("begin new.note := current_setting('app.user'); return new; end", "reads the session's settings"),
+        ("begin new.note := new.xmin; return new; end", "uses xmin"),
+        ("begin new.note := other.lower('A'); return new; end", "other.lower is not known"),
+        ("begin new.note := 'unterminated; end", "can't be read"),
+        ("begin new.note := current_query; return new; end", ""),
+    ] {
+        let verdict = with_table(UPDATE, |table| table.triggers.push(trigger(source)));
+        if why.is_empty() {
+            continue;
+        }
+        assert!(verdict.contains("trigger touch") && verdict.contains(why), "{source}: {verdict}");
+    }
+    let in_c = |table: &mut TableFacts| table.triggers.push(Trigger { language: "c".into(), ..trigger("") });
+    assert!(with_table(UPDATE, in_c).contains("is written in c"));
+    let special =
+        |table: &mut TableFacts| table.triggers.push(Trigger { special: true, ..trigger("begin end") });
+    assert!(with_table(UPDATE, special).contains("settings or rights of its own"));
+    let condition = |table: &mut TableFacts| {
+        let condition = Some("((old.stock > my_limit(new.id)))".to_owned());
+        table.triggers.push(Trigger { condition, ..trigger("begin return new; end") });
+    };
+    assert!(with_table(UPDATE, condition).contains("my_limit is not known"));
+}
+
+#[test]
+fn triggers_count_only_when_they_fire() {
+    let bad = |table: &mut TableFacts| {
+        let on_insert = Trigger { on_update: false, ..trigger("begin perform f(); return new; end") };
+        table.triggers.push(on_insert);
+    };
+    assert_eq!(with_table(UPDATE, bad), "write id=$1");
+    assert_eq!(with_table(DELETE, bad), "write id=$1");
+    assert_eq!(with_table(SELECT, bad), "read id=$1, rows");
+    assert!(with_table(INSERT, bad).contains("trigger touch"));
+    let on_update = |table: &mut TableFacts| {
+        table.triggers.push(Trigger { on_insert: false, ..trigger("begin perform f(); return new; end") });
+    };
+    assert_eq!(with_table(INSERT, on_update), "write id=$1");
+    let upsert = "insert into inv (id) values (1) on conflict (id) do update set stock = 1";
+    assert!(with_table(upsert, on_update).contains("trigger touch"));
+}
+
+#[test]
+fn expressions_of_the_table_must_be_known() {
+    let check = |text: &str| with_table(UPDATE, |table| table.expressions.push(text.to_owned()));
+    assert_eq!(check("CHECK ((stock >= 0))"), "write id=$1");
+    assert_eq!(check("CHECK (((note)::text = ANY (ARRAY['a'::text, lower('b'::text)])))"), "write id=$1");
+    assert!(check("CHECK (is_valid(note))").contains("a check or index of the table calls is_valid"));
+    assert!(check("public.slug(note)").contains("public.slug"));
+    assert!(check("(note OPERATOR(public.=) 'x')").contains("operator"));
+}
+
+#[test]
+fn defaults_count_where_they_are_used() {
+    let default =
+        |text: &'static str| move |table: &mut TableFacts| table.columns[4].default = Some(text.to_owned());
+    assert!(with_table(INSERT, default("my_note()")).contains("column note of the table calls my_note"));
+    assert_eq!(with_table(INSERT, default("upper('x'::text)")), "write id=$1");
+    assert_eq!(
+        with_table("insert into inv values ($1, 2, 3, 'a', 'b')", default("my_note()")),
+        "write id=$1"
+    );
+    assert_eq!(with_table(UPDATE, default("my_note()")), "write id=$1");
+    assert!(with_table("update inv set note = default where id = 1", default("f()")).contains("column note"));
+    let generated = |table: &mut TableFacts| {
+        table.columns[4].default = Some("f(id)".to_owned());
+        table.columns[4].generated = true;
+    };
+    assert!(with_table(UPDATE, generated).contains("column note"));
+    let identity = |table: &mut TableFacts| table.columns[1].identity = true;
+    assert_eq!(with_table("insert into inv (id) values (1)", identity), "write id=1, sequence");
+    assert_eq!(with_table(INSERT, identity), "write id=$1");
+}
+
+#[test]
+fn foreign_keys_of_others_that_act() {
+    let referrer = |acts_on_delete, acts_on_update| {
+        move |table: &mut TableFacts| {
+            table.referrers.push(Referrer {
+                table: "orders".to_owned(),
+                columns: vec!["id".to_owned()],
+                acts_on_delete,
+                acts_on_update,
+            });
+        }
+    };
+    assert!(with_table(DELETE, referrer(true, false)).contains("foreign keys of orders"));
+    assert_eq!(with_table(DELETE, referrer(false, true)), "write id=$1");
+    assert_eq!(with_table(UPDATE, referrer(true, true)), "write id=$1");
+    assert!(with_table("update inv set id = 2 where id = 1", referrer(false, true)).contains("foreign keys"));
+    assert_eq!(with_table("update inv set id = 2 where id = 1", referrer(true, false)), "write id=1");
+    assert_eq!(with_table(INSERT, referrer(true, true)), "write id=$1");
+}
+
+#[test]
+fn namesakes_of_known_functions() {
+    let sql = "update inv set note = lower(note) where id = $1";
+    let with = |fact: FunctionFact| verdict_with(sql, |facts| facts.functions.push(fact));
+    assert_eq!(with(function("citext", "lower", 'i')), "write id=$1");
+    assert!(with(function("public", "lower", 'v')).contains("lower is a user's, and not declared immutable"));
+    assert_eq!(with(FunctionFact { visible: false, ..function("x", "lower", 'v') }), "write id=$1");
+    assert_eq!(with(FunctionFact { kind: "type".into(), ..function("x", "lower", 'v') }), "write id=$1");
+    assert_eq!(with(function("public", "upper", 'v')), "write id=$1");
+    assert!(
+        with(FunctionFact { special: true, ..function("x", "lower", 'i') })
+            .contains("not declared immutable")
+    );
+}
+
+#[test]
+fn functions_of_users() {
+    let sql = "insert into inv (id, note) values ($1, slug($2))";
+    let with = |fact: FunctionFact| verdict_with(sql, |facts| facts.functions.push(fact));
+    assert_eq!(with(function("public", "slug", 'i')), "write id=$1");
+    assert!(with(function("public", "slug", 's')).contains("slug is a user's"));
+    assert!(
+        with(FunctionFact { visible: false, ..function("x", "slug", 'i') }).contains("slug is not known")
+    );
+    let qualified = "select shop.slug('x')";
+    let fact = FunctionFact { visible: false, ..function("shop", "slug", 'i') };
+    assert_eq!(verdict_with(qualified, |facts| facts.functions.push(fact)), "read no key, rows");
+    let elsewhere = function("other", "slug", 'i');
+    assert!(verdict_with(qualified, |facts| facts.functions.push(elsewhere)).contains("not known"));
+    let uuid =
+        FunctionFact { extension: Some("uuid-ossp".into()), ..function("public", "uuid_generate_v4", 'v') };
+    assert_eq!(
+        verdict_with("select uuid_generate_v4()", |facts| facts.functions.push(uuid)),
+        "read no key, rows"
+    );
+}
+
+#[test]
+fn namesakes_of_operators_and_types() {
+    let operator =
+        |volatility| FunctionFact { kind: "operator".into(), ..function("public", "-", volatility) };
+    assert!(verdict_with(UPDATE, |facts| facts.functions.push(operator('v'))).contains("operator -"));
+    assert_eq!(verdict_with(UPDATE, |facts| facts.functions.push(operator('i'))), "write id=$1");
+    let date = FunctionFact { kind: "type".into(), volatility: None, ..function("public", "date", 'i') };
+    let sql = "select $1::date";
+    assert!(verdict_with(sql, |facts| facts.functions.push(date.clone())).contains("cast to date"));
+    let hidden = FunctionFact { visible: false, ..date };
+    assert_eq!(verdict_with(sql, |facts| facts.functions.push(hidden)), "read no key, rows");
+}
+
+#[test]
+fn what_to_look_up() {
+    let names = |sql: &str, change: fn(&mut TableFacts)| {
+        let Analysis::Candidate(candidate) = analyse(sql) else { panic!("{sql}") };
+        let mut table = candidate.table.as_ref().and_then(find);
+        table.iter_mut().for_each(change);
+        names_to_look_up(&candidate, table.as_ref())
+    };
+    assert_eq!(names("select lower($1)::text || now()", |_| {}), ["lower", "now", "text", "||"]);
+    assert_eq!(names("select pg_catalog.lower('x'), current_user", |_| {}), [""; 0]);
+    let table = |table: &mut TableFacts| {
+        table.expressions.push("CHECK (valid(note))".to_owned());
+        table.triggers.push(trigger("begin new.note := slug(new.note); return new; end"));
+        table.columns[4].default = Some("make_note()".to_owned());
+    };
+    assert_eq!(names(UPDATE, table), ["-", "=", "slug", "valid"]);
+    assert_eq!(names(INSERT, table), ["make_note", "slug", "valid"]);
+    assert_eq!(names(SELECT, table), ["="]);
+}
+
+#[test]
+fn facts_read_what_the_queries_give() {
+    let json = r#"{"oid":16386,"schema":"public","name":"t","relkind":"r","persistence":"p","has_rules":false,
+        "row_security":false,"has_children":false,"is_partition":false,"deferrable":false,
+        "columns":[{"name":"id","attnum":1,"type_oid":23,"type_name":"integer","type_kind":"builtin","avg_width":4,
+                    "default":null,"generated":false,"identity":false}],
+        "unique_indexes":[{"name":"t_pkey","primary":true,"columns":["id"]}],
+        "triggers":[{"name":"g","language":"plpgsql","source":"x","special":false,"condition":null,
+                     "on_insert":false,"on_delete":false,"on_update":true}],
+        "expressions":["CHECK ((id > 0))"],
+        "referrers":[{"table":"o","columns":["id"],"acts_on_delete":true,"acts_on_update":false}]}"#;
+    let table: Option<TableFacts> = serde_json::from_str(json).unwrap();
+    assert_eq!(table.unwrap().unique_indexes[0].columns, ["id"]);
+    let json = r#"[{"schema":"shop","name":"lower","kind":"function","visible":false,"volatility":"v",
+                    "special":false,"extension":null}]"#;
+    let functions: Vec<FunctionFact> = serde_json::from_str(json).unwrap();
+    assert_eq!(functions[0].volatility, Some('v'));
+}

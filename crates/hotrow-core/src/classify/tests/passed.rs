@@ -1,0 +1,183 @@
+//! Queries that are passed through by their text or for want of a key, and the reason a person reads.
+
+use super::*;
+
+#[test]
+fn no_row_is_named() {
+    check_passed(&[
+        ("update inv set stock = 0", "no WHERE"),
+        ("update inv set stock = 0 where id > 5", "no WHERE"),
+        ("update inv set stock = 0 where id = 5 or id = 6", "no WHERE"),
+        ("update inv set stock = 0 where not (id = 5)", "no WHERE"),
+        ("update inv set stock = 0 where id = stock", "no WHERE"),
+        ("update inv set stock = 0 where id = $1 + 1", "no WHERE"),
+        ("update inv set stock = 0 where id = -5", "no WHERE"),
+        ("update inv set stock = 0 where id in (1)", "no WHERE"),
+        ("update inv set stock = 0 where (id = $1) is true", "no WHERE"),
+        ("update inv set stock = 0 where (id, stock) = ($1, $2)", "no WHERE"),
+        ("update inv set stock = 0 where id = null", "no WHERE"),
+        ("update inv set stock = 0 where stock = $1", "no unique index of inv"),
+        ("update line set quantity = 0 where order_id = $1", "no unique index of line"),
+        ("update log set message = $2 where message = $1", "no unique index of log"),
+        ("delete from inv", "no WHERE"),
+        ("delete from line where no = 1", "no unique index"),
+        ("select * from inv", "no WHERE"),
+        ("select * from inv where lower(sku) = $1", "no WHERE"),
+        ("select * from log where at = $1", "no unique index"),
+        ("select * from missing where id = 1", "table missing was not found"),
+        ("update inv set note = 'x' where idd = 1", "idd is not a column"),
+    ]);
+}
+
+#[test]
+fn more_than_one_row_or_table() {
+    check_passed(&[
+        ("select * from inv where id = any($1)", "ANY"),
+        ("select * from inv i join users u on u.id = i.id where i.id = 1", "a join"),
+        ("select * from inv, users where inv.id = 1", "a join"),
+        ("select * from inv where id = (select 1)", "a subquery"),
+        ("select * from inv where id = 1 and exists (select 1)", "a subquery"),
+        ("select * from inv where id = 1 and sku in (select 'a')", "a subquery"),
+        ("select (select 1) from inv where id = 1", "a subquery"),
+        ("select array(select 1)", "a subquery"),
+        ("update inv set stock = (select 1) where id = 1", "a subquery"),
+        ("update inv set (stock, sold) = (select 1, 2) where id = 1", "a subquery"),
+        ("update inv set stock = 1 from users u where inv.id = 1 and u.id = 1", "UPDATE with FROM"),
+        ("delete from inv using users where inv.id = 1", "DELETE with USING"),
+        ("insert into inv select * from inv", "INSERT from a query"),
+        ("insert into inv (id) values ((select 1))", "a subquery"),
+        ("insert into inv (id) values (1), (2) on conflict do nothing", "ON CONFLICT with several rows"),
+        ("with x as (select 1) select * from inv where id = 1", "WITH"),
+        ("with x as (delete from inv where id = 1 returning *) insert into log select now(), 'x'", "WITH"),
+        ("select * from generate_series(1, 2) where id = 1", "something other than a table"),
+        ("select * from (select 1) x where id = 1", "something other than a table"),
+        ("select * from unnest(array[1]) x where x = 1", "something other than a table"),
+        ("select * from inv tablesample system (1) where id = 1", "TABLESAMPLE"),
+        ("select id from inv where id = 1 union select 2", "UNION"),
+        ("values (1), (2)", "other than a plain SELECT"),
+        ("table inv", ""),
+        ("select * from inv where id = 1 order by id", "ORDER BY"),
+        ("select distinct id from inv where id = 1", "DISTINCT"),
+        ("select id from inv where id = 1 group by id", "GROUP BY"),
+        ("select 1 from inv where id = 1 having true", "HAVING"),
+        ("select count(*) from inv where id = 1", "aggregate"),
+        ("select count(id) from inv where id = 1", "count looks at or returns more than one row"),
+        ("select sum(stock) filter (where true) from inv where id = 1", "aggregate"),
+        ("select generate_series(1, 3)", "more than one row"),
+        ("select row_number() over () from inv where id = 1", "window"),
+        ("select id from inv where id = 1 window w as (order by id)", "WINDOW"),
+        ("select * from inv where id = 1 limit 1 + 1", "LIMIT"),
+        ("select * from inv where id = 1 limit (select 1)", "LIMIT"),
+        ("select * from inv where id = 1 fetch first 1 rows with ties", "TIES"),
+        ("select * into x from inv where id = 1", "SELECT INTO"),
+    ]);
+}
+
+#[test]
+fn locks_and_system_columns() {
+    check_passed(&[
+        ("select * from inv where id = 1 for update", "row lock"),
+        ("select * from inv where id = 1 for share nowait", "row lock"),
+        ("select * from inv where id = 1 for no key update skip locked", ""),
+        ("select xmin from inv where id = 1", "system column xmin"),
+        ("select inv.XMAX from inv where id = 1", "system column xmax"),
+        ("select \"ctid\" from inv where id = 1", "system column ctid"),
+        ("update inv set stock = 1 where id = 1 and xmin = $1", "system column xmin"),
+        ("update inv set stock = 1 where ctid = '(0,1)'", "system column ctid"),
+        ("update inv set stock = 1 where id = 1 returning cmin", "system column cmin"),
+        ("select tableoid from inv where id = 1", "system column tableoid"),
+        ("delete from inv where current of c", ""),
+    ]);
+}
+
+#[test]
+fn functions_that_tell_apart_or_are_unknown() {
+    check_passed(&[
+        ("select txid_current()", "tells transactions apart"),
+        ("select pg_current_xact_id()", "tells transactions apart"),
+        ("select pg_backend_pid()", "tells connections apart"),
+        ("select inet_client_addr()", "tells connections apart"),
+        ("select current_query()", "tells connections apart"),
+        ("select current_setting('x.y')", "reads the session's settings"),
+        ("select set_config('a.b', 'c', false)", "changes the session's settings"),
+        ("select lastval()", "sequence values"),
+        ("select currval('s')", "sequence values"),
+        ("select setval('s', 5)", "sets a sequence"),
+        ("select pg_sleep(1)", "waits"),
+        ("select pg_advisory_lock(1)", "advisory lock"),
+        ("select pg_try_advisory_xact_lock(1)", "advisory lock"),
+        ("select pg_notify('a', 'b')", "notifications"),
+        ("select pg_catalog.txid_current()", "tells transactions apart"),
+        ("select lo_create(0)", "lo_create is not known"),
+        ("select dblink_exec('x', 'y')", "not known"),
+        ("select query_to_xml('select 1', true, true, '')", "not known"),
+        ("select my_function(1)", "my_function is not known"),
+        ("select hotrow.increment('a')", "hotrow.increment is not known"),
+        ("select other.lower('A')", "other.lower is not known"),
+        ("select \"LOWER\"('A')", "LOWER is not known"),
+        ("update inv set stock = my_function(stock) where id = 1", "my_function is not known"),
+        ("insert into log values (now(), pg_backend_pid()::text)", "tells connections apart"),
+        ("insert into inv (id) values (1) on conflict (id) do update set stock = f()", "f is not known"),
+        ("select i.secret from inv i where i.id = 1", "secret is not a column"),
+        ("select (i).secret from inv i where i.id = 1", "composite"),
+        ("select i from inv i where i.id = 1", "i is not a column"),
+        ("select inv.id from inv i where i.id = 1", "something other than the table"),
+    ]);
+}
+
+#[test]
+fn casts_and_operators() {
+    check_passed(&[
+        ("select 'inv'::regclass", "cast to regclass"),
+        ("update inv set note = 'x'::mood where id = 1", "cast to mood"),
+        ("select * from inv where id = $1::public.my_id", "my_id"),
+        ("select cast(1 as \"char\")", "char"),
+        ("select pg_lsn '0/0'", "an unusual item"),
+        ("select note 'x' from inv where id = 1", "an unusual item"),
+        ("update inv set note = my_type 'x' where id = 1", "not understood"),
+        ("select id", "id is not a column"),
+        ("select 1 operator(public.+) 2", "operator"),
+        ("select 1 <-> 2", "<->"),
+        ("select 1 +++ 2", "+++"),
+    ]);
+}
+
+#[test]
+fn conflicts_without_a_known_row() {
+    check_passed(&[
+        (
+            "insert into inv (sku) values ($1) on conflict (id) do update set stock = 1",
+            "ON CONFLICT would update",
+        ),
+        (
+            "insert into inv (id) values ($1 + 1) on conflict (id) do update set stock = 1",
+            "ON CONFLICT would update",
+        ),
+        (
+            "insert into inv (id) values (1) on conflict on constraint nix do update set stock = 1",
+            "would update",
+        ),
+        ("insert into users (id) values (default) on conflict (id) do update set name = 'x'", "would update"),
+        ("insert into inv (id) values (1) on conflict (lower(sku)) do update set stock = 1", ""),
+        ("insert into inv (id) values (1) on conflict (id) where stock > 0 do update set stock = 1", ""),
+    ]);
+}
+
+#[test]
+fn what_is_not_understood() {
+    check_passed(&[
+        ("selec 1", "SELEC is not a SELECT"),
+        ("select a b c from inv", "not understood"),
+        ("select 'a", "not understood"),
+        ("", "an empty statement"),
+        ("-- nothing", "an empty statement"),
+        ("select 1; select 2", "several statements"),
+        ("update inv set stock = 1 where id = 1; commit", "several statements"),
+        ("select 1\u{a0}from inv", "white space"),
+        ("select 1 ||/* ' */ 2 -- '", "comment begins inside an operator"),
+        ("merge into inv using users u on u.id = inv.id when matched then delete", "MERGE"),
+        ("123", "not understood"),
+        ("select a.b.c.d from inv where id = 1", "more than two parts"),
+        ("select * from a.b.inv where id = 1", "more than two parts"),
+    ]);
+}

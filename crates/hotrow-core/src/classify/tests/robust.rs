@@ -1,0 +1,140 @@
+//! That no text makes the analysis panic, overflow the stack or take long; what it says about them is elsewhere.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Each of these would build a tree as deep as it is long.
+#[test]
+fn deep_texts_do_not_overflow_the_stack() {
+    let repeated =
+        |head: &str, part: &str, tail: &str, count: usize| format!("{head}{}{tail}", part.repeat(count));
+    for count in [10, 40, 100, 250, 599, 5_000, 15_000] {
+        for text in [
+            repeated("select 1", "+1", "", count),
+            repeated("select ", "(", "1", count),
+            repeated(&"select ".to_owned(), "(", &format!("1{}", ")".repeat(count)), count),
+            repeated("select ", "- ", "1", count),
+            repeated("select ", "not ", "true", count),
+            repeated("select 1", "::int", "", count),
+            repeated("select a", "[1]", "", count),
+            repeated("select 1", " union select 1", "", count),
+            repeated("select ", "case when true then ", "1", count),
+            repeated("select * from inv where id = 1", " and stock = 1", "", count),
+            repeated("select * from inv where id = 1", " or stock = 1", "", count),
+            repeated("select * from ", "(select * from ", "inv", count),
+            repeated("select ", "f(", &format!("1{}", ")".repeat(count)), count),
+            repeated("select a", " is null", "", count),
+            repeated("select a", " in (1, 2)", "", count),
+            repeated("select a", ".a", "", count),
+            repeated("select 1 ", "|| f(1, 2) ", "", count),
+            repeated("select ", "interval ", "'1'", count),
+            repeated("", "explain analyze ", "select 1", count),
+            repeated("", "prepare a as ", "select 1", count),
+            repeated("", "copy (", "select 1", count),
+            repeated("", "create table t as ", "select 1", count),
+            repeated("", "declare c cursor for ", "select 1", count),
+            repeated("", "with a as (", "select 1", count),
+            repeated("select 1", ";select 1", "", count),
+            repeated("select * from a", " join a using (b)", "", count),
+            repeated("select ", "array[", "1", count),
+            repeated("insert into inv values (1)", ", (1)", "", count),
+        ] {
+            eprintln!("{count} {}", text.chars().take(60).collect::<String>());
+            let analysis = analyse(&text);
+            assert!(!explain(&analysis, None).is_empty());
+        }
+    }
+}
+
+#[test]
+fn long_texts_are_not_parsed() {
+    let long = format!("select '{}'", "x".repeat(MAX_TEXT_BYTES));
+    assert_eq!(verdict(&long), "pass: too long to be analysed");
+    assert_eq!(verdict(&format!("select 1{}", "+1".repeat(1000))), "pass: too deep to be analysed");
+    let rows = format!("insert into inv (id, stock) values (1, 1){}", ", (1, now()::int)".repeat(2000));
+    assert!(
+        verdict(&rows).starts_with("pass: cast") || verdict(&rows) == "write no key",
+        "{}",
+        verdict(&rows)
+    );
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "select",
+            "from",
+            "where",
+            "and",
+            "or",
+            "in",
+            "values",
+            "set",
+            "limit",
+            "order by",
+            "group by",
+            "as",
+            "inv",
+            "id",
+            "stock",
+            "users",
+            "lower",
+            "now()",
+            "xmin",
+            "*",
+            "null",
+            "on conflict",
+            "do update set",
+            "insert into",
+            "update",
+            "delete from",
+            "between",
+            "like",
+            "not",
+            "case",
+            "when",
+            "then",
+            "end",
+            "returning",
+            "prepare",
+            "execute",
+            "declare",
+            "cursor for",
+            "copy",
+            "discard",
+            "all",
+            "hotrow.pack",
+            "explain",
+            "analyze",
+            "create",
+            "temp",
+            "table",
+            "with",
+            "deallocate",
+            "to",
+            "default",
+        ])
+        .prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "(", ")", "[", "]", ",", ".", "=", "<", "-", "+", "::", "||", "->>", "--x\n", "/* c */", ";",
+            "$$", "$1", "'a'", "\"Q\"", "5", "1.5", "E'\\''", "U&'x'", "\u{a0}", "ü",
+        ])
+        .prop_map(str::to_owned),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_it_panic(sql in any::<String>()) {
+        analyse(&sql);
+    }
+
+    #[test]
+    fn no_words_make_it_panic(words in prop::collection::vec(word(), 0..20)) {
+        let sql = words.join(" ");
+        prop_assert!(!verdict(&sql).is_empty());
+    }
+}

@@ -1,0 +1,197 @@
+//! What statements leave behind in the session or take away, and the commands that are Hotrow's own.
+
+use super::*;
+
+fn pass(sql: &str) -> Pass {
+    match analyse(sql) {
+        Analysis::Pass(pass) => pass,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+/// The names of the effects, joined.
+fn effect(sql: &str) -> String {
+    match analyse(sql) {
+        Analysis::Candidate(candidate) => candidate.effect().names().join(", "),
+        Analysis::Pass(pass) => pass.effect.names().join(", "),
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_left_behind() {
+    for (sql, expected) in [
+        ("set work_mem = '1GB'", "settings"),
+        ("SET SESSION search_path TO a, b", "settings"),
+        ("set time zone 'UTC'", "settings"),
+        ("set names 'utf8'", "settings"),
+        ("set session characteristics as transaction isolation level serializable", "settings"),
+        ("set role admin", "settings, role"),
+        ("set session authorization default", "settings, role"),
+        ("set role = 'admin'", "settings, role"),
+        ("set local work_mem = '1GB'", ""),
+        ("set transaction isolation level serializable", ""),
+        ("set constraints all deferred", ""),
+        ("reset work_mem", ""),
+        ("show work_mem", ""),
+        ("create temp table t (a int)", "temporary objects"),
+        ("create temporary view v as select 1", "temporary objects"),
+        ("create local temp sequence s", "temporary objects"),
+        ("create or replace temp view v as select 1", "temporary objects"),
+        ("create table pg_temp.t (a int)", "temporary objects"),
+        ("create function pg_temp.f() returns int language sql as 'select 1'", "temporary objects"),
+        ("create table t (a int)", ""),
+        ("create table t as select 1", ""),
+        ("create table t as select f()", "sequence values, unknown"),
+        ("create unlogged table t as select set_config('a', 'b', false)", "settings, role"),
+        ("select * into temp x from inv", "temporary objects"),
+        ("select 1 into temporary table x", "temporary objects"),
+        ("select * from pg_temp.t", "temporary objects"),
+        ("insert into pg_temp.t values (1)", "temporary objects, sequence values"),
+        ("update pg_temp_3.t set a = 1", "temporary objects"),
+        ("prepare p as select 1", "prepared statements"),
+        ("prepare p (int) as select f($1)", "prepared statements, sequence values, unknown"),
+        ("prepare transaction 'x'", ""),
+        ("execute p(1)", "sequence values, unknown"),
+        ("listen c", "LISTEN"),
+        ("unlisten c", ""),
+        ("notify c, 'x'", ""),
+        ("declare c cursor with hold for select 1", "cursors WITH HOLD"),
+        ("declare c insensitive no scroll cursor without hold for select 1", ""),
+        ("declare c cursor for select 1", ""),
+        ("declare c cursor for select f()", "sequence values, unknown"),
+        ("fetch 1 from c", ""),
+        ("close c", ""),
+        ("select pg_advisory_lock(1)", "advisory locks"),
+        ("select pg_try_advisory_lock(id) from inv", "advisory locks"),
+        ("select pg_advisory_xact_lock(1), pg_advisory_unlock(1)", ""),
+        ("select set_config('a.b', 'c', true)", "settings, role"),
+        ("select nextval('s'), count(*) from inv", "sequence values"),
+        ("select setval('s', 1)", "sequence values"),
+        ("select currval('s')", "reads currval or lastval"),
+        ("insert into inv select * from inv", "sequence values"),
+        ("with x as (insert into inv values (1) returning *) select * from x", "sequence values"),
+        ("with x as (select f()) select * from x", "sequence values, unknown"),
+        ("select * from f(1)", "sequence values, unknown"),
+        ("select * from inv i, lateral f(i.id) g", "sequence values, unknown"),
+        ("select * from generate_series(1, 2)", ""),
+        ("select * from inv order by f(id)", "sequence values, unknown"),
+        ("select array_agg(distinct stock order by stock) from inv group by sku having max(id) > 1", ""),
+        ("select hotrow.increment('a')", ""),
+        ("select * from hotrow.increment('a', 5)", ""),
+        ("update inv set stock = 1 where stock = 2", ""),
+        ("delete from inv where stock in (select max(stock) from inv)", ""),
+        ("select pg_table_is_visible(c.oid) from pg_catalog.pg_class c", ""),
+        ("do $$ begin end $$", "sequence values, unknown"),
+        ("call p()", "sequence values, unknown"),
+        ("load 'x'", "sequence values, unknown"),
+        ("frobnicate", "sequence values, unknown"),
+        ("begin", ""),
+        ("start transaction read only", ""),
+        ("commit and chain", ""),
+        ("rollback to savepoint a", ""),
+        ("savepoint a", ""),
+        ("copy inv from stdin", "sequence values"),
+        ("copy (select 1) to stdout", ""),
+        ("copy (select f(1), 2) to stdout with (format csv)", "sequence values, unknown"),
+        ("vacuum inv", ""),
+        ("explain select f()", ""),
+        ("explain (analyze, buffers) select f()", "sequence values, unknown"),
+        ("explain analyze select * from inv", ""),
+        ("lock table inv", ""),
+        ("truncate inv", ""),
+        ("begin; set x.y = 1; commit", "settings"),
+        ("select 1; listen a; create temp table t ()", "temporary objects, LISTEN"),
+        ("set hotrow.pack = off; select 1", "settings"),
+    ] {
+        assert_eq!(effect(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn what_is_taken_away() {
+    assert_eq!(pass("discard all").clears, Effect::ALL);
+    assert_eq!(pass("DISCARD TEMP").clears.names(), ["temporary objects"]);
+    assert_eq!(pass("discard plans").clears, Effect::NONE);
+    assert_eq!(pass("discard sequences").clears.names(), ["sequence values", "reads currval or lastval"]);
+    assert_eq!(pass("reset all").clears.names(), ["settings"]);
+    assert_eq!(pass("reset role").clears, Effect::NONE);
+    assert_eq!(pass("unlisten *").clears.names(), ["LISTEN"]);
+    assert_eq!(pass("deallocate all").clears.names(), ["prepared statements"]);
+    assert_eq!(pass("deallocate prepare all").clears.names(), ["prepared statements"]);
+    assert_eq!(pass("close all").clears.names(), ["cursors WITH HOLD"]);
+    assert_eq!(pass("select pg_advisory_unlock_all() from inv").clears.names(), ["advisory locks"]);
+    assert_eq!(pass("select pg_advisory_unlock_all(), pg_advisory_lock(1) from inv").clears, Effect::NONE);
+    assert_eq!(pass("discard all; select 1").clears, Effect::NONE, "a later error would undo it");
+}
+
+#[test]
+fn what_can_change_the_catalogue() {
+    for sql in [
+        "create table t (a int)",
+        "alter table t add b int",
+        "drop table t",
+        "grant select on t to u",
+        "create index concurrently i on t (a)",
+        "comment on table t is 'x'",
+        "truncate t",
+        "do $$ begin end $$",
+        "select * into x from t",
+        "not a statement",
+        "select 1; drop table t",
+    ] {
+        assert!(pass(sql).ddl, "{sql}");
+    }
+    for sql in ["begin", "set a = 1", "select * from t", "copy t from stdin", "vacuum t", "explain select 1"]
+    {
+        assert!(!pass(sql).ddl, "{sql}");
+    }
+}
+
+#[test]
+fn the_switch_of_the_session() {
+    for on in [
+        "set hotrow.pack = on",
+        "SET hotrow.pack TO 'true'",
+        "set session hotrow.pack=1",
+        "set \"hotrow\".pack = yes",
+    ] {
+        assert_eq!(analyse(on), Analysis::SetPack(true), "{on}");
+    }
+    for off in ["set hotrow.pack = off;", "set Hotrow.Pack to FALSE", "set hotrow.pack = '0'"] {
+        assert_eq!(analyse(off), Analysis::SetPack(false), "{off}");
+    }
+    assert_eq!(analyse("set hotrow.pack to default"), Analysis::ResetPack);
+    assert_eq!(analyse("reset hotrow.pack"), Analysis::ResetPack);
+    assert_eq!(analyse("show hotrow.pack"), Analysis::ShowPack);
+    assert_eq!(pass("set hotrow.pack = maybe").effect.names(), ["settings"]);
+    assert_eq!(pass("set local hotrow.pack = off").effect, Effect::NONE);
+}
+
+#[test]
+fn deallocate_names_what_it_frees() {
+    assert_eq!(analyse("deallocate a1"), Analysis::Deallocate("a1".to_owned()));
+    assert_eq!(analyse("DEALLOCATE PREPARE \"S_1\""), Analysis::Deallocate("S_1".to_owned()));
+    assert_eq!(analyse("deallocate prepare"), Analysis::Deallocate("prepare".to_owned()));
+}
+
+#[test]
+fn reasons_name_the_command() {
+    for (sql, reason) in [
+        ("begin", "BEGIN: transactions of the client's own"),
+        ("listen a", "LISTEN changes or reads the session"),
+        ("copy t from stdin", "COPY has a protocol of its own"),
+        ("vacuum", "VACUUM is not a SELECT"),
+    ] {
+        assert!(pass(sql).reason.to_string().contains(reason), "{sql}");
+        assert!(explain(&analyse(sql), None).contains("passed through\n  reason"), "{sql}");
+    }
+}
+
+#[test]
+fn only_some_effects_pin_the_connection() {
+    assert!(pass("set a = 1").effect.pins());
+    assert!(pass("call p()").effect.pins());
+    assert!(!pass("insert into inv select * from inv").effect.pins());
+    assert!(!pass("select * from inv").effect.pins());
+}

@@ -1,0 +1,117 @@
+//! A statement as its tokens, without white space and comments; never a tree.
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::Reason;
+
+/// Splits a text into its statements' tokens; empty statements are left out.
+pub(super) fn statements(sql: &str) -> Result<Vec<Vec<Token>>, Reason> {
+    let dialect = PostgreSqlDialect {};
+    let tokens =
+        Tokenizer::new(&dialect, sql).tokenize().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+    let mut statements = vec![Vec::new()];
+    for token in tokens {
+        match token {
+            Token::Whitespace(_) => {}
+            // PostgreSQL ends an operator where a comment begins; the tokeniser does not, and reads on in the comment.
+            Token::CustomBinaryOperator(text) if text.contains("--") || text.contains("/*") => {
+                return Err(Reason::NotUnderstood("a comment begins inside an operator".to_owned()));
+            }
+            Token::SemiColon => statements.push(Vec::new()),
+            token => statements.last_mut().expect("there is always one to fill").push(token),
+        }
+    }
+    statements.retain(|tokens| !tokens.is_empty());
+    Ok(statements)
+}
+
+/// A place in a statement's tokens, for commands that are recognised by their first words.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'t> {
+    tokens: &'t [Token],
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(tokens: &'t [Token]) -> Self {
+        Self { tokens }
+    }
+
+    /// The tokens that are left.
+    pub(super) fn rest(self) -> &'t [Token] {
+        self.tokens
+    }
+
+    /// The next unquoted word in small letters.
+    pub(super) fn peek_word(self) -> Option<String> {
+        word(self.tokens.first()?)
+    }
+
+    /// Takes the next word if it is one of these.
+    pub(super) fn take(&mut self, words: &[&str]) -> bool {
+        let found = is_word(self.tokens.first(), words);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes whatever is next.
+    pub(super) fn advance(&mut self) -> Option<&'t Token> {
+        let (first, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(first)
+    }
+
+    /// Takes a dotted name, folded.
+    pub(super) fn take_name(&mut self) -> Option<String> {
+        let mut name = self.advance().and_then(folded)?;
+        while self.tokens.first() == Some(&Token::Period) {
+            self.advance();
+            name.push('.');
+            name.push_str(&self.advance().and_then(folded)?);
+        }
+        Some(name)
+    }
+
+    /// True when one of these words is somewhere in what is left.
+    pub(super) fn mentions(self, words: &[&str]) -> bool {
+        self.tokens.iter().any(|token| is_word(Some(token), words))
+    }
+
+    /// Skips to the first of these words, leaving it next; false when there is none.
+    pub(super) fn skip_to(&mut self, words: &[&str]) -> bool {
+        let place = self.tokens.iter().position(|token| is_word(Some(token), words));
+        if let Some(place) = place {
+            self.tokens = &self.tokens[place..];
+        }
+        place.is_some()
+    }
+}
+
+/// True for one of these words, unquoted.
+pub(super) fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => {
+            words.iter().any(|known| word.value.eq_ignore_ascii_case(known))
+        }
+        _ => false,
+    }
+}
+
+/// A name as PostgreSQL folds it.
+pub(super) fn folded(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_some() => Some(word.value.clone()),
+        Token::Word(word) => Some(word.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// An unquoted word in small letters.
+pub(super) fn word(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}

@@ -1,0 +1,261 @@
+//! Commands that are not queries, recognised by their first words; what they leave behind, never whether they pack.
+
+use sqlparser::tokenizer::Token;
+
+use super::analysis::effect_of_query;
+use super::tokens::Cursor;
+use super::{Analysis, Effect, Pass, Reason};
+
+const QUERIES: &[&str] =
+    &["select", "insert", "update", "delete", "with", "values", "table", "merge", "execute"];
+
+/// One command that does not start like a query.
+pub(super) fn command(tokens: &[Token]) -> Analysis {
+    let mut cursor = Cursor::new(tokens);
+    let Some(word) = cursor.peek_word() else {
+        return Analysis::Pass(Pass::unknown(Reason::NotUnderstood(
+            "it does not start with a word".to_owned(),
+        )));
+    };
+    cursor.advance();
+    let name = word.to_ascii_uppercase();
+    match word.as_str() {
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+            Analysis::Pass(Pass::harmless(Reason::Transaction(name)))
+        }
+        "set" => set(cursor),
+        "reset" => reset(cursor),
+        "show" => show(cursor),
+        "discard" => discard(cursor),
+        "prepare" => Analysis::Pass(prepare(cursor)),
+        "deallocate" => deallocate(cursor),
+        "listen" => leaves(name, Effect { listen: true, ..Effect::NONE }),
+        "unlisten" => match cursor.rest() {
+            [Token::Mul] => clears(name, Effect { listen: true, ..Effect::NONE }),
+            _ => leaves(name, Effect::NONE),
+        },
+        "declare" => declare(cursor),
+        "close" if cursor.peek_word().as_deref() == Some("all") => {
+            clears(name, Effect { holdable_cursor: true, ..Effect::NONE })
+        }
+        "close" | "fetch" | "move" | "notify" => leaves(name, Effect::NONE),
+        "copy" => Analysis::Pass(copy(cursor)),
+        "explain" => Analysis::Pass(explain(cursor)),
+        "create" => Analysis::Pass(create(cursor)),
+        "alter" | "drop" | "grant" | "revoke" | "comment" | "security" | "reassign" | "import"
+        | "truncate" | "refresh" | "cluster" | "reindex" => Analysis::Pass(ddl(name, cursor)),
+        "vacuum" | "analyze" | "analyse" | "checkpoint" | "lock" => {
+            Analysis::Pass(Pass::harmless(Reason::Utility(name)))
+        }
+        _ => Analysis::Pass(Pass::unknown(Reason::Utility(name))),
+    }
+}
+
+fn leaves(name: String, effect: Effect) -> Analysis {
+    Analysis::Pass(Pass { effect, ..Pass::harmless(Reason::Session(name)) })
+}
+
+fn clears(name: String, clears: Effect) -> Analysis {
+    Analysis::Pass(Pass { clears, ..Pass::harmless(Reason::Session(name)) })
+}
+
+fn set(mut cursor: Cursor<'_>) -> Analysis {
+    let settings = Effect { settings: true, ..Effect::NONE };
+    if cursor.take(&["local", "transaction", "constraints"]) {
+        return Analysis::Pass(Pass::harmless(Reason::Transaction(
+            "SET LOCAL or SET TRANSACTION".to_owned(),
+        )));
+    }
+    let session = cursor.take(&["session"]);
+    match cursor.peek_word().as_deref() {
+        Some("role") => return leaves("SET ROLE".to_owned(), Effect { role: true, ..settings }),
+        Some("authorization") if session => {
+            return leaves("SET SESSION AUTHORIZATION".to_owned(), Effect { role: true, ..settings });
+        }
+        _ => {}
+    }
+    let name = cursor.take_name();
+    if name.as_deref() == Some("hotrow.pack") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
+        let value = match cursor.rest() {
+            [value] => switch(value),
+            _ => None,
+        };
+        match value {
+            Some(Switch::On) => return Analysis::SetPack(true),
+            Some(Switch::Off) => return Analysis::SetPack(false),
+            Some(Switch::Default) => return Analysis::ResetPack,
+            None => {}
+        }
+    }
+    // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` land here too: any of them is a setting.
+    let role = matches!(name.as_deref(), Some("role" | "session_authorization"));
+    leaves("SET".to_owned(), Effect { role, ..settings })
+}
+
+fn take_equals(cursor: &mut Cursor<'_>) -> bool {
+    let found = cursor.rest().first() == Some(&Token::Eq);
+    if found {
+        cursor.advance();
+    }
+    found
+}
+
+enum Switch {
+    On,
+    Off,
+    Default,
+}
+
+/// The values a setting of type bool is usually given.
+fn switch(token: &Token) -> Option<Switch> {
+    let text = match token {
+        Token::Word(word) => &word.value,
+        Token::SingleQuotedString(text) | Token::Number(text, _) => text,
+        _ => return None,
+    };
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "1" | "yes" => Some(Switch::On),
+        "off" | "false" | "0" | "no" => Some(Switch::Off),
+        "default" if matches!(token, Token::Word(_)) => Some(Switch::Default),
+        _ => None,
+    }
+}
+
+fn reset(mut cursor: Cursor<'_>) -> Analysis {
+    match cursor.take_name().as_deref() {
+        Some("all") => clears("RESET ALL".to_owned(), Effect { settings: true, ..Effect::NONE }),
+        Some("hotrow.pack") => Analysis::ResetPack,
+        _ => leaves("RESET".to_owned(), Effect::NONE),
+    }
+}
+
+fn show(mut cursor: Cursor<'_>) -> Analysis {
+    match cursor.take_name().as_deref() {
+        Some("hotrow.pack") => Analysis::ShowPack,
+        _ => leaves("SHOW".to_owned(), Effect::NONE),
+    }
+}
+
+fn discard(cursor: Cursor<'_>) -> Analysis {
+    let cleared = match cursor.peek_word().as_deref() {
+        Some("all") => Effect::ALL,
+        Some("temp" | "temporary") => Effect { temporary: true, ..Effect::NONE },
+        Some("sequences") => Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE },
+        _ => Effect::NONE,
+    };
+    clears("DISCARD".to_owned(), cleared)
+}
+
+/// PREPARE counts the effects of the statement it prepares, because EXECUTE does not show them.
+fn prepare(mut cursor: Cursor<'_>) -> Pass {
+    if cursor.take(&["transaction"]) {
+        return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
+    }
+    let inner = if cursor.skip_to(&["as"]) {
+        cursor.advance();
+        effect_of_query(cursor.rest())
+    } else {
+        Effect::UNKNOWN
+    };
+    let effect = Effect { prepared: true, ..Effect::NONE }.union(inner);
+    Pass { effect, ..Pass::harmless(Reason::Session("PREPARE".to_owned())) }
+}
+
+fn deallocate(mut cursor: Cursor<'_>) -> Analysis {
+    // `DEALLOCATE prepare` alone means a statement of that name.
+    if cursor.rest().len() > 1 {
+        cursor.take(&["prepare"]);
+    }
+    if cursor.peek_word().as_deref() == Some("all") {
+        return clears("DEALLOCATE ALL".to_owned(), Effect { prepared: true, ..Effect::NONE });
+    }
+    match (cursor.take_name(), cursor.rest()) {
+        (Some(name), []) => Analysis::Deallocate(name),
+        _ => Analysis::Pass(Pass::unknown(Reason::NotUnderstood("DEALLOCATE".to_owned()))),
+    }
+}
+
+fn declare(mut cursor: Cursor<'_>) -> Analysis {
+    let with_hold = {
+        let mut options = cursor;
+        options.advance();
+        let words = options.rest().iter().map_while(super::tokens::word).collect::<Vec<_>>();
+        words.windows(2).any(|pair| pair == ["with", "hold"])
+    };
+    let query = if cursor.skip_to(&["for"]) {
+        cursor.advance();
+        effect_of_query(cursor.rest())
+    } else {
+        Effect::UNKNOWN
+    };
+    leaves("DECLARE".to_owned(), Effect { holdable_cursor: with_hold, ..Effect::NONE }.union(query))
+}
+
+/// COPY of a query has the query's effects; COPY FROM may move sequences.
+fn copy(mut cursor: Cursor<'_>) -> Pass {
+    let effect = match cursor.rest() {
+        [Token::LParen, ..] => {
+            cursor.advance();
+            effect_of_query(inside(cursor.rest()))
+        }
+        _ => Effect { touches_sequence: true, ..mentions_temporary(cursor) },
+    };
+    Pass { effect, ..Pass::harmless(Reason::Copy) }
+}
+
+/// The tokens up to the parenthesis that closes the one before them.
+fn inside(tokens: &[Token]) -> &[Token] {
+    let mut depth = 1_usize;
+    let end = tokens.iter().position(|token| {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    &tokens[..end.unwrap_or(tokens.len())]
+}
+
+/// EXPLAIN runs the statement only with ANALYZE, but planning may run its immutable functions either way.
+fn explain(mut cursor: Cursor<'_>) -> Pass {
+    let reason = Reason::Utility("EXPLAIN".to_owned());
+    let starts = [QUERIES, &["declare", "create", "refresh"]].concat();
+    if !cursor.mentions(&["analyze", "analyse"]) {
+        return Pass::harmless(reason);
+    }
+    let effect = if cursor.skip_to(&starts) { effect_of_query(cursor.rest()) } else { Effect::UNKNOWN };
+    Pass { effect, ..Pass::harmless(reason) }
+}
+
+fn create(mut cursor: Cursor<'_>) -> Pass {
+    let mut kind = cursor;
+    kind.take(&["or"]);
+    kind.take(&["replace"]);
+    kind.take(&["local", "global"]);
+    let temporary = kind.take(&["temp", "temporary"]);
+    kind.take(&["unlogged", "materialized", "recursive"]);
+    let runs_a_query = kind.take(&["table"]) || cursor.mentions(&["materialized"]);
+    let mut pass = ddl("CREATE".to_owned(), cursor);
+    pass.effect.temporary |= temporary;
+    if runs_a_query && cursor.skip_to(&["as"]) {
+        cursor.advance();
+        if cursor.peek_word().is_some_and(|word| QUERIES.contains(&word.as_str())) {
+            pass.effect = pass.effect.union(effect_of_query(cursor.rest()));
+        }
+    }
+    pass
+}
+
+fn ddl(name: String, cursor: Cursor<'_>) -> Pass {
+    Pass { effect: mentions_temporary(cursor), ddl: true, ..Pass::harmless(Reason::Utility(name)) }
+}
+
+/// `pg_temp` can be written in front of any name.
+fn mentions_temporary(cursor: Cursor<'_>) -> Effect {
+    let temporary = cursor.rest().iter().any(|token| match token {
+        Token::Word(word) => word.value.to_ascii_lowercase().starts_with("pg_temp"),
+        _ => false,
+    });
+    Effect { temporary, ..Effect::NONE }
+}

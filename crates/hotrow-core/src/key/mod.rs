@@ -1,0 +1,217 @@
+//! The row a unit contends for, as a number two gateways agree on; never looks a table up, never reads SQL.
+//!
+//! A key only decides which lane a unit goes to and in which order a batch takes its locks. Two keys for one row cost
+//! speed, never correctness, so values of types without a canonical form here are hashed as they came. For the same
+//! reason it does not matter that a row reached through two different unique indexes has two keys.
+
+use std::hash::Hasher;
+
+/// A row: the table's oid, and a hash of the values that identify it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    /// The table's oid.
+    pub table: u32,
+    /// A hash of the key columns' values, the same in every build.
+    pub hash: u64,
+}
+
+/// How a statement's key is computed from its parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeySpec {
+    /// The table's oid.
+    pub table: u32,
+    /// The columns of the unique index, in the index's order.
+    pub columns: Vec<KeyColumn>,
+}
+
+/// One column of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyColumn {
+    /// The column's name, for people.
+    pub name: String,
+    /// The column's number in its table.
+    pub attnum: i16,
+    /// How its values are brought into one form.
+    pub form: ValueForm,
+    /// Where the value comes from.
+    pub source: KeySource,
+}
+
+/// Where a key column's value comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeySource {
+    /// A parameter, counted from zero: `$1` is 0.
+    Param(u16),
+    /// A constant in the statement's text, as the type's text format has it.
+    Const(String),
+}
+
+/// Types whose values have more than one spelling on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueForm {
+    /// `int2`, `int4`, `int8`.
+    Integer,
+    /// `uuid`.
+    Uuid,
+    /// `bool`.
+    Bool,
+    /// Everything else: `text` and `varchar` have the same bytes in both formats.
+    Bytes,
+}
+
+/// A parameter's value as it came in a Bind message.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamValue<'a> {
+    /// The format it is written in.
+    pub format: Format,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The two formats of the wire protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Format code 0.
+    Text,
+    /// Format code 1.
+    Binary,
+}
+
+impl ValueForm {
+    /// The form for a column's type.
+    pub fn of_type(type_oid: u32) -> Self {
+        match type_oid {
+            20 | 21 | 23 => Self::Integer,
+            2950 => Self::Uuid,
+            16 => Self::Bool,
+            _ => Self::Bytes,
+        }
+    }
+
+    /// Feeds a value into the hash, each form with a tag of its own; a value that does not fit goes in as bytes.
+    fn feed(self, value: ParamValue<'_>, hasher: &mut Fnv) {
+        match self {
+            Self::Integer => {
+                if let Some(number) = integer(value) {
+                    return hasher.part(1, &number.to_be_bytes());
+                }
+            }
+            Self::Uuid => {
+                if let Some(uuid) = uuid(value) {
+                    return hasher.part(2, &uuid);
+                }
+            }
+            Self::Bool => {
+                if let Some(truth) = boolean(value) {
+                    return hasher.part(3, &[u8::from(truth)]);
+                }
+            }
+            Self::Bytes => {}
+        }
+        hasher.part(0, value.bytes);
+    }
+}
+
+impl KeySpec {
+    /// The key for one set of parameters; `None` when a value is NULL or missing, since no row equals NULL.
+    ///
+    /// `param` is asked with indexes counted from zero and answers `None` for NULL.
+    pub fn key<'p>(&self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
+        let mut hasher = Fnv::default();
+        for column in &self.columns {
+            hasher.write(&column.attnum.to_be_bytes());
+            match &column.source {
+                KeySource::Param(index) => column.form.feed(param(*index)?, &mut hasher),
+                KeySource::Const(text) => {
+                    let value = ParamValue { format: Format::Text, bytes: text.as_bytes() };
+                    column.form.feed(value, &mut hasher);
+                }
+            }
+        }
+        Some(Key { table: self.table, hash: hasher.finish() })
+    }
+}
+
+/// FNV-1a with 64 bits: simple enough to stay the same in every build, which the standard hasher does not promise.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// FNV's low bits are weak for short inputs and lanes are picked by remainder, so the bits are mixed once more.
+    fn finish(&self) -> u64 {
+        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 29)
+    }
+}
+
+impl Fnv {
+    /// One value with its tag and length, so that neighbours can't run into each other.
+    fn part(&mut self, tag: u8, bytes: &[u8]) {
+        self.write(&[tag]);
+        self.write(&(bytes.len() as u64).to_be_bytes());
+        self.write(bytes);
+    }
+}
+
+fn integer(value: ParamValue<'_>) -> Option<i64> {
+    match value.format {
+        Format::Text => {
+            let text = std::str::from_utf8(value.bytes).ok()?;
+            text.trim_matches(|c: char| c.is_ascii_whitespace()).parse().ok()
+        }
+        Format::Binary => match *value.bytes {
+            [a, b] => Some(i16::from_be_bytes([a, b]).into()),
+            [a, b, c, d] => Some(i32::from_be_bytes([a, b, c, d]).into()),
+            _ => value.bytes.try_into().ok().map(i64::from_be_bytes),
+        },
+    }
+}
+
+/// The sixteen bytes; as PostgreSQL reads them: any letter case, braces allowed, hyphens after every two bytes.
+fn uuid(value: ParamValue<'_>) -> Option<[u8; 16]> {
+    if value.format == Format::Binary {
+        return value.bytes.try_into().ok();
+    }
+    let text = value.bytes.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or(value.bytes);
+    let mut bytes = [0; 16];
+    let mut digits = text.iter().filter(|&&b| b != b'-');
+    for byte in &mut bytes {
+        let (high, low) = (hex(*digits.next()?)?, hex(*digits.next()?)?);
+        *byte = high << 4 | low;
+    }
+    digits.next().is_none().then_some(bytes)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+/// As PostgreSQL reads them: any unique beginning of true, false, yes, no, on, off, and 1 or 0.
+fn boolean(value: ParamValue<'_>) -> Option<bool> {
+    if value.format == Format::Binary {
+        return Some(value.bytes != [0]);
+    }
+    let text = value.bytes.trim_ascii().to_ascii_lowercase();
+    let begins = |word: &str, least: usize| text.len() >= least && word.as_bytes().starts_with(&text);
+    if begins("true", 1) || begins("yes", 1) || begins("on", 2) || text == b"1" {
+        Some(true)
+    } else if begins("false", 1) || begins("no", 1) || begins("off", 2) || text == b"0" {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

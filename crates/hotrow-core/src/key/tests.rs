@@ -1,0 +1,97 @@
+//! Which spellings of a value give one key, and which must not; nothing about tables.
+
+use super::*;
+
+fn spec(forms: &[ValueForm]) -> KeySpec {
+    let columns = forms
+        .iter()
+        .enumerate()
+        .map(|(index, &form)| KeyColumn {
+            name: format!("c{index}"),
+            attnum: i16::try_from(index + 1).unwrap(),
+            form,
+            source: KeySource::Param(u16::try_from(index).unwrap()),
+        })
+        .collect();
+    KeySpec { table: 16_400, columns }
+}
+
+fn text(bytes: &[u8]) -> ParamValue<'_> {
+    ParamValue { format: Format::Text, bytes }
+}
+
+fn binary(bytes: &[u8]) -> ParamValue<'_> {
+    ParamValue { format: Format::Binary, bytes }
+}
+
+fn one(form: ValueForm, value: ParamValue<'_>) -> Key {
+    spec(&[form]).key(|_| Some(value)).unwrap()
+}
+
+#[test]
+fn an_integer_has_one_key_however_it_is_sent() {
+    let five = one(ValueForm::Integer, text(b"5"));
+    for same in [text(b" 5 "), text(b"+5"), text(b"005"), binary(&[0, 5]), binary(&[0, 0, 0, 5])] {
+        assert_eq!(one(ValueForm::Integer, same), five, "{same:?}");
+    }
+    assert_eq!(one(ValueForm::Integer, binary(&5_i64.to_be_bytes())), five);
+    assert_eq!(
+        one(ValueForm::Integer, binary(&(-5_i16).to_be_bytes())),
+        one(ValueForm::Integer, text(b"-5"))
+    );
+    assert_ne!(one(ValueForm::Integer, text(b"6")), five);
+    let mut constant = spec(&[ValueForm::Integer]);
+    constant.columns[0].source = KeySource::Const("5".to_owned());
+    assert_eq!(constant.key(|_| None), Some(five));
+}
+
+#[test]
+fn a_uuid_has_one_key_however_it_is_written() {
+    let plain = one(ValueForm::Uuid, text(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"));
+    for same in [&b"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"[..], b"{a0eebc999c0b4ef8bb6d6bb9bd380a11}"] {
+        assert_eq!(one(ValueForm::Uuid, text(same)), plain);
+    }
+    let bytes = 0xa0ee_bc99_9c0b_4ef8_bb6d_6bb9_bd38_0a11_u128.to_be_bytes();
+    assert_eq!(one(ValueForm::Uuid, binary(&bytes)), plain);
+    assert_ne!(one(ValueForm::Uuid, text(b"a0eebc99")), plain);
+}
+
+#[test]
+fn a_truth_value_has_one_key_however_it_is_written() {
+    for yes in ["t", "TRUE", "yes", "on", "1", " y "] {
+        assert_eq!(one(ValueForm::Bool, text(yes.as_bytes())), one(ValueForm::Bool, binary(&[1])), "{yes}");
+    }
+    for no in ["f", "False", "n", "of", "0"] {
+        assert_eq!(one(ValueForm::Bool, text(no.as_bytes())), one(ValueForm::Bool, binary(&[0])), "{no}");
+    }
+    assert_ne!(one(ValueForm::Bool, text(b"o")), one(ValueForm::Bool, binary(&[1])), "o alone is neither");
+}
+
+#[test]
+fn null_or_missing_has_no_key() {
+    let pair = spec(&[ValueForm::Integer, ValueForm::Bytes]);
+    assert_eq!(pair.key(|index| (index == 0).then_some(text(b"1"))), None);
+}
+
+#[test]
+fn neighbours_do_not_run_into_each_other() {
+    let pair = spec(&[ValueForm::Bytes, ValueForm::Bytes]);
+    let key =
+        |a: &'static [u8], b: &'static [u8]| pair.key(|index| Some(text(if index == 0 { a } else { b })));
+    assert_ne!(key(b"ab", b"c"), key(b"a", b"bc"));
+    assert_ne!(key(b"a", b"b"), key(b"b", b"a"));
+}
+
+/// Gateways of different builds must agree, so the value itself is pinned.
+#[test]
+fn the_hash_does_not_change_between_builds() {
+    assert_eq!(one(ValueForm::Integer, text(b"5")).hash, 0);
+    assert_eq!(one(ValueForm::Bytes, text(b"order-1")).hash, 0);
+}
+
+#[test]
+fn keys_order_by_table_then_hash() {
+    let (low, high) = (Key { table: 1, hash: 9 }, Key { table: 2, hash: 0 });
+    assert!(low < high);
+    assert!(Key { table: 1, hash: 1 } < low);
+}

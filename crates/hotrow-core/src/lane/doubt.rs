@@ -1,0 +1,120 @@
+//! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
+
+use super::{Action, Batch, Kind, Lane, Link, Outcome, Refusal, Unit, Xid};
+use crate::limits;
+
+impl<P> Lane<P> {
+    pub(super) fn lost(&mut self, actions: &mut Vec<Action<P>>) {
+        if self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty() {
+            self.link = Link::Down; // an idle connection was closed: the next unit opens another
+        } else {
+            self.link = Link::Connecting;
+            actions.push(Action::Connect);
+        }
+    }
+
+    pub(super) fn connect_failed(&mut self, give_up: bool, actions: &mut Vec<Action<P>>) {
+        if !give_up {
+            self.link = Link::Connecting;
+            actions.push(Action::Connect);
+            return;
+        }
+        self.link = Link::Down;
+        while let Some(batch) = self.under_way.pop_front() {
+            match self.judge(&batch) {
+                Verdict::Undone => self.run_again(batch),
+                Verdict::Exact => actions.push(Action::Answer(batch)),
+                Verdict::Ask(_) | Verdict::Unknown => {
+                    actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
+                }
+            }
+        }
+        let mut units = std::mem::take(&mut self.again);
+        units.extend(self.queue.take(|_| true));
+        units.extend(self.blocked.take_all());
+        if !units.is_empty() {
+            actions.push(Action::Refuse(units, Refusal::NotSent));
+        }
+    }
+
+    /// On a new connection: deals with the batches that were under way, in order, as far as it can without asking.
+    pub(super) fn resolve_next(&mut self, actions: &mut Vec<Action<P>>) {
+        while let Some(batch) = self.under_way.pop_front() {
+            match self.judge(&batch) {
+                Verdict::Undone => self.run_again(batch),
+                Verdict::Exact => actions.push(Action::Answer(batch)),
+                Verdict::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
+                Verdict::Ask(xid) => {
+                    self.under_way.push_front(batch);
+                    actions.push(Action::Resolve(xid));
+                    return;
+                }
+            }
+        }
+        self.link = Link::Up;
+        let again = std::mem::take(&mut self.again);
+        self.requeue(again, actions);
+        self.send(actions);
+    }
+
+    pub(super) fn resolved(&mut self, outcome: Outcome, actions: &mut Vec<Action<P>>) {
+        if self.link != Link::Resolving {
+            return;
+        }
+        let Some(batch) = self.under_way.pop_front() else { return };
+        match outcome {
+            // The id comes after all answers, so that a batch whose id is known has them all.
+            Outcome::Committed => actions.push(Action::Answer(batch)),
+            Outcome::Aborted => self.run_again(batch),
+            Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
+        }
+        self.resolve_next(actions);
+    }
+
+    fn judge(&self, batch: &Batch<P>) -> Verdict {
+        if self.kind == Kind::Read || !batch.written || batch.failure.is_some() {
+            // Reads change nothing; without its Sync a batch can't commit; after an error there is nothing to commit.
+            return Verdict::Undone;
+        }
+        match batch.xid {
+            Xid::NothingWritten => Verdict::Exact,
+            Xid::Known(xid) => Verdict::Ask(xid),
+            Xid::Missing => Verdict::Unknown,
+        }
+    }
+
+    fn run_again(&mut self, batch: Batch<P>) {
+        self.again.extend(batch.units.into_iter().map(|unit| Unit { losses: unit.losses + 1, ..unit }));
+    }
+
+    fn requeue(&mut self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) {
+        let mut kept: Vec<Unit<P>> = Vec::with_capacity(units.len());
+        let mut left = Vec::new();
+        for unit in units {
+            if left.contains(&unit.session) {
+                actions.push(Action::Return(unit));
+            } else if unit.losses > limits::UNIT_LOSSES_MAX {
+                left.push(unit.session);
+                self.returned.insert(unit.session);
+                actions.push(Action::Alone(unit, None));
+            } else {
+                kept.push(unit);
+            }
+        }
+        self.queue.prepend(kept);
+        for session in left {
+            self.return_followers(session, actions);
+        }
+    }
+}
+
+enum Verdict {
+    /// It left nothing behind: run it again.
+    Undone,
+    /// Its answers are complete and there was nothing to commit.
+    Exact,
+    /// The server can tell.
+    Ask(u64),
+    /// Nobody can tell.
+    Unknown,
+}

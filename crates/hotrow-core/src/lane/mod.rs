@@ -1,0 +1,401 @@
+//! A lane's life as a state machine: events in, actions out; no sockets, no clock, no bytes.
+//!
+//! One lane is one upstream connection. What waits is cut into batches, a batch is one implicit transaction, and
+//! its units are answered when the server has confirmed the commit. When a unit fails, the server has rolled the
+//! whole batch back: the failed unit runs on a connection of its own and the others run again. When the connection
+//! is lost around a commit, the lane asks what became of the transaction and guesses nothing.
+//!
+//! Order that is kept: units of one session, and units of one key. Order that is not: all else.
+
+mod batch;
+mod blocked;
+mod doubt;
+mod queue;
+
+use std::collections::{HashSet, VecDeque};
+
+pub use batch::{Batch, Xid};
+use blocked::Blocked;
+use queue::Queue;
+
+use crate::key::Key;
+use crate::limits;
+
+/// What one client must see as one transaction, with what the lane needs to know of it.
+#[derive(Debug)]
+pub struct Unit<P> {
+    /// Whose unit: a session's units keep their order.
+    pub session: u64,
+    /// All the session's earlier units are done. A session that got a unit back (to run it alone, or to hand it over
+    /// again) is not served before it says so: what it sent on in the meantime would overtake.
+    pub first: bool,
+    /// The row it contends for, where it is known.
+    pub key: Option<Key>,
+    /// How many units of this key may share a commit.
+    pub rows_per_commit: u16,
+    /// What it weighs on the wire.
+    pub bytes: usize,
+    /// Connections that were lost under it.
+    pub losses: u8,
+    /// What the shell needs to send it and to answer it.
+    pub payload: P,
+}
+
+/// Whether the lane's batches can change anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Statements that write: a lost connection leaves their outcome in doubt.
+    Write,
+    /// Point reads: they can be run again at will.
+    Read,
+}
+
+/// All that can happen to a lane.
+#[derive(Debug)]
+pub enum Event<P> {
+    /// A session hands over a unit.
+    Submit(Unit<P>),
+    /// The session's client wants its earliest unit cancelled.
+    Cancel(u64),
+    /// The session has ended.
+    Gone(u64),
+    /// The connection is up.
+    Connected,
+    /// No connection could be made; `give_up` when nothing may wait any longer.
+    ConnectFailed {
+        /// Waiting units are refused now.
+        give_up: bool,
+    },
+    /// The last byte of this batch was handed to the operating system.
+    Written(u64),
+    /// One more unit of the earliest batch was answered in full by the server.
+    Answered,
+    /// The earliest batch's transaction id arrived; none when it has written nothing.
+    TransactionId(Option<u64>),
+    /// The server reported an error for the unit that is next to be answered, or for the commit.
+    Failed(Failure),
+    /// The server is ready again: the earliest batch is committed, or rolled back if it failed.
+    Ready,
+    /// The connection is gone.
+    Lost,
+    /// What became of the transaction that the lane asked about.
+    Resolved(Outcome),
+    /// The unit that was blocked on this key has been run by its session.
+    Unblocked(Key),
+}
+
+/// Why a unit failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An error of its own.
+    Error,
+    /// It waited for a lock that an outsider holds.
+    Blocked,
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is durable.
+    Committed,
+    /// It left nothing behind.
+    Aborted,
+    /// Nobody can tell any more.
+    Unknown,
+}
+
+/// Why units get an error from the gateway itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The commit's outcome can't be found out: 08007.
+    OutcomeUnknown,
+    /// The server could not be reached; nothing was run: 57P03.
+    NotSent,
+    /// Too much waits already; nothing was run: 53000.
+    QueueFull,
+    /// The client asked for it; nothing was run: 57014.
+    Cancelled,
+}
+
+/// What the shell has to do, in this order.
+#[derive(Debug)]
+pub enum Action<P> {
+    /// Make a connection.
+    Connect,
+    /// Write this batch (see [`Lane::batch`]), ending with one Sync.
+    Write(u64),
+    /// The batch is committed: give out its answers, in order.
+    Answer(Batch<P>),
+    /// Its session shall run this unit on a connection of its own, and report [`Event::Unblocked`] where a key is given.
+    Alone(Unit<P>, Option<Key>),
+    /// Its session shall hand this unit over again when all its earlier ones are done.
+    Return(Unit<P>),
+    /// Answer with an error of the gateway.
+    Refuse(Vec<Unit<P>>, Refusal),
+    /// Find out what became of this transaction.
+    Resolve(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Down,
+    Connecting,
+    Up,
+    /// Up, but the first batch under way is in doubt and is being asked about.
+    Resolving,
+}
+
+/// The state machine. Actions are appended to the caller's list.
+#[derive(Debug)]
+pub struct Lane<P> {
+    kind: Kind,
+    link: Link,
+    queue: Queue<P>,
+    under_way: VecDeque<Batch<P>>,
+    blocked: Blocked<P>,
+    /// Sessions that got units back and have not said that they are done with them.
+    returned: HashSet<u64>,
+    batches: u64,
+    /// The queue's length at which a second batch is worth another look.
+    second_at: usize,
+    /// Units of batches that left nothing behind, waiting for the batches behind theirs to be resolved.
+    again: Vec<Unit<P>>,
+}
+
+impl<P> Lane<P> {
+    /// A lane without a connection; it asks for one when the first unit comes.
+    pub fn new(kind: Kind) -> Self {
+        Lane {
+            kind,
+            link: Link::Down,
+            queue: Queue::default(),
+            under_way: VecDeque::new(),
+            blocked: Blocked::default(),
+            returned: HashSet::new(),
+            batches: 0,
+            second_at: limits::SECOND_BATCH_UNITS_MIN,
+            again: Vec::new(),
+        }
+    }
+
+    /// Units that wait, parked ones included.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.blocked.len()
+    }
+
+    /// Batches that were sent and are not answered, earliest first.
+    pub fn under_way(&self) -> &VecDeque<Batch<P>> {
+        &self.under_way
+    }
+
+    /// Whether a lost connection left a commit in doubt that is not resolved yet.
+    pub fn in_doubt(&self) -> bool {
+        self.link != Link::Up && !self.under_way.is_empty()
+    }
+
+    /// How many more units have to come before the lane would do something with them at once.
+    pub fn wake_at(&self) -> usize {
+        match self.under_way.len() {
+            0 => 1,
+            1 => self.second_at.saturating_sub(self.queue.len()).max(1),
+            _ => limits::BATCH_UNITS_MAX,
+        }
+    }
+
+    /// Nothing waits and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.waiting() == 0 && self.under_way.is_empty()
+    }
+
+    /// The batch of this number, while it is under way.
+    pub fn batch(&self, number: u64) -> Option<&Batch<P>> {
+        self.under_way.iter().find(|batch| batch.number == number)
+    }
+
+    /// Takes in one event and appends what is to be done.
+    pub fn step(&mut self, event: Event<P>, actions: &mut Vec<Action<P>>) {
+        match event {
+            Event::Submit(unit) => self.submit(unit, actions),
+            Event::Cancel(session) => self.cancel(session, actions),
+            Event::Gone(session) => {
+                self.returned.remove(&session);
+            }
+            Event::Connected => {
+                self.link = Link::Resolving;
+                self.resolve_next(actions);
+            }
+            Event::ConnectFailed { give_up } => self.connect_failed(give_up, actions),
+            Event::Written(number) => {
+                if let Some(batch) = self.under_way.iter_mut().find(|batch| batch.number == number) {
+                    batch.written = true;
+                }
+            }
+            Event::Answered => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.answered += 1;
+                }
+            }
+            Event::TransactionId(xid) => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.xid = xid.map_or(Xid::NothingWritten, Xid::Known);
+                }
+            }
+            Event::Failed(failure) => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.failure = Some(failure);
+                }
+            }
+            Event::Ready => self.ready(actions),
+            Event::Lost => self.lost(actions),
+            Event::Resolved(outcome) => self.resolved(outcome, actions),
+            Event::Unblocked(key) => {
+                let parked = self.blocked.release(key);
+                self.queue.prepend(parked);
+                self.send(actions);
+            }
+        }
+    }
+
+    fn submit(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
+        if self.waiting() >= limits::LANE_QUEUE_UNITS_MAX
+            || self.queue.bytes() + unit.bytes > limits::LANE_QUEUE_BYTES_MAX
+        {
+            actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
+            return;
+        }
+        if unit.first {
+            self.returned.remove(&unit.session);
+        }
+        if self.returned.contains(&unit.session) {
+            actions.push(Action::Return(unit));
+        } else if self.blocked.blocks(&unit) {
+            self.blocked.park(unit);
+        } else if self.blocked.holds_session(unit.session) {
+            self.give_back(unit, actions);
+        } else {
+            self.queue.push(unit);
+            self.send(actions);
+        }
+    }
+
+    fn give_back(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
+        self.returned.insert(unit.session);
+        actions.push(Action::Return(unit));
+    }
+
+    fn cancel(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
+        if self.under_way.iter().any(|batch| batch.has_session(session)) {
+            return; // it is with the server, in one transaction with others' units: too late
+        }
+        if let Some(unit) = self.queue.take_first_of(session).or_else(|| self.blocked.take_first_of(session))
+        {
+            actions.push(Action::Refuse(vec![unit], Refusal::Cancelled));
+        }
+    }
+
+    /// Cuts a batch if there is a reason to send one, or asks for the connection that it takes.
+    fn send(&mut self, actions: &mut Vec<Action<P>>) {
+        if self.queue.is_empty() {
+            return;
+        }
+        if self.link == Link::Down {
+            self.link = Link::Connecting;
+            actions.push(Action::Connect);
+        }
+        if self.link != Link::Up {
+            return;
+        }
+        match self.under_way.len() {
+            0 => self.cut(actions),
+            n if n < limits::BATCHES_UNDER_WAY_MAX && self.queue.len() >= self.second_at => {
+                self.second_at = self.queue.len() + limits::SECOND_BATCH_UNITS_MIN;
+                self.cut(actions);
+            }
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, actions: &mut Vec<Action<P>>) {
+        let least = if self.under_way.is_empty() { 1 } else { limits::SECOND_BATCH_UNITS_MIN };
+        let Some(units) = self.queue.cut(&self.under_way, least) else { return };
+        self.batches += 1;
+        self.under_way.push_back(Batch::new(self.batches, units));
+        actions.push(Action::Write(self.batches));
+    }
+
+    fn ready(&mut self, actions: &mut Vec<Action<P>>) {
+        let Some(batch) = self.under_way.pop_front() else { return };
+        self.second_at = limits::SECOND_BATCH_UNITS_MIN;
+        match batch.failure {
+            None => {
+                // The next batch goes out before the answers of this one: the server works while we hand them over.
+                self.send(actions);
+                actions.push(Action::Answer(batch));
+            }
+            Some(failure) => {
+                self.rolled_back(batch, failure, actions);
+                self.send(actions);
+            }
+        }
+    }
+
+    /// The batch left nothing behind. The unit at fault leaves the lane, the others run again.
+    fn rolled_back(&mut self, mut batch: Batch<P>, failure: Failure, actions: &mut Vec<Action<P>>) {
+        if batch.answered >= batch.units.len() {
+            // Every statement was fine and the commit was not (a deferred constraint): each unit finds out for itself.
+            for unit in batch.units {
+                self.set_aside(unit, None, actions);
+            }
+            return;
+        }
+        let culprit = batch.units.remove(batch.answered);
+        let session = culprit.session;
+        let (before, after): (Vec<_>, Vec<_>) = {
+            let after = batch.units.split_off(batch.answered);
+            (batch.units, after)
+        };
+        let (followers, others): (Vec<_>, Vec<_>) =
+            after.into_iter().partition(|unit| unit.session == session);
+        self.queue.prepend(others);
+        self.queue.prepend(before);
+        let key = match failure {
+            Failure::Blocked => Some(self.block(&culprit, actions)),
+            Failure::Error => None,
+        };
+        self.returned.insert(session);
+        actions.push(Action::Alone(culprit, key));
+        actions.extend(followers.into_iter().map(Action::Return));
+        self.return_followers(session, actions);
+    }
+
+    /// The culprit's key is blocked from now on: what waits for it is parked, and what its sessions sent after that
+    /// goes back to them. Returns the key to release later.
+    fn block(&mut self, culprit: &Unit<P>, actions: &mut Vec<Action<P>>) -> Key {
+        let key = self.blocked.block(culprit.key);
+        for unit in self.queue.take(|unit| unit.session != culprit.session) {
+            if self.blocked.blocks(&unit) {
+                self.blocked.park(unit);
+            } else if self.blocked.holds_session(unit.session) {
+                self.give_back(unit, actions);
+            } else {
+                self.queue.push(unit);
+            }
+        }
+        key
+    }
+
+    /// Gives a unit back to its session to run it alone, and what the session sent after it to wait for that.
+    fn set_aside(&mut self, unit: Unit<P>, key: Option<Key>, actions: &mut Vec<Action<P>>) {
+        let session = unit.session;
+        self.returned.insert(session);
+        actions.push(Action::Alone(unit, key));
+        self.return_followers(session, actions);
+    }
+
+    fn return_followers(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
+        actions.extend(self.queue.take_all_of(session).into_iter().map(Action::Return));
+    }
+}
+
+#[cfg(test)]
+mod tests;

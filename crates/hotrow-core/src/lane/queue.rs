@@ -1,0 +1,184 @@
+//! What waits in a lane, and how a batch is cut from it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::{Batch, Unit};
+use crate::key::Key;
+use crate::limits;
+
+/// Units in the order in which they came, but for those that were put back in front.
+#[derive(Debug)]
+pub(super) struct Queue<P> {
+    units: VecDeque<Unit<P>>,
+    bytes: usize,
+    cut: Cut,
+}
+
+impl<P> Default for Queue<P> {
+    fn default() -> Self {
+        Queue { units: VecDeque::new(), bytes: 0, cut: Cut::default() }
+    }
+}
+
+/// What a cut has to remember while it goes through the queue; kept to reuse its memory.
+#[derive(Debug, Default)]
+struct Cut {
+    /// How many units of each key the batch has.
+    keys: HashMap<Key, u16, BuildHasherDefault<Mixed>>,
+    /// The largest key each session has in the batch; a session that was passed over has none any more.
+    sessions: HashMap<u64, Option<Key>, BuildHasherDefault<Mixed>>,
+    /// Sessions that may not be in this batch, or not any further.
+    closed: HashSet<u64, BuildHasherDefault<Mixed>>,
+}
+
+impl<P> Queue<P> {
+    pub(super) fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, unit: Unit<P>) {
+        self.bytes += unit.bytes;
+        self.units.push_back(unit);
+    }
+
+    pub(super) fn prepend(&mut self, units: Vec<Unit<P>>) {
+        for unit in units.into_iter().rev() {
+            self.bytes += unit.bytes;
+            self.units.push_front(unit);
+        }
+    }
+
+    pub(super) fn take_first_of(&mut self, session: u64) -> Option<Unit<P>> {
+        let index = self.units.iter().position(|unit| unit.session == session)?;
+        let unit = self.units.remove(index)?;
+        self.bytes -= unit.bytes;
+        Some(unit)
+    }
+
+    pub(super) fn take_all_of(&mut self, session: u64) -> Vec<Unit<P>> {
+        self.take(|unit| unit.session == session)
+    }
+
+    pub(super) fn take(&mut self, mut wanted: impl FnMut(&Unit<P>) -> bool) -> Vec<Unit<P>> {
+        if !self.units.iter().any(&mut wanted) {
+            return Vec::new();
+        }
+        let (taken, kept): (Vec<_>, Vec<_>) = self.units.drain(..).partition(|unit| wanted(unit));
+        self.units = kept.into();
+        self.bytes -= taken.iter().map(|unit| unit.bytes).sum::<usize>();
+        taken
+    }
+
+    /// The next batch: as many units as fit, in key order so that two gateways take their locks in one direction.
+    /// Sorting must not change the order of a session's units: one that would is left for the next batch, with all
+    /// that its session sent after it. A session that has units under way waits for them, since they may have to
+    /// run again. None when fewer than `least` units come together; then nothing is changed.
+    pub(super) fn cut(&mut self, under_way: &VecDeque<Batch<P>>, least: usize) -> Option<Vec<Unit<P>>> {
+        let chosen = self.choose(under_way);
+        if chosen.len() < least {
+            return None;
+        }
+        let mut batch = Vec::with_capacity(chosen.len());
+        if chosen.last() == Some(&(chosen.len() - 1)) {
+            batch.extend(self.units.drain(..chosen.len()));
+        } else {
+            let mut chosen = chosen.into_iter().peekable();
+            let mut kept = VecDeque::with_capacity(self.units.len());
+            for (index, unit) in self.units.drain(..).enumerate() {
+                if chosen.next_if_eq(&index).is_some() {
+                    batch.push(unit);
+                } else {
+                    kept.push_back(unit);
+                }
+            }
+            self.units = kept;
+        }
+        self.bytes -= batch.iter().map(|unit| unit.bytes).sum::<usize>();
+        batch.sort_by_key(|unit| unit.key); // stable: units of one key, and those without, stay as they came
+        Some(batch)
+    }
+
+    fn choose(&mut self, under_way: &VecDeque<Batch<P>>) -> Vec<usize> {
+        let cut = &mut self.cut;
+        cut.keys.clear();
+        cut.sessions.clear();
+        cut.closed.clear();
+        cut.closed.extend(under_way.iter().flat_map(|batch| batch.units.iter().map(|unit| unit.session)));
+        let mut chosen = Vec::with_capacity(self.units.len().min(limits::BATCH_UNITS_MAX));
+        let mut bytes = 0;
+        for (index, unit) in self.units.iter().enumerate().take(4 * limits::BATCH_UNITS_MAX) {
+            if chosen.len() == limits::BATCH_UNITS_MAX || bytes + unit.bytes > limits::BATCH_BYTES_MAX {
+                break;
+            }
+            if cut.admits(unit) {
+                bytes += unit.bytes;
+                chosen.push(index);
+            } else {
+                cut.closed.insert(unit.session);
+            }
+        }
+        chosen
+    }
+}
+
+impl Cut {
+    fn admits<P>(&mut self, unit: &Unit<P>) -> bool {
+        if !self.closed.is_empty() && self.closed.contains(&unit.session) {
+            return false;
+        }
+        let in_order = match self.sessions.entry(unit.session) {
+            Entry::Vacant(entry) => {
+                entry.insert(unit.key);
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                *entry.get() <= unit.key && {
+                    entry.insert(unit.key);
+                    true
+                }
+            }
+        };
+        let Some(key) = unit.key else { return in_order };
+        if !in_order {
+            return false;
+        }
+        let count = self.keys.entry(key).or_insert(0);
+        *count += 1;
+        *count <= unit.rows_per_commit.max(1)
+    }
+}
+
+/// A hasher for keys that are hashes already and for session numbers: one multiplication.
+#[derive(Debug, Default)]
+pub(super) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}

@@ -1,0 +1,113 @@
+//! The server's end of one connection: frames in, messages out, one implicit transaction up to each Sync. A backend
+//! whose client is gone goes on with what it has received. Knows nothing of lanes.
+
+use std::collections::VecDeque;
+
+use super::history::Work;
+use super::model::{Reply, Statement};
+use super::server::{Server, Txn};
+use crate::lane::Failure;
+
+/// What a lane's shell sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    Statement(usize),
+    AskXid,
+    /// The end of the batch of this number.
+    Sync(u64),
+}
+
+/// What the server sends back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    Answered(Txn, Reply),
+    Xid(Option<Txn>),
+    Failed(Failure),
+    Ready,
+}
+
+#[derive(Debug, Default)]
+pub struct Backend {
+    pub input: VecDeque<Frame>,
+    pub output: VecDeque<Message>,
+    txn: Option<Txn>,
+    skipping: bool,
+    pub client_gone: bool,
+    pub dead: bool,
+}
+
+impl Backend {
+    fn statement(&self, units: &[Work]) -> Option<Statement> {
+        match self.input.front() {
+            Some(Frame::Statement(unit)) if !self.skipping => Some(units[*unit].statement),
+            _ => None,
+        }
+    }
+
+    /// Whether its next statement waits for somebody else's lock.
+    pub fn waits(&self, server: &Server, units: &[Work]) -> bool {
+        self.statement(units).is_some_and(|statement| server.must_wait(self.txn, statement))
+    }
+
+    /// Whether there is something for it to do, waiting for a lock aside.
+    pub fn has_work(&self) -> bool {
+        !self.dead && (self.client_gone || !self.input.is_empty())
+    }
+
+    /// Takes in one frame, or finds that no more will come.
+    pub fn serve(&mut self, server: &mut Server, units: &[Work]) {
+        let statement = self.statement(units);
+        match self.input.pop_front() {
+            None => self.die(server),
+            Some(Frame::Sync(_)) => self.sync(server),
+            Some(_) if self.skipping => {}
+            Some(Frame::AskXid) => {
+                let xid = self.txn.filter(|txn| server.has_written(*txn));
+                self.output.push_back(Message::Xid(xid));
+            }
+            Some(Frame::Statement(unit)) => match statement {
+                None | Some(Statement::Kill) => self.die(server),
+                Some(statement) => {
+                    let txn = *self.txn.get_or_insert_with(|| server.begin());
+                    match server.execute(txn, unit, statement) {
+                        Reply::Error => self.fail(server, Failure::Error),
+                        reply => self.output.push_back(Message::Answered(txn, reply)),
+                    }
+                }
+            },
+        }
+    }
+
+    /// The statement's lock did not come in time.
+    pub fn time_out(&mut self, server: &mut Server) {
+        self.input.pop_front();
+        self.fail(server, Failure::Blocked);
+    }
+
+    fn fail(&mut self, server: &mut Server, failure: Failure) {
+        if let Some(txn) = self.txn.take() {
+            server.abort(txn);
+        }
+        self.skipping = true;
+        self.output.push_back(Message::Failed(failure));
+    }
+
+    fn sync(&mut self, server: &mut Server) {
+        self.skipping = false;
+        if let Some(txn) = self.txn.take()
+            && !server.commit(txn)
+        {
+            self.output.push_back(Message::Failed(Failure::Error));
+        }
+        self.output.push_back(Message::Ready);
+    }
+
+    /// The process ends; what it has sent may still arrive.
+    pub fn die(&mut self, server: &mut Server) {
+        if let Some(txn) = self.txn.take() {
+            server.abort(txn);
+        }
+        self.input.clear();
+        self.dead = true;
+    }
+}

@@ -1,0 +1,218 @@
+//! Judges a finished run by its history alone: every outcome against the order in which things became durable.
+//! Knows neither lanes nor schedules, so that a planted wrong history can be fed to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::history::{Evidence, Fate, History, Told};
+use super::model::{Reply, START};
+use super::server::{Entry, Seen, Txn};
+use crate::key::Key;
+use crate::lane::{Kind, Outcome, Refusal};
+
+/// All that is wrong with a run, empty if nothing is.
+pub fn check(history: &History) -> Vec<String> {
+    let mut wrong = history.complaints.clone();
+    one_outcome_each(history, &mut wrong);
+    nothing_twice_and_nothing_refused(history, &mut wrong);
+    replay(history, &mut wrong);
+    nothing_guessed(history, &mut wrong);
+    session_order(history, &mut wrong);
+    if history.calm {
+        key_order(history, &mut wrong);
+    }
+    super::limits::check(history, &mut wrong);
+    wrong
+}
+
+fn one_outcome_each(history: &History, wrong: &mut Vec<String>) {
+    let mut told = vec![0; history.units.len()];
+    history.told.iter().for_each(|one| told[one.unit] += 1);
+    for (unit, count) in told.iter().enumerate().filter(|(_, count)| **count != 1) {
+        wrong.push(format!("unit {unit} has {count} outcomes"));
+    }
+}
+
+fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>) {
+    let mut applied = BTreeSet::new();
+    for unit in durable_units(history) {
+        if !applied.insert(unit) {
+            wrong.push(format!("unit {unit} was applied twice"));
+        }
+    }
+    for one in &history.told {
+        if one.fate == Fate::Left && applied.contains(&one.unit) {
+            wrong.push(format!("unit {} was given back and applied", one.unit));
+        }
+        let Fate::Refused(refusal) = one.fate else { continue };
+        if refusal != Refusal::OutcomeUnknown && applied.contains(&one.unit) {
+            wrong.push(format!("unit {} was refused with {refusal:?} and applied", one.unit));
+        }
+        let reason = match refusal {
+            Refusal::Cancelled => history.cancels.contains(&history.units[one.unit].session),
+            Refusal::NotSent => history.gave_up,
+            Refusal::QueueFull => false, // no simulated workload fills a queue
+            Refusal::OutcomeUnknown => one.evidence.is_some_and(|evidence| unknowable(&evidence)),
+        };
+        if !reason {
+            wrong.push(format!("unit {} was refused with {refusal:?} for no reason", one.unit));
+        }
+    }
+}
+
+fn durable_units(history: &History) -> impl Iterator<Item = usize> {
+    history.log.iter().filter_map(|entry| match entry {
+        Entry::Unit { unit, .. } => Some(*unit),
+        Entry::Direct { .. } => None,
+    })
+}
+
+/// Runs the log again and compares each answer with what the unit would have got there.
+fn replay(history: &History, wrong: &mut Vec<String>) {
+    let told: BTreeMap<usize, &Told> = history.told.iter().map(|one| (one.unit, one)).collect();
+    let mut seen: BTreeMap<(usize, Txn), Vec<&Seen>> = BTreeMap::new();
+    history.seen.iter().for_each(|one| seen.entry((one.after, one.txn)).or_default().push(one));
+    let mut seen_by_length: BTreeMap<usize, Vec<&Seen>> = BTreeMap::new();
+    history.seen.iter().for_each(|one| seen_by_length.entry(one.after).or_default().push(one));
+    let mut rows: BTreeMap<Key, i64> = BTreeMap::new();
+    let mut confirmed = BTreeSet::new();
+    for length in 0..=history.log.len() {
+        for one in seen_by_length.get(&length).into_iter().flatten() {
+            let statement = history.units[one.unit].statement;
+            let (reply, _) = statement.alone(value(&rows, statement.row()));
+            if let Some(Told { fate: Fate::Answered(txn, given), .. }) = told.get(&one.unit)
+                && *txn == one.txn
+            {
+                confirmed.insert(one.unit);
+                compare(one.unit, *given, reply, wrong);
+            }
+        }
+        match history.log.get(length) {
+            Some(Entry::Direct { row, n }) => *rows.entry(*row).or_insert(START) += n,
+            Some(Entry::Unit { txn, unit, .. }) => {
+                let statement = history.units[*unit].statement;
+                let (reply, change) = statement.alone(value(&rows, statement.row()));
+                if let (Some(row), Some(change)) = (statement.row(), change) {
+                    rows.insert(row, change);
+                }
+                let Some(Told { fate: Fate::Answered(from, given), log, .. }) = told.get(unit) else {
+                    continue;
+                };
+                if from != txn {
+                    wrong.push(format!("unit {unit} was applied by {txn} and answered from {from}"));
+                } else if *log <= length {
+                    wrong.push(format!("unit {unit} was answered before it was durable"));
+                }
+                confirmed.insert(*unit);
+                compare(*unit, *given, reply, wrong);
+            }
+            None => {}
+        }
+    }
+    for one in history.told.iter().filter(|one| !confirmed.contains(&one.unit)) {
+        if matches!(one.fate, Fate::Answered(..) | Fate::Nothing) {
+            wrong.push(format!("unit {} was told {:?} and never ran so", one.unit, one.fate));
+        }
+    }
+}
+
+fn value(rows: &BTreeMap<Key, i64>, row: Option<Key>) -> i64 {
+    row.and_then(|row| rows.get(&row).copied()).unwrap_or(START)
+}
+
+fn compare(unit: usize, given: Reply, due: Reply, wrong: &mut Vec<String>) {
+    if given != due {
+        wrong.push(format!("unit {unit} was told {given:?} where {due:?} was due"));
+    }
+}
+
+/// Nothing of the batch can be durable, now or later.
+fn undone(evidence: &Evidence) -> bool {
+    evidence.kind == Kind::Read
+        || !evidence.written
+        || evidence.failed
+        || evidence.resolved == Some(Outcome::Aborted)
+}
+
+/// All of the batch is durable, or there is nothing of it to lose.
+fn done(evidence: &Evidence) -> bool {
+    !evidence.failed
+        && (evidence.ready || evidence.xid == Some(None) || evidence.resolved == Some(Outcome::Committed))
+}
+
+/// Neither, and nobody left to ask.
+fn unknowable(evidence: &Evidence) -> bool {
+    let asked_in_vain = evidence.gave_up || evidence.resolved == Some(Outcome::Unknown);
+    !undone(evidence) && !done(evidence) && (evidence.xid.is_none() || asked_in_vain)
+}
+
+fn nothing_guessed(history: &History, wrong: &mut Vec<String>) {
+    for (unit, evidence) in history.again.iter().filter(|(_, evidence)| !undone(evidence)) {
+        wrong.push(format!("unit {unit} was run again on a guess: {evidence:?}"));
+    }
+    for one in &history.told {
+        let Some(evidence) = one.evidence else { continue };
+        let proven = match one.fate {
+            Fate::Answered(..) | Fate::Nothing => done(&evidence),
+            Fate::Refused(Refusal::OutcomeUnknown) => true, // judged with the other refusals
+            Fate::Refused(_) | Fate::Left => undone(&evidence),
+        };
+        if !proven {
+            wrong.push(format!("unit {} was told {:?} on a guess: {evidence:?}", one.unit, one.fate));
+        }
+    }
+}
+
+/// Where a unit stands in the order of commits: what it followed at least, what it preceded at most.
+#[derive(Clone, Copy)]
+struct Place {
+    txn: Txn,
+    run: u64,
+    first: usize,
+    last: usize,
+}
+
+fn session_order(history: &History, wrong: &mut Vec<String>) {
+    let told = history.told.iter().filter_map(|one| match one.fate {
+        Fate::Answered(txn, _) => Some(((one.unit, txn), one.unit)),
+        _ => None,
+    });
+    let told: BTreeMap<(usize, Txn), usize> = told.collect();
+    let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+    for Seen { txn, unit, run, after } in &history.seen {
+        if told.contains_key(&(*unit, *txn)) {
+            places.insert(*unit, Place { txn: *txn, run: *run, first: *after, last: *after });
+        }
+    }
+    for (index, entry) in history.log.iter().enumerate() {
+        if let Entry::Unit { txn, unit, run } = entry
+            && told.contains_key(&(*unit, *txn))
+        {
+            places.insert(*unit, Place { txn: *txn, run: *run, first: index, last: index + 1 });
+        }
+    }
+    let mut of_session: BTreeMap<usize, Vec<(usize, Place)>> = BTreeMap::new();
+    for (unit, place) in places {
+        let earlier = of_session.entry(history.units[unit].session).or_default();
+        for (before, one) in earlier.iter() {
+            let in_order = if one.txn == place.txn { one.run < place.run } else { one.last <= place.first };
+            if !in_order {
+                wrong.push(format!("unit {unit} overtook unit {before} of its session"));
+            }
+        }
+        earlier.push((unit, place));
+    }
+}
+
+/// With nothing in the way, the units of a key commit in the order in which they came.
+fn key_order(history: &History, wrong: &mut Vec<String>) {
+    let turn: BTreeMap<usize, usize> =
+        history.submitted.iter().enumerate().map(|(turn, unit)| (*unit, turn)).collect();
+    let mut last: BTreeMap<Key, usize> = BTreeMap::new();
+    for unit in durable_units(history) {
+        let Some(key) = history.units[unit].key else { continue };
+        let before = last.insert(key, turn[&unit]);
+        if before.is_some_and(|before| before > turn[&unit]) {
+            wrong.push(format!("unit {unit} came later than one of its key that it overtook"));
+        }
+    }
+}

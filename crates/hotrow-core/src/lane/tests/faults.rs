@@ -1,0 +1,146 @@
+//! What can go wrong from outside, and when: planned at one step, or drawn from a seed. Performs it, judges nothing.
+
+use fastrand::Rng;
+
+use super::server::Lock;
+use super::world::World;
+use crate::key::Key;
+use crate::lane::Outcome;
+
+/// Decides before each step whether something happens.
+pub trait Faults {
+    fn strike(&mut self, world: &mut World, step: usize);
+}
+
+/// Nothing happens.
+pub struct None;
+
+impl Faults for None {
+    fn strike(&mut self, _: &mut World, _: usize) {}
+}
+
+/// What becomes of a lane after its connection was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It connects at once.
+    Recovers,
+    /// Two attempts fail before.
+    Waits,
+    /// The second attempt fails, and nobody waits any longer.
+    GivesUp,
+    /// The server has forgotten what became of the transaction.
+    IsForgotten,
+    /// The next connection is cut as well, after so many steps.
+    IsCutAgain(usize),
+}
+
+/// One cut of lane 0, before this step: of the frames on their way the server still gets `keep`.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub step: usize,
+    pub keep: usize,
+    pub then: Then,
+    pub struck: bool,
+    failures: usize,
+    again_at: Option<usize>,
+}
+
+impl Cut {
+    pub fn new(step: usize, keep: usize, then: Then) -> Self {
+        Cut { step, keep, then, struck: false, failures: 0, again_at: Option::None }
+    }
+}
+
+impl Faults for Cut {
+    fn strike(&mut self, world: &mut World, step: usize) {
+        if step == self.step && world.wires[0].backend.is_some() {
+            self.struck = true;
+            world.cut(0, self.keep);
+            if let Then::IsCutAgain(steps) = self.then {
+                self.again_at = Some(step + steps);
+            }
+        }
+        if self.struck && world.wires[0].wanted && self.failures < 2 {
+            match self.then {
+                Then::Recovers | Then::IsForgotten | Then::IsCutAgain(_) => {}
+                Then::Waits => world.fail_to_connect(0, false),
+                Then::GivesUp => world.fail_to_connect(0, self.failures == 1),
+            }
+            self.failures += 1;
+        }
+        if self.struck && self.then == Then::IsForgotten {
+            world.resolve(0, Outcome::Unknown);
+        }
+        if self.again_at == Some(step) {
+            world.cut(0, self.keep);
+        }
+    }
+}
+
+/// Anything, now and then, until the budget is spent.
+#[derive(Debug)]
+pub struct Seeded {
+    pub rng: Rng,
+    /// Steps between two strikes, on average.
+    pub pause: usize,
+    pub budget: usize,
+    pub rows: Vec<Key>,
+}
+
+impl Faults for Seeded {
+    fn strike(&mut self, world: &mut World, _: usize) {
+        if self.budget == 0 || self.rng.usize(..self.pause) != 0 {
+            return;
+        }
+        self.budget -= 1;
+        let lane = self.rng.usize(..world.wires.len());
+        let row = self.rows[self.rng.usize(..self.rows.len())];
+        match self.rng.u8(..20) {
+            0..6 => {
+                let keep = if self.rng.bool() { self.rng.usize(..40) } else { usize::MAX };
+                world.cut(lane, keep);
+            }
+            6..8 => world.fail_to_connect(lane, false),
+            8 => world.fail_to_connect(lane, true),
+            9 => world.resolve(lane, Outcome::Unknown),
+            10 => crash(world),
+            11..13 => {
+                let session = self.rng.usize(..world.sessions.len());
+                world.cancel(session);
+            }
+            13 => {
+                let session = self.rng.usize(..world.sessions.len());
+                world.leave(session);
+            }
+            14..16 => lock(world, Lock::Row(row)),
+            16 => lock(world, Lock::Table(row.table)),
+            17 if !world.outsiders.is_empty() => {
+                let (_, txn) = world.outsiders.swap_remove(self.rng.usize(..world.outsiders.len()));
+                world.server.release(txn);
+            }
+            _ => world.server.change(row, self.rng.i64(-2..3)),
+        }
+    }
+}
+
+/// An outsider takes a lock and keeps it.
+pub fn lock(world: &mut World, lock: Lock) {
+    if let Some(txn) = world.server.lock(lock) {
+        world.outsiders.push((lock, txn));
+    }
+}
+
+/// An outsider's transactions end.
+pub fn unlock_all(world: &mut World) {
+    for (_, txn) in std::mem::take(&mut world.outsiders) {
+        world.server.release(txn);
+    }
+}
+
+/// The server dies with all its connections and is there again at once.
+pub fn crash(world: &mut World) {
+    unlock_all(world);
+    for backend in &mut world.backends {
+        backend.die(&mut world.server);
+    }
+}

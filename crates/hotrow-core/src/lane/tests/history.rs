@@ -1,0 +1,102 @@
+//! What happened in a run, as plain data: what was wanted, what became durable, what was told, and what the shell
+//! had seen when it was told. Judges nothing.
+
+use std::collections::BTreeSet;
+
+use super::model::{Reply, Statement};
+use super::server::{Entry, Seen, Txn};
+use crate::key::Key;
+use crate::lane::{Kind, Outcome, Refusal};
+
+/// A unit as its client means it. Units of a session are in its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    pub session: usize,
+    pub statement: Statement,
+    pub key: Option<Key>,
+    pub kind: Kind,
+    pub rows_per_commit: u16,
+    pub bytes: usize,
+}
+
+/// All that was delivered about a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    pub kind: Kind,
+    pub written: bool,
+    pub xid: Option<Option<Txn>>,
+    pub failed: bool,
+    pub ready: bool,
+    pub resolved: Option<Outcome>,
+    /// Nobody could be asked any more.
+    pub gave_up: bool,
+}
+
+impl Evidence {
+    pub fn none(kind: Kind) -> Self {
+        Evidence {
+            kind,
+            written: false,
+            xid: None,
+            failed: false,
+            ready: false,
+            resolved: None,
+            gave_up: false,
+        }
+    }
+}
+
+/// A batch that was sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub lane: usize,
+    pub number: u64,
+    pub units: Vec<usize>,
+    /// Batches of the lane under way, this one included.
+    pub under_way: usize,
+    pub replies: Vec<(Txn, Reply)>,
+    pub evidence: Evidence,
+}
+
+/// What a client was told of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The server's answer, with the transaction that gave it.
+    Answered(Txn, Reply),
+    /// The lane said that there was an answer, and there is none.
+    Nothing,
+    Refused(Refusal),
+    /// Nothing, for the client had left.
+    Left,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    pub unit: usize,
+    pub fate: Fate,
+    /// How long the log was.
+    pub log: usize,
+    /// What was known of the batch the unit was last sent in, unless it ran alone.
+    pub evidence: Option<Evidence>,
+}
+
+#[derive(Debug, Default)]
+pub struct History {
+    pub units: Vec<Work>,
+    pub log: Vec<Entry>,
+    pub seen: Vec<Seen>,
+    pub told: Vec<Told>,
+    pub batches: Vec<Sent>,
+    /// Units that were run again or on their own after they had been in a batch, with what was known of that.
+    pub again: Vec<(usize, Evidence)>,
+    /// Units in the order in which lanes got them first.
+    pub submitted: Vec<usize>,
+    /// Sessions whose client wanted something cancelled.
+    pub cancels: BTreeSet<usize>,
+    /// Somebody stopped waiting for the server.
+    pub gave_up: bool,
+    /// Nothing failed, nothing was lost, and no session had two units on their way.
+    pub calm: bool,
+    /// What went wrong while it ran.
+    pub complaints: Vec<String>,
+}

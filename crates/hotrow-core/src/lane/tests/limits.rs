@@ -1,0 +1,50 @@
+//! What every batch that was sent has to keep: its bounds and the order of its keys. Judges nothing else of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::history::{History, Sent};
+use crate::key::Key;
+use crate::limits;
+
+pub fn check(history: &History, wrong: &mut Vec<String>) {
+    let mut before: BTreeMap<usize, &Sent> = BTreeMap::new();
+    for batch in &history.batches {
+        let mut complain = |what: &str| {
+            wrong.push(format!("batch {} of lane {} {what}", batch.number, batch.lane));
+        };
+        let works: Vec<_> = batch.units.iter().map(|unit| history.units[*unit]).collect();
+        if works.is_empty() || works.len() > limits::BATCH_UNITS_MAX {
+            complain("has no units or too many");
+        }
+        if works.iter().map(|work| work.bytes).sum::<usize>() > limits::BATCH_BYTES_MAX {
+            complain("has too many bytes");
+        }
+        if !works.is_sorted_by_key(|work| work.key) {
+            complain("is not in key order");
+        }
+        let mut rows: BTreeMap<Key, u16> = BTreeMap::new();
+        for work in &works {
+            let Some(key) = work.key else { continue };
+            let count = rows.entry(key).or_default();
+            *count += 1;
+            if *count > work.rows_per_commit {
+                complain("has too many units of one key");
+            }
+        }
+        if batch.under_way > limits::BATCHES_UNDER_WAY_MAX {
+            complain("is one too many under way");
+        }
+        if let Some(earlier) = before.insert(batch.lane, batch)
+            && batch.under_way > 1
+        {
+            if batch.units.len() < limits::SECOND_BATCH_UNITS_MIN {
+                complain("was sent behind another and is too small for that");
+            }
+            let sessions: BTreeSet<_> =
+                earlier.units.iter().map(|unit| history.units[*unit].session).collect();
+            if works.iter().any(|work| sessions.contains(&work.session)) {
+                complain("has a session that is under way already");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What simulated statements do to a row: the one truth by which the server runs and the checker replays.
+//! Knows nothing of transactions, locks or lanes.
+
+use crate::key::Key;
+
+/// What every row holds in the beginning.
+pub const START: i64 = 4;
+
+/// A statement on at most one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Adds to the row, `where value + n >= 0`: otherwise it finds no row.
+    Add { row: Key, n: i64 },
+    /// Adds to the row; a check constraint fails below zero.
+    Demand { row: Key, n: i64 },
+    /// Adds to the row; a deferred constraint fails at the commit if this statement brought it below zero.
+    Defer { row: Key, n: i64 },
+    /// Inserts a row nobody contends for.
+    Insert { table: u32 },
+    /// Reads the row without a lock.
+    Read { row: Key },
+    /// Fails always.
+    Poison,
+    /// Takes the connection down.
+    Kill,
+}
+
+/// What the client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Value(i64),
+    NoRow,
+    Inserted,
+    Error,
+}
+
+/// What a statement does when it finds a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    pub reply: Reply,
+    /// What the row becomes, if it changes.
+    pub value: Option<i64>,
+    /// The transaction can't commit any more.
+    pub dooms_commit: bool,
+}
+
+impl Statement {
+    /// The row it reads or changes.
+    pub fn row(self) -> Option<Key> {
+        match self {
+            Statement::Add { row, .. }
+            | Statement::Demand { row, .. }
+            | Statement::Defer { row, .. }
+            | Statement::Read { row } => Some(row),
+            Statement::Insert { .. } | Statement::Poison | Statement::Kill => None,
+        }
+    }
+
+    /// The table it locks a row of or inserts into, when it finds this value. A condition that does not hold
+    /// makes it pass a locked row by.
+    pub fn locks(self, value: i64) -> Option<u32> {
+        match self {
+            Statement::Add { row, n } => (value + n >= 0).then_some(row.table),
+            Statement::Demand { row, .. } | Statement::Defer { row, .. } => Some(row.table),
+            Statement::Insert { table } => Some(table),
+            Statement::Read { .. } | Statement::Poison | Statement::Kill => None,
+        }
+    }
+
+    /// What it does inside a transaction.
+    pub fn on(self, value: i64) -> Effect {
+        let fine = |reply, value| Effect { reply, value, dooms_commit: false };
+        match self {
+            Statement::Add { n, .. } if value + n < 0 => fine(Reply::NoRow, None),
+            Statement::Demand { n, .. } if value + n < 0 => fine(Reply::Error, None),
+            Statement::Add { n, .. } | Statement::Demand { n, .. } => {
+                fine(Reply::Value(value + n), Some(value + n))
+            }
+            Statement::Defer { n, .. } => {
+                Effect { dooms_commit: value + n < 0, ..fine(Reply::Value(value + n), Some(value + n)) }
+            }
+            Statement::Insert { .. } => fine(Reply::Inserted, None),
+            Statement::Read { .. } => fine(Reply::Value(value), None),
+            Statement::Poison | Statement::Kill => fine(Reply::Error, None),
+        }
+    }
+
+    /// What it does as a transaction of its own.
+    pub fn alone(self, value: i64) -> (Reply, Option<i64>) {
+        let effect = self.on(value);
+        if effect.dooms_commit { (Reply::Error, None) } else { (effect.reply, effect.value) }
+    }
+}

@@ -1,0 +1,48 @@
+//! Thousands of random worlds, each from a seed that is named when it goes wrong. `HOTROW_SEED=n` runs that one alone
+//! and prints its moves.
+
+use fastrand::Rng;
+
+use super::faults::Seeded;
+use super::schedule::{self, Schedule};
+use super::workload::Random;
+
+const SEEDS: u64 = 2_000;
+
+/// Every fifth world is calm: nothing fails and nobody interferes, so that more can be asked of it.
+fn simulate(seed: u64, traced: bool) {
+    let mut rng = Rng::with_seed(seed);
+    let calm = seed.is_multiple_of(5);
+    let mut workload = Random::new(rng.fork(), calm);
+    let mut world = workload.world(calm);
+    world.trace = traced.then(Vec::new);
+    let budget = if calm { 0 } else { rng.usize(..12) };
+    let mut faults =
+        Seeded { rng: rng.fork(), pause: rng.usize(2..120), budget, rows: workload.rows.clone() };
+    let wrong = schedule::judge(&mut world, Schedule::Seeded(rng.fork()), &mut faults);
+    for line in world.trace.iter().flatten() {
+        eprintln!("{line}");
+    }
+    assert!(wrong.is_empty(), "HOTROW_SEED={seed}: {wrong:#?}");
+}
+
+/// Names the seed also where the lane itself panics.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("run it alone with HOTROW_SEED={}", self.0);
+        }
+    }
+}
+
+#[test]
+fn random_worlds_keep_every_promise() {
+    let wanted = std::env::var("HOTROW_SEED").ok().map(|seed| seed.parse().expect("HOTROW_SEED is a number"));
+    let seeds = wanted.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
+    for seed in seeds {
+        let _named = Named(seed);
+        simulate(seed, wanted.is_some());
+    }
+}

@@ -1,0 +1,51 @@
+//! What must hold when nothing moves any more: before the outsiders give up their locks, and at the end.
+
+use super::sessions::State;
+use super::world::World;
+use crate::key::Key;
+
+/// The hash of the key that stands for a whole table.
+const WHOLE_TABLE: u64 = u64::MAX;
+
+/// Each session that is not done waits for a lock of an outsider's, or in a lane behind a unit that does and that
+/// blocks its key. A blocked key holds up nothing else.
+pub fn only_locks_are_waited_for(world: &mut World) {
+    let blocked: Vec<(usize, Key)> = world.sessions.iter().flat_map(|session| session.blocks()).collect();
+    let mut complaints = Vec::new();
+    for session in &world.sessions {
+        let excused = match session.front() {
+            None => session.is_idle(),
+            Some((unit, lane, State::InLane)) => {
+                let key = world.history.units[unit].key;
+                let whole = Key { table: key.map_or(0, |key| key.table), hash: WHOLE_TABLE };
+                blocked.iter().any(|one| *one == (lane, whole) || Some(one.1) == key && one.0 == lane)
+            }
+            Some((unit, _, _)) => world.server.must_wait(None, world.history.units[unit].statement),
+        };
+        if !excused {
+            complaints.push(format!("held up for no reason: {:?}", session.front()));
+        }
+    }
+    world.history.complaints.append(&mut complaints);
+}
+
+/// All is told, all lanes are idle, no lock is left behind.
+pub fn nothing_is_left(world: &mut World) {
+    let mut complaints = Vec::new();
+    for (number, session) in world.sessions.iter().enumerate().filter(|(_, session)| !session.is_idle()) {
+        complaints.push(format!("session {number} never ends: {:?}", session.front()));
+    }
+    for (number, wire) in world.wires.iter().enumerate() {
+        let remembers = |session: &u64| world.sessions[*session as usize].gone;
+        if wire.lane.returned.iter().any(remembers) {
+            complaints.push(format!("lane {number} remembers a session that is gone"));
+        }
+        if !wire.lane.is_idle() || wire.lane.waiting() != 0 || wire.lane.in_doubt() {
+            complaints.push(format!("lane {number} is not idle in the end"));
+        }
+    }
+    if world.server.has_locks() {
+        complaints.push("a transaction is left open".to_owned());
+    }
+    world.history.complaints.append(&mut complaints);
+}

@@ -1,0 +1,73 @@
+//! Which of the possible moves comes next, and running a world until nothing moves any more. Knows no faults by name.
+
+use fastrand::Rng;
+
+use super::faults::{self, Faults};
+use super::world::{Move, World};
+use super::{checker, rest};
+
+/// More steps than any simulated workload takes: past it something goes round in circles.
+const STEPS_MAX: usize = 100_000;
+
+#[derive(Clone, Debug)]
+pub enum Schedule {
+    /// What can arrive arrives at once. The first sessions up to this number submit before there is a connection.
+    Eager(usize),
+    /// All is written before the server begins, and all is done before the first answer arrives.
+    Lazy(usize),
+    Seeded(Rng),
+}
+
+impl Schedule {
+    fn pick(&mut self, moves: &[Move]) -> Move {
+        let rank = |next: &Move| match (&self, next) {
+            (Schedule::Eager(wave) | Schedule::Lazy(wave), Move::Submit(session)) if session < wave => 0,
+            (_, Move::Take(_)) => 0,
+            (_, Move::Connect(_)) => 1,
+            (_, Move::Submit(_)) => 2,
+            (_, Move::Resolve(_)) => 3,
+            (Schedule::Lazy(_), Move::Write(_)) => 4,
+            (Schedule::Lazy(_), Move::Serve(_)) => 5,
+            (_, Move::Deliver(_)) => 6,
+            (_, Move::Serve(_)) => 7,
+            (_, Move::Write(_)) => 8,
+            (_, Move::Turn(_)) => 9,
+            (_, Move::TimeOut(_)) => 10,
+        };
+        match self {
+            Schedule::Seeded(rng) => moves[rng.usize(..moves.len())],
+            _ => *moves.iter().min_by_key(|next| rank(next)).expect("somebody can move"),
+        }
+    }
+}
+
+/// Runs until nothing moves. Returns the number of steps.
+fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) -> usize {
+    let mut moves = Vec::new();
+    for step in 0..STEPS_MAX {
+        faults.strike(world, step);
+        world.moves(&mut moves);
+        if moves.is_empty() {
+            return step;
+        }
+        let next = schedule.pick(&moves);
+        if let Some(trace) = &mut world.trace {
+            trace.push(format!("{next:?}"));
+        }
+        world.perform(next);
+    }
+    world.history.complaints.push("it never comes to rest".to_owned());
+    STEPS_MAX
+}
+
+/// Runs a world to its end, outsiders' locks and all, and says what is wrong with it.
+pub fn judge(world: &mut World, mut schedule: Schedule, faults: &mut impl Faults) -> Vec<String> {
+    run(world, &mut schedule, faults);
+    rest::only_locks_are_waited_for(world);
+    faults::unlock_all(world);
+    run(world, &mut schedule, &mut faults::None);
+    rest::nothing_is_left(world);
+    world.history.log = std::mem::take(&mut world.server.log);
+    world.history.seen = std::mem::take(&mut world.server.seen);
+    checker::check(&world.history)
+}

@@ -1,0 +1,192 @@
+//! The simulated database: rows, locks, transactions, and the order in which they committed. Read committed, as the
+//! real one. Knows nothing of connections and protocols.
+
+use std::collections::BTreeMap;
+
+use super::model::{Reply, START, Statement};
+use crate::key::Key;
+
+/// A transaction's id, counted from 1.
+pub type Txn = u64;
+
+/// What a lock covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lock {
+    Row(Key),
+    Table(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    InProgress,
+    Committed,
+    Aborted,
+}
+
+/// One thing that became durable, in the order in which it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A unit in a transaction of a lane or a session. `run` counts executions.
+    Unit { txn: Txn, unit: usize, run: u64 },
+    /// A direct client's change.
+    Direct { row: Key, n: i64 },
+}
+
+/// A unit that held no lock and changed nothing: it saw the state after so many entries of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub txn: Txn,
+    pub unit: usize,
+    pub run: u64,
+    pub after: usize,
+}
+
+#[derive(Debug)]
+struct Transaction {
+    status: Status,
+    changes: BTreeMap<Key, i64>,
+    entries: Vec<Entry>,
+    doomed: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Server {
+    rows: BTreeMap<Key, i64>,
+    locks: BTreeMap<Lock, Txn>,
+    transactions: Vec<Transaction>,
+    runs: u64,
+    pub log: Vec<Entry>,
+    pub seen: Vec<Seen>,
+}
+
+impl Server {
+    pub fn begin(&mut self) -> Txn {
+        self.transactions.push(Transaction {
+            status: Status::InProgress,
+            changes: BTreeMap::new(),
+            entries: Vec::new(),
+            doomed: false,
+        });
+        self.transactions.len() as Txn
+    }
+
+    pub fn status(&self, txn: Txn) -> Status {
+        self.transactions[txn as usize - 1].status
+    }
+
+    pub fn has_written(&self, txn: Txn) -> bool {
+        !self.transactions[txn as usize - 1].entries.is_empty()
+    }
+
+    fn open(&mut self, txn: Txn) -> &mut Transaction {
+        &mut self.transactions[txn as usize - 1]
+    }
+
+    /// What a statement of this transaction finds, and whether the row is this transaction's own version.
+    fn value(&self, txn: Option<Txn>, statement: Statement) -> (i64, bool) {
+        let Some(row) = statement.row() else { return (0, false) };
+        let own = txn.and_then(|txn| self.transactions[txn as usize - 1].changes.get(&row));
+        let value = own.or_else(|| self.rows.get(&row)).copied().unwrap_or(START);
+        (value, own.is_some())
+    }
+
+    fn held_by_another(&self, lock: Lock, txn: Option<Txn>) -> bool {
+        self.locks.get(&lock).is_some_and(|holder| Some(*holder) != txn)
+    }
+
+    /// Whether somebody else's lock is in the way.
+    pub fn must_wait(&self, txn: Option<Txn>, statement: Statement) -> bool {
+        let Some(table) = statement.locks(self.value(txn, statement).0) else { return false };
+        self.held_by_another(Lock::Table(table), txn)
+            || statement.row().is_some_and(|row| self.held_by_another(Lock::Row(row), txn))
+    }
+
+    /// Runs a statement for which no lock is in the way.
+    pub fn execute(&mut self, txn: Txn, unit: usize, statement: Statement) -> Reply {
+        self.runs += 1;
+        let (run, after) = (self.runs, self.log.len());
+        let (value, own) = self.value(Some(txn), statement);
+        let effect = statement.on(value);
+        let transaction = &mut self.transactions[txn as usize - 1];
+        transaction.doomed |= effect.dooms_commit;
+        if own || effect.value.is_some() || effect.reply == Reply::Inserted {
+            transaction.entries.push(Entry::Unit { txn, unit, run });
+        } else {
+            self.seen.push(Seen { txn, unit, run, after });
+        }
+        if let (Some(row), Some(value)) = (statement.row(), effect.value) {
+            self.open(txn).changes.insert(row, value);
+            self.locks.insert(Lock::Row(row), txn);
+        }
+        effect.reply
+    }
+
+    /// Commits; false if a deferred constraint rolled it back instead.
+    pub fn commit(&mut self, txn: Txn) -> bool {
+        if self.open(txn).doomed {
+            self.abort(txn);
+            return false;
+        }
+        let transaction = self.open(txn);
+        transaction.status = Status::Committed;
+        let (entries, changes) =
+            (std::mem::take(&mut transaction.entries), std::mem::take(&mut transaction.changes));
+        self.log.extend(entries);
+        self.rows.extend(changes);
+        self.release(txn);
+        true
+    }
+
+    /// Runs a unit as a transaction of its own.
+    pub fn run_alone(&mut self, unit: usize, statement: Statement) -> (Txn, Reply) {
+        let (txn, after) = (self.begin(), self.log.len());
+        let reply = self.execute(txn, unit, statement);
+        if reply == Reply::Error {
+            self.abort(txn);
+        } else if !self.commit(txn) {
+            self.seen.push(Seen { txn, unit, run: self.runs, after });
+            return (txn, Reply::Error);
+        }
+        (txn, reply)
+    }
+
+    pub fn abort(&mut self, txn: Txn) {
+        self.open(txn).status = Status::Aborted;
+        self.release(txn);
+    }
+
+    /// Gives up the locks a transaction holds.
+    pub fn release(&mut self, txn: Txn) {
+        self.locks.retain(|_, holder| *holder != txn);
+    }
+
+    pub fn has_locks(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
+    /// An outsider's transaction takes a lock and keeps it; none if somebody is in the way.
+    pub fn lock(&mut self, lock: Lock) -> Option<Txn> {
+        let taken = |held: &Lock| match (lock, *held) {
+            (Lock::Row(row), Lock::Table(table)) | (Lock::Table(table), Lock::Row(row)) => row.table == table,
+            (one, other) => one == other,
+        };
+        if self.locks.keys().any(taken) {
+            return None;
+        }
+        let txn = self.begin();
+        self.locks.insert(lock, txn);
+        Some(txn)
+    }
+
+    /// A direct client changes a row in a transaction of its own, unless it would have to wait.
+    pub fn change(&mut self, row: Key, n: i64) {
+        let statement = Statement::Add { row, n };
+        if self.must_wait(None, statement) {
+            return;
+        }
+        if let Some(value) = statement.on(self.value(None, statement).0).value {
+            self.rows.insert(row, value);
+            self.log.push(Entry::Direct { row, n });
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The simulated sessions: each sends its units in order, several at a time, and keeps its own order when a lane
+//! gives some of them back. Knows nothing of what the units do.
+
+use std::collections::VecDeque;
+
+use crate::key::Key;
+use crate::lane::Unit;
+
+#[derive(Debug)]
+pub struct Session {
+    pub gateway: usize,
+    /// Units on their way at once.
+    pub depth: usize,
+    pub unsent: VecDeque<usize>,
+    sent: VecDeque<OnItsWay>,
+    /// It has dealt with a unit that it got back, and others are still on their way: they may not know yet that they
+    /// have to come back too, so that nothing new may follow them.
+    sorting_out: bool,
+    pub gone: bool,
+}
+
+#[derive(Debug)]
+struct OnItsWay {
+    unit: usize,
+    lane: usize,
+    state: State,
+}
+
+/// Where a unit is.
+#[derive(Debug)]
+pub enum State {
+    InLane,
+    /// To be run on a connection of the session's own.
+    Alone(Unit<usize>, Option<Key>),
+    /// To be handed over again.
+    Returned(Unit<usize>),
+    Done,
+}
+
+impl Session {
+    pub fn new(gateway: usize, depth: usize) -> Self {
+        let (unsent, sent) = (VecDeque::new(), VecDeque::new());
+        Session { gateway, depth, unsent, sent, sorting_out: false, gone: false }
+    }
+
+    /// The unit that may go to a lane now.
+    pub fn next(&self) -> Option<usize> {
+        let given_back = |sent: &OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
+        let held_up = self.sorting_out || self.sent.len() >= self.depth || self.sent.iter().any(given_back);
+        if held_up && !self.sent.is_empty() { None } else { self.unsent.front().copied() }
+    }
+
+    /// The lane its units are in.
+    pub fn lane(&self) -> Option<usize> {
+        self.sent.back().map(|sent| sent.lane)
+    }
+
+    /// The earliest unit that is not done.
+    pub fn front(&self) -> Option<(usize, usize, &State)> {
+        self.sent.front().map(|sent| (sent.unit, sent.lane, &sent.state))
+    }
+
+    /// The next unit is handed to a lane.
+    pub fn send(&mut self, lane: usize) {
+        if let Some(unit) = self.unsent.pop_front() {
+            self.sorting_out &= !self.sent.is_empty();
+            self.sent.push_back(OnItsWay { unit, lane, state: State::InLane });
+        }
+    }
+
+    /// The earliest unit is handed to a lane once more.
+    pub fn send_again(&mut self, lane: usize) {
+        if let Some(front) = self.sent.front_mut() {
+            front.lane = lane;
+        }
+    }
+
+    /// Takes the unit that a lane gave back, if it is the session's turn to deal with it.
+    pub fn take_front(&mut self) -> Option<(usize, State)> {
+        let front = self.sent.front_mut()?;
+        if !matches!(front.state, State::Alone(..) | State::Returned(_)) {
+            return None;
+        }
+        self.sorting_out = true;
+        Some((front.lane, std::mem::replace(&mut front.state, State::InLane)))
+    }
+
+    /// Notes where a unit is now. False if it is not on its way.
+    pub fn note(&mut self, unit: usize, state: State) -> bool {
+        let Some(sent) = self.sent.iter_mut().find(|sent| sent.unit == unit) else { return false };
+        if !matches!(sent.state, State::InLane) {
+            return false;
+        }
+        sent.state = state;
+        while self.sent.front().is_some_and(|sent| matches!(sent.state, State::Done)) {
+            self.sent.pop_front();
+        }
+        true
+    }
+
+    /// The client is gone. Returns the units that are not in a lane, those of them with a key that a lane waits for,
+    /// and leaves the others to their lanes.
+    pub fn leave(&mut self) -> Vec<(usize, Option<(usize, Key)>)> {
+        self.gone = true;
+        let mut left: Vec<_> = self.unsent.drain(..).map(|unit| (unit, None)).collect();
+        for sent in &mut self.sent {
+            if matches!(sent.state, State::Alone(..) | State::Returned(_)) {
+                let key = match sent.state {
+                    State::Alone(_, key) => key,
+                    _ => None,
+                };
+                left.push((sent.unit, key.map(|key| (sent.lane, key))));
+                sent.state = State::InLane;
+            }
+        }
+        left
+    }
+
+    /// The keys that wait for a unit of this session to run alone, with their lanes.
+    pub fn blocks(&self) -> impl Iterator<Item = (usize, Key)> {
+        self.sent.iter().filter_map(|sent| match sent.state {
+            State::Alone(_, Some(key)) => Some((sent.lane, key)),
+            _ => None,
+        })
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.unsent.is_empty() && self.sent.is_empty()
+    }
+}

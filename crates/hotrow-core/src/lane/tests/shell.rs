@@ -1,0 +1,210 @@
+//! What the simulated gateway does between lanes, connections and sessions: hands events in and performs the actions
+//! that come out, noting all of it in the history. Decides nothing.
+
+use super::backend::{Frame, Message};
+use super::history::{Evidence, Fate, Sent, Told};
+use super::sessions::State;
+use super::world::World;
+use crate::lane::{Action, Batch, Event, Unit};
+
+impl World {
+    /// A session deals with the unit that a lane gave back to it.
+    pub fn turn(&mut self, session: usize) {
+        match self.sessions[session].take_front() {
+            Some((_, State::Returned(unit))) => {
+                let lane = self.route(session, unit.payload, None).expect("the earliest may use any lane");
+                self.sessions[session].send_again(lane);
+                self.wires[lane].inbox.push_back(Event::Submit(Unit { first: true, ..unit }));
+            }
+            Some((lane, State::Alone(unit, key))) => {
+                let unit = unit.payload;
+                let (txn, reply) = self.server.run_alone(unit, self.history.units[unit].statement);
+                self.tell(unit, Fate::Answered(txn, reply), None);
+                if let Some(key) = key {
+                    self.wires[lane].inbox.push_back(Event::Unblocked(key));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A client leaves. What its lanes gave back is not run any more, and they hear of it.
+    pub fn leave(&mut self, session: usize) {
+        if self.sessions[session].gone {
+            return;
+        }
+        for (unit, key) in self.sessions[session].leave() {
+            self.tell(unit, Fate::Left, None);
+            if let Some((lane, key)) = key {
+                self.wires[lane].inbox.push_back(Event::Unblocked(key));
+            }
+        }
+        let gateway = self.sessions[session].gateway;
+        for wire in self.wires.iter_mut().filter(|wire| wire.gateway == gateway) {
+            wire.inbox.push_back(Event::Gone(session as u64));
+        }
+    }
+
+    /// One frame goes to the operating system, which takes it even if the server is gone.
+    pub fn write(&mut self, lane: usize) {
+        let wire = &mut self.wires[lane];
+        let (Some(frame), Some(backend)) = (wire.unwritten.pop_front(), wire.backend) else { return };
+        let backend = &mut self.backends[backend];
+        if !backend.dead {
+            backend.input.push_back(frame);
+        }
+        if let Frame::Sync(number) = frame {
+            self.evidence(lane, number).written = true;
+            self.step(lane, Event::Written(number));
+        }
+    }
+
+    /// One message arrives, or the end of the connection behind the last one.
+    pub fn deliver(&mut self, lane: usize) {
+        let Some(backend) = self.wires[lane].backend else { return };
+        let Some(message) = self.backends[backend].output.pop_front() else {
+            self.wires[lane].disconnect();
+            return self.step(lane, Event::Lost);
+        };
+        let Some(sent) = self.wires[lane].sent.front().copied() else {
+            return self.history.complaints.push(format!("{message:?} for no batch"));
+        };
+        let sent = &mut self.history.batches[sent];
+        let event = match message {
+            Message::Answered(txn, reply) => {
+                sent.replies.push((txn, reply));
+                Event::Answered
+            }
+            Message::Xid(xid) => {
+                sent.evidence.xid = Some(xid);
+                Event::TransactionId(xid)
+            }
+            Message::Failed(failure) => {
+                sent.evidence.failed = true;
+                Event::Failed(failure)
+            }
+            Message::Ready => {
+                sent.evidence.ready = true;
+                self.wires[lane].sent.pop_front();
+                Event::Ready
+            }
+        };
+        self.step(lane, event);
+    }
+
+    /// What was delivered about a batch.
+    pub fn evidence(&mut self, lane: usize, number: u64) -> &mut Evidence {
+        let of_batch = |sent: &&mut Sent| sent.lane == lane && sent.number == number;
+        let sent = self.history.batches.iter_mut().rev().find(of_batch);
+        &mut sent.expect("the lane has sent it").evidence
+    }
+
+    /// The lane takes in an event.
+    pub fn step(&mut self, lane: usize, event: Event<usize>) {
+        let event_text = self.trace.is_some().then(|| format!("{event:?}"));
+        let mut actions = Vec::new();
+        self.wires[lane].lane.step(event, &mut actions);
+        if let (Some(trace), Some(event)) = (&mut self.trace, event_text) {
+            trace.push(format!("lane {lane}: {event} -> {actions:?}"));
+        }
+        for action in actions {
+            self.act(lane, action);
+        }
+    }
+
+    fn act(&mut self, lane: usize, action: Action<usize>) {
+        match action {
+            Action::Connect => {
+                if std::mem::replace(&mut self.wires[lane].wanted, true) || self.wires[lane].backend.is_some()
+                {
+                    self.history.complaints.push(format!("lane {lane} wants a second connection"));
+                }
+            }
+            Action::Write(number) => self.send(lane, number),
+            Action::Answer(batch) => self.answer(lane, &batch),
+            Action::Alone(unit, key) => self.give_back(lane, unit.payload, State::Alone(unit, key)),
+            Action::Return(unit) => self.give_back(lane, unit.payload, State::Returned(unit)),
+            Action::Refuse(units, refusal) => {
+                for unit in units {
+                    let evidence = self.last_evidence(unit.payload);
+                    self.release(lane, unit.payload);
+                    self.tell(unit.payload, Fate::Refused(refusal), evidence);
+                }
+            }
+            Action::Resolve(txn) => self.wires[lane].asked = Some(txn),
+        }
+    }
+
+    fn send(&mut self, lane: usize, number: u64) {
+        let under_way = self.wires[lane].lane.under_way();
+        let count = under_way.len();
+        let batch = under_way.back().filter(|batch| batch.number == number).expect("just cut");
+        let units: Vec<usize> = batch.units.iter().map(|unit| unit.payload).collect();
+        for &unit in &units {
+            self.note_again(unit);
+            self.last_batch.insert(unit, self.history.batches.len());
+        }
+        let wire = &mut self.wires[lane];
+        wire.queue(number, &units);
+        wire.sent.push_back(self.history.batches.len());
+        let evidence = Evidence::none(wire.kind);
+        self.history.batches.push(Sent {
+            lane,
+            number,
+            units,
+            under_way: count,
+            replies: Vec::new(),
+            evidence,
+        });
+    }
+
+    fn answer(&mut self, lane: usize, batch: &Batch<usize>) {
+        for (place, unit) in batch.units.iter().enumerate() {
+            let sent = &self.history.batches[self.last_batch[&unit.payload]];
+            let fate = match sent.replies.get(place) {
+                Some((txn, reply)) if sent.number == batch.number => Fate::Answered(*txn, *reply),
+                _ => Fate::Nothing,
+            };
+            let evidence = sent.evidence;
+            self.release(lane, unit.payload);
+            self.tell(unit.payload, fate, Some(evidence));
+        }
+    }
+
+    fn tell(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
+        self.history.told.push(Told { unit, fate, log: self.server.log.len(), evidence });
+        self.note(unit, State::Done);
+    }
+
+    fn note(&mut self, unit: usize, state: State) {
+        let session = self.history.units[unit].session;
+        if !self.sessions[session].note(unit, state) {
+            self.history.complaints.push(format!("unit {unit} is dealt with twice"));
+        }
+    }
+
+    /// A unit goes back to its session. Nobody runs it if the session is gone, and the lane hears of that.
+    fn give_back(&mut self, lane: usize, unit: usize, state: State) {
+        self.note_again(unit);
+        self.release(lane, unit);
+        let session = self.history.units[unit].session;
+        if !self.sessions[session].gone {
+            return self.note(unit, state);
+        }
+        self.tell(unit, Fate::Left, None);
+        self.wires[lane].inbox.push_back(Event::Gone(session as u64));
+        if let State::Alone(_, Some(key)) = state {
+            self.wires[lane].inbox.push_back(Event::Unblocked(key));
+        }
+    }
+
+    fn last_evidence(&self, unit: usize) -> Option<Evidence> {
+        self.last_batch.get(&unit).map(|batch| self.history.batches[*batch].evidence)
+    }
+
+    fn note_again(&mut self, unit: usize) {
+        if let Some(evidence) = self.last_evidence(unit) {
+            self.history.again.push((unit, evidence));
+        }
+    }
+}

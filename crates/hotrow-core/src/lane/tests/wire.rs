@@ -1,0 +1,58 @@
+//! The shell around one simulated lane: what it has to write, which connection it has, which batches are on it.
+//! Moves bytes and counts them; decides nothing.
+
+use std::collections::VecDeque;
+
+use super::backend::Frame;
+use super::server::Txn;
+use crate::lane::{Event, Kind, Lane};
+
+#[derive(Debug)]
+pub struct Wire {
+    pub gateway: usize,
+    pub kind: Kind,
+    pub lane: Lane<usize>,
+    /// What sessions have left for it.
+    pub inbox: VecDeque<Event<usize>>,
+    pub backend: Option<usize>,
+    /// The lane has asked for a connection.
+    pub wanted: bool,
+    /// The lane has asked what became of this transaction.
+    pub asked: Option<Txn>,
+    pub unwritten: VecDeque<Frame>,
+    /// The batches on the connection that are not ready, by their place in the history.
+    pub sent: VecDeque<usize>,
+}
+
+impl Wire {
+    pub fn new(gateway: usize, kind: Kind) -> Self {
+        Wire {
+            gateway,
+            kind,
+            lane: Lane::new(kind),
+            inbox: VecDeque::new(),
+            backend: None,
+            wanted: false,
+            asked: None,
+            unwritten: VecDeque::new(),
+            sent: VecDeque::new(),
+        }
+    }
+
+    /// Queues a batch for writing. A lane for reads has no use for transaction ids.
+    pub fn queue(&mut self, number: u64, units: &[usize]) {
+        self.unwritten.extend(units.iter().map(|unit| Frame::Statement(*unit)));
+        if self.kind == Kind::Write {
+            self.unwritten.push_back(Frame::AskXid);
+        }
+        self.unwritten.push_back(Frame::Sync(number));
+    }
+
+    /// The connection is gone, and all that was on it.
+    pub fn disconnect(&mut self) -> Option<usize> {
+        self.unwritten.clear();
+        self.sent.clear();
+        self.asked = None;
+        self.backend.take()
+    }
+}

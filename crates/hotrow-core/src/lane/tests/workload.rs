@@ -1,0 +1,108 @@
+//! Who wants what: worlds for the simulator, small ones by hand and random ones from a seed. Knows no lanes' inside.
+
+use fastrand::Rng;
+
+use super::history::Work;
+use super::model::Statement;
+use super::world::World;
+use crate::key::Key;
+use crate::lane::Kind;
+
+/// Row `hash` of table 1.
+pub fn row(hash: u64) -> Key {
+    Key { table: 1, hash }
+}
+
+/// A unit with the key of its row, and nothing unusual about it.
+pub fn plain(session: usize, statement: Statement) -> Work {
+    let kind = if matches!(statement, Statement::Read { .. }) { Kind::Read } else { Kind::Write };
+    Work { session, statement, key: statement.row(), kind, rows_per_commit: 128, bytes: 100 }
+}
+
+/// One gateway with one lane for writes and one for reads; a session for each list, all of its units on their way
+/// at once.
+pub fn small(sessions: &[&[Statement]]) -> World {
+    let mut world = World::default();
+    let gateway = world.add_gateway(1);
+    for units in sessions {
+        let session = world.add_session(gateway, units.len());
+        for statement in *units {
+            world.add_unit(plain(session, *statement));
+        }
+    }
+    world
+}
+
+/// What random worlds are made of.
+#[derive(Debug)]
+pub struct Random {
+    pub rng: Rng,
+    pub rows: Vec<Key>,
+    /// Of a hundred units, so many may fail.
+    failures: u8,
+    depth: usize,
+}
+
+impl Random {
+    /// Draws the rows; all of the workload is calm if nothing may fail.
+    pub fn new(mut rng: Rng, calm: bool) -> Self {
+        let rows = (0..rng.u64(1..8)).map(|hash| Key { table: 1 + rng.u32(..2), hash }).collect();
+        let failures = if calm { 0 } else { rng.u8(..20) };
+        let depth = if calm { 1 } else { rng.usize(1..5) };
+        Random { rng, rows, failures, depth }
+    }
+
+    /// Draws gateways, lanes, sessions and units.
+    pub fn world(&mut self, calm: bool) -> World {
+        let mut world = World::default();
+        let (gateways, lanes) =
+            if calm { (1, self.rng.usize(1..3)) } else { (self.rng.usize(1..3), self.rng.usize(1..3)) };
+        for _ in 0..gateways {
+            world.add_gateway(lanes);
+        }
+        let crowd = if self.rng.u8(..3) == 0 { 35..70 } else { 2..8 };
+        let sessions = self.rng.usize(crowd);
+        for _ in 0..sessions {
+            let gateway = self.rng.usize(..gateways);
+            let session = world.add_session(gateway, self.depth);
+            for _ in 0..self.rng.usize(1..5) {
+                let work = self.work(session);
+                world.add_unit(work);
+            }
+        }
+        world.history.calm = calm;
+        world
+    }
+
+    fn work(&mut self, session: usize) -> Work {
+        let row = self.rows[self.rng.usize(..self.rows.len())];
+        let n = self.rng.i64(-2..3);
+        let statement = if self.rng.u8(..100) < self.failures {
+            match self.rng.u8(..8) {
+                0..2 => Statement::Poison,
+                2 => Statement::Kill,
+                3..6 => Statement::Demand { row, n: n - 2 },
+                _ => Statement::Defer { row, n: n - 1 },
+            }
+        } else {
+            match self.rng.u8(..10) {
+                0 => Statement::Insert { table: row.table },
+                1 => Statement::Read { row },
+                _ => Statement::Add { row, n },
+            }
+        };
+        let mut work = plain(session, statement);
+        work.rows_per_commit = [1, 2, 8, 128][self.rng.usize(..4)];
+        match self.rng.u8(..20) {
+            0 => work.bytes = 60_000,
+            1 if self.failures > 0 => work.key = None,
+            // The same row by another unique index: two keys for one row must do no harm.
+            2 if self.failures > 0 => {
+                work.key = Some(Key { hash: row.hash + 100, ..row });
+            }
+            _ if matches!(statement, Statement::Poison | Statement::Kill) => work.key = Some(row),
+            _ => {}
+        }
+        work
+    }
+}

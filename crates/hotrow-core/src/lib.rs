@@ -1,0 +1,11 @@
+//! What Hotrow decides: how a statement is classified, which row it contends for, what a lane does next, and every
+//! bound. No I/O, no clock, no threads: everything a decision needs is handed in.
+
+pub mod affinity;
+pub mod classify;
+pub mod expect;
+pub mod gather;
+pub mod key;
+pub mod lane;
+pub mod limits;
+pub mod normalise;

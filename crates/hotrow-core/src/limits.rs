@@ -1,0 +1,99 @@
+//! Every bound of the gateway, units last in the name. What an operator may change is in the configuration and
+//! starts from the values here; what stands here alone was measured or follows from PostgreSQL.
+
+/// Clients at once; one more is refused with 53300.
+pub const CLIENTS_MAX: usize = 10_000;
+/// Upstream connections that sessions may hold at once, beside the lanes.
+pub const HELD_CONNECTIONS_MAX: usize = 80;
+/// How long a session waits for an upstream connection of its own before 53300.
+pub const HELD_WAIT_MS: u64 = 10_000;
+/// How long a connection that no session holds is kept.
+pub const HELD_IDLE_MS: u64 = 60_000;
+/// Lanes for writes of one user, database and set of start-up settings; as many again for point reads.
+pub const LANES: usize = 4;
+/// Sets of lanes (user, database, start-up settings); a client that would need one more is refused with 53300.
+pub const POOLS_MAX: usize = 100;
+
+/// Units that may wait in one lane; one more is refused with 53000.
+pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
+/// Bytes that may wait in one lane.
+pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
+/// Units in one batch. More of them gain nothing: at 128 the commit is a percent of the batch's work.
+pub const BATCH_UNITS_MAX: usize = 256;
+/// Bytes of one batch.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Versions of one narrow row in one commit. Past 155 they no longer fit the heap page, and each update that
+/// leaves the page adds an index entry and grows the table.
+pub const ROWS_PER_COMMIT_MAX: u16 = 128;
+/// A wide row gets at least so many: fewer would cost more in commits than in pages.
+pub const ROWS_PER_COMMIT_MIN: u16 = 16;
+/// Units that must wait before a second batch is sent behind the one under way. Less halves the batches.
+pub const SECOND_BATCH_UNITS_MIN: usize = 32;
+/// Batches of one lane under way at once.
+pub const BATCHES_UNDER_WAY_MAX: usize = 2;
+/// A lane with so many units is left alone by units that are free to choose.
+pub const LANE_FULL_UNITS: usize = 64;
+/// Connections that may be lost under a unit before it has to run on one of its own.
+pub const UNIT_LOSSES_MAX: u8 = 2;
+/// How long a statement in a lane waits for somebody else's lock before it leaves the lane.
+pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
+/// Keys of one table that are blocked by outsiders before the whole table is taken out of its lane.
+pub const BLOCKED_KEYS_MAX: usize = 4;
+
+/// Bytes of one message from a client; PostgreSQL's own limit is 1 GiB.
+pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
+/// Bytes of the messages that carry no data (Describe, Execute, Close, Sync, ...), as in PostgreSQL.
+pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
+/// Bytes of a start-up packet, as in PostgreSQL.
+pub const STARTUP_BYTES_MAX: usize = 10_000;
+/// Bytes of a unit that may be packed; a larger one is passed through.
+pub const UNIT_BYTES_MAX: usize = 64 << 10;
+/// Bytes that all clients together may have in half-received messages and unread answers.
+pub const BUFFERED_BYTES_MAX: usize = 1 << 30;
+/// What a session may buffer without asking the common budget.
+pub const SESSION_BUFFER_BYTES: usize = 64 << 10;
+/// Unread answers of one client past which nothing more is read from it or for it.
+pub const UNREAD_BYTES_MAX: usize = 256 << 10;
+/// Units that one client may have sent without waiting for answers; then it is not read until some are answered.
+pub const PIPELINE_UNITS_MAX: usize = 1_000;
+/// Bytes of one row a read may bring through a lane; a larger one is fetched again on a connection of its own.
+pub const READ_ROW_BYTES_MAX: usize = 256 << 10;
+
+/// Statement shapes remembered per database; twice as many for a moment.
+pub const SHAPES_MAX: usize = 5_000;
+/// Bytes of their texts.
+pub const SHAPES_BYTES_MAX: usize = 16 << 20;
+/// Statements prepared on one upstream connection; the oldest is closed for a new one.
+pub const PREPARED_MAX: usize = 500;
+/// Named statements that one client may hold.
+pub const CLIENT_STATEMENTS_MAX: usize = 10_000;
+/// Bytes of a statement that is parsed; a longer one is passed through unread.
+pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
+/// How long what the catalogue said of a table is believed without asking again.
+pub const CATALOGUE_AGE_MS: u64 = 5_000;
+
+/// How long a client may take to say who it is.
+pub const STARTUP_TIMEOUT_MS: u64 = 10_000;
+/// How long a connection to the server may take to come up.
+pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// The first pause after a failed connection; it doubles up to the next.
+pub const RECONNECT_MIN_MS: u64 = 50;
+/// The longest pause between two attempts to connect.
+pub const RECONNECT_MAX_MS: u64 = 2_000;
+/// How long units that were not sent wait for the server to come back before 57P03.
+pub const SERVER_WAIT_MS: u64 = 5_000;
+/// How long the gateway asks what became of a commit before it says 08007.
+pub const RESOLVE_TIMEOUT_MS: u64 = 30_000;
+/// How long a stop waits for what is under way.
+pub const DRAIN_TIMEOUT_MS: u64 = 10_000;
+
+const _: () = {
+    assert!(ROWS_PER_COMMIT_MIN <= ROWS_PER_COMMIT_MAX);
+    assert!(ROWS_PER_COMMIT_MAX as usize <= BATCH_UNITS_MAX);
+    assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);
+    assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
+    assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
+    assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
+    assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
+    assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);
+};

@@ -1,0 +1,89 @@
+//! The words that decide whether a literal may leave the text; never what a statement means.
+
+/// What a word, seen outside quotes, tells the scanner about the literals after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// An expression can start here, so a literal that follows is an operand.
+    Operand,
+    /// Begins a clause in which numbers are positions in the list of what is selected.
+    Positions,
+    /// Begins ON CONFLICT, where a predicate must match an index's word for word.
+    Predicate,
+    /// Ends a clause of positions, and an expression can start here.
+    Frees,
+    /// Ends any such clause; a name follows.
+    Ends,
+    /// FETCH FIRST or NEXT: a number can follow, and a parenthesis makes it a function.
+    Count,
+    /// A function whose arguments keep their types when a literal becomes a parameter of the literal's type.
+    Typed,
+    /// Anything else: a name, a type, a function.
+    Other,
+}
+
+impl Role {
+    /// An expression can start after the word.
+    pub(super) fn precedes_operand(self) -> bool {
+        matches!(self, Self::Operand | Self::Frees | Self::Count)
+    }
+
+    /// A parenthesis after the word makes it a function or type whose literals must stay.
+    pub(super) fn is_callable(self) -> bool {
+        matches!(self, Self::Other | Self::Ends | Self::Count | Self::Positions | Self::Predicate)
+    }
+}
+
+/// Folds ASCII letters into `buffer`; `None` for words longer than any that matters here.
+fn fold<'a>(word: &[u8], buffer: &'a mut [u8; 12]) -> Option<&'a [u8]> {
+    let folded = buffer.get_mut(..word.len())?;
+    folded.copy_from_slice(word);
+    folded.make_ascii_lowercase();
+    Some(folded)
+}
+
+/// The role of a word in front of a literal or a parenthesis.
+pub(super) fn role(word: &[u8]) -> Role {
+    let mut buffer = [0; 12];
+    match fold(word, &mut buffer).unwrap_or_default() {
+        b"and" | b"or" | b"not" | b"in" | b"like" | b"ilike" | b"between" | b"symmetric" | b"then"
+        | b"else" | b"when" | b"case" | b"values" | b"returning" | b"select" | b"on" | b"as" | b"join"
+        | b"lateral" | b"all" | b"exists" | b"materialized" => Role::Operand,
+        b"first" | b"next" => Role::Count,
+        b"order" | b"group" | b"distinct" => Role::Positions,
+        b"conflict" => Role::Predicate,
+        b"where" | b"from" | b"limit" | b"offset" | b"fetch" | b"having" | b"union" | b"except"
+        | b"intersect" => Role::Frees,
+        b"do" | b"set" => Role::Ends,
+        b"coalesce" | b"greatest" | b"least" | b"abs" | b"lower" | b"upper" | b"md5" | b"to_timestamp" => {
+            Role::Typed
+        }
+        _ => Role::Other,
+    }
+}
+
+/// A cheap first look that spares most words the comparison: can this word change the clause?
+pub(super) fn may_turn_clause(word: &[u8]) -> bool {
+    (2..=9).contains(&word.len())
+        && matches!(
+            word[0] | 0x20,
+            b'o' | b'g' | b'd' | b'c' | b'w' | b'f' | b'l' | b'h' | b'u' | b'e' | b'i' | b's'
+        )
+}
+
+/// Only these statements have literals that can become parameters and change often enough to matter.
+pub(super) fn starts_query(word: &[u8]) -> bool {
+    let mut buffer = [0; 12];
+    matches!(
+        fold(word, &mut buffer).unwrap_or_default(),
+        b"select" | b"insert" | b"update" | b"delete" | b"with" | b"values"
+    )
+}
+
+/// After a string literal these words need to see the literal itself, not a parameter of unknown type.
+pub(super) fn needs_literal_before(word: &[u8]) -> bool {
+    let mut buffer = [0; 12];
+    matches!(
+        fold(word, &mut buffer).unwrap_or_default(),
+        b"is" | b"isnull" | b"notnull" | b"collate" | b"uescape"
+    )
+}

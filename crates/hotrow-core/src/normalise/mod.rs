@@ -1,0 +1,123 @@
+//! Turns SQL text into a shape: the text with its literals taken out as parameters; never parses, never decides.
+//!
+//! The shape is the key under which a statement's classification is cached, and the text that is prepared on the
+//! server instead of the original. A literal is taken out only where a parameter declared with the literal's own type
+//! (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the literal would.
+//! The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
+
+mod lexicon;
+mod scanner;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use scanner::Scanner;
+
+/// Type of a literal that PostgreSQL leaves open: a plain string.
+pub const UNSPECIFIED: u32 = 0;
+/// `int8`.
+pub const INT8: u32 = 20;
+/// `int4`.
+pub const INT4: u32 = 23;
+/// `numeric`.
+pub const NUMERIC: u32 = 1700;
+
+/// More literals than this in one statement are left in the text.
+pub const MAX_LITERALS: usize = 1000;
+
+/// A literal that was taken out of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Literal<'a> {
+    /// The value in text format, without quotes.
+    pub value: &'a [u8],
+    /// The oid to declare for its parameter.
+    pub type_oid: u32,
+}
+
+/// Where a literal's value lies in the buffer of values.
+#[derive(Clone, Debug)]
+struct Slot {
+    value: Range<usize>,
+    type_oid: u32,
+}
+
+/// Reusable buffers for normalising one text after another.
+#[derive(Debug, Default)]
+pub struct Normaliser {
+    /// The shape, then a zero byte, then one byte per literal's type.
+    signature: String,
+    values: Vec<u8>,
+    slots: Vec<Slot>,
+    nesting: Vec<scanner::Nesting>,
+}
+
+/// What is left of a statement when its literals are taken out.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'a> {
+    /// The text with `$1`..`$n` in place of the literals.
+    pub shape: &'a str,
+    /// True when the text was left as it is and no literal was taken out.
+    pub verbatim: bool,
+    /// The key for caches: the shape and the types of its literals.
+    pub signature: &'a [u8],
+    values: &'a [u8],
+    slots: &'a [Slot],
+}
+
+impl<'a> Shape<'a> {
+    /// The literals in the order of their parameters.
+    pub fn literals(&self) -> impl ExactSizeIterator<Item = Literal<'a>> + use<'a> {
+        let (values, slots) = (self.values, self.slots);
+        slots.iter().map(move |slot| Literal { value: &values[slot.value.clone()], type_oid: slot.type_oid })
+    }
+
+    /// The literal behind parameter `index`, counted from zero.
+    pub fn literal(&self, index: usize) -> Option<Literal<'a>> {
+        let slot = self.slots.get(index)?;
+        Some(Literal { value: &self.values[slot.value.clone()], type_oid: slot.type_oid })
+    }
+}
+
+impl Normaliser {
+    /// Empty buffers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Normalises one text; the answer borrows from the buffers until the next call.
+    pub fn run<'a>(&'a mut self, sql: &'a str) -> Shape<'a> {
+        self.signature.clear();
+        self.values.clear();
+        self.slots.clear();
+        self.nesting.clear();
+        let taken = Scanner::new(sql, self).scan();
+        if taken.is_some() {
+            self.signature.truncate(self.signature.trim_end_matches(' ').len());
+        } else {
+            self.signature.clear();
+            self.signature.push_str(sql);
+            self.slots.clear();
+        }
+        let length = self.signature.len();
+        self.signature.push('\0');
+        self.signature.extend(self.slots.iter().map(|slot| type_code(slot.type_oid)));
+        Shape {
+            shape: &self.signature[..length],
+            verbatim: taken.is_none(),
+            signature: self.signature.as_bytes(),
+            values: &self.values,
+            slots: &self.slots,
+        }
+    }
+}
+
+/// One character per literal type, so that `1` and `'1'` in the same place are cached apart.
+fn type_code(type_oid: u32) -> char {
+    match type_oid {
+        INT4 => 'i',
+        INT8 => 'l',
+        NUMERIC => 'n',
+        _ => 's',
+    }
+}

@@ -1,0 +1,418 @@
+//! The one pass over the bytes of a text; never looks at what comes out of it.
+
+use super::lexicon::{Role, may_turn_clause, needs_literal_before, role, starts_query};
+use super::{INT4, INT8, MAX_LITERALS, NUMERIC, Normaliser, Slot, UNSPECIFIED};
+
+/// What stood before the present byte, as far as it matters for a literal.
+#[derive(Clone, Copy)]
+enum Before {
+    Start,
+    /// An unquoted word, by its place in the text.
+    Word(usize, usize),
+    /// An operator, comma, opening parenthesis or bracket: an operand may follow.
+    Opening,
+    /// A value, quoted name, closing parenthesis, dot: no operand may follow.
+    Closing,
+    /// A quoted name: a parenthesis after it belongs to a function.
+    QuotedName,
+}
+
+/// What holds inside the innermost parentheses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Nesting {
+    /// Inside the arguments of a function or type: literals stay, their types would be guessed differently.
+    keeps: bool,
+    clause: Clause,
+}
+
+/// What the literals of the present clause are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Clause {
+    /// Operands, which can become parameters.
+    #[default]
+    Operands,
+    /// Positions in ORDER BY, GROUP BY or DISTINCT.
+    Positions,
+    /// Part of an index's predicate in ON CONFLICT.
+    Predicate,
+}
+
+/// The text being read and the buffers being filled. `None` from any step means: leave the text as it is.
+pub(super) struct Scanner<'a> {
+    sql: &'a str,
+    bytes: &'a [u8],
+    out: &'a mut Normaliser,
+    /// Everything before this place has been copied or replaced.
+    copied: usize,
+    before: Before,
+    now: Nesting,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(sql: &'a str, out: &'a mut Normaliser) -> Self {
+        Self { sql, bytes: sql.as_bytes(), out, copied: 0, before: Before::Start, now: Nesting::default() }
+    }
+
+    /// Reads the whole text; `Some` when the shape is complete.
+    pub(super) fn scan(mut self) -> Option<()> {
+        let mut at = 0;
+        while at < self.bytes.len() {
+            at = match self.bytes[at] {
+                b' ' | b'\t' | b'\n' | b'\r' | 0x0c => self.blank(at)?,
+                b'-' if self.peek(at + 1) == b'-' => self.blank(at)?,
+                b'/' if self.peek(at + 1) == b'*' && self.peek(at + 2) == b'+' => self.hint(at)?,
+                b'/' if self.peek(at + 1) == b'*' => self.blank(at)?,
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => self.word(at)?,
+                b'0'..=b'9' => self.number(at)?,
+                b'.' if self.peek(at + 1).is_ascii_digit() => self.number(at)?,
+                b'\'' => self.string(at)?,
+                b'"' => {
+                    let end = quoted_end(self.bytes, at, b'"')?;
+                    self.meet(Before::QuotedName)?;
+                    end
+                }
+                b'$' => self.dollar(at)?,
+                b'(' | b'[' => self.open(at)?,
+                b')' | b']' => {
+                    self.now = self.out.nesting.pop()?;
+                    self.meet(Before::Closing)?;
+                    at + 1
+                }
+                b';' => {
+                    self.copy_to(at);
+                    return (self.skip_blank(at + 1)?.0 == self.bytes.len()).then_some(());
+                }
+                0 => return None,
+                b',' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'^' | b'|' | b'&' | b'~'
+                | b'!' | b'@' | b'#' | b'?' | b':' => {
+                    self.meet(Before::Opening)?;
+                    at + 1
+                }
+                _ => {
+                    self.meet(Before::Closing)?;
+                    at + 1
+                }
+            };
+        }
+        self.copy_to(at);
+        (!matches!(self.before, Before::Start)).then_some(())
+    }
+
+    /// The byte at `at`, or zero past the end.
+    fn peek(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    /// Copies what has not been copied yet, up to `at`.
+    fn copy_to(&mut self, at: usize) {
+        self.out.signature.push_str(&self.sql[self.copied..at]);
+        self.copied = at;
+    }
+
+    /// Notes what has been read; a text that does not start with a word is left alone.
+    fn meet(&mut self, what: Before) -> Option<()> {
+        if matches!(self.before, Before::Start) && !matches!(what, Before::Word(..)) {
+            return None;
+        }
+        self.before = what;
+        Some(())
+    }
+
+    /// White space and comments: one space in their place, none at the start.
+    fn blank(&mut self, at: usize) -> Option<usize> {
+        let (end, _) = self.skip_blank(at)?;
+        if end == at + 1 && self.bytes[at] == b' ' && self.copied < at {
+            return Some(end);
+        }
+        self.copy_to(at);
+        self.copied = end;
+        if !self.out.signature.is_empty() && !self.out.signature.ends_with(' ') {
+            self.out.signature.push(' ');
+        }
+        Some(end)
+    }
+
+    /// A hint for the planner stays: it is part of what is prepared.
+    fn hint(&mut self, at: usize) -> Option<usize> {
+        comment_end(self.bytes, at)
+    }
+
+    /// Skips white space and comments; tells whether a line ended in between. `None`: a comment has no end.
+    fn skip_blank(&self, mut at: usize) -> Option<(usize, bool)> {
+        let mut line_ended = false;
+        loop {
+            match self.peek(at) {
+                b'\n' | b'\r' => {
+                    line_ended = true;
+                    at += 1;
+                }
+                b' ' | b'\t' | 0x0c => at += 1,
+                b'-' if self.peek(at + 1) == b'-' => {
+                    let rest = &self.bytes[at..];
+                    at += rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+                }
+                b'/' if self.peek(at + 1) == b'*' && self.peek(at + 2) != b'+' => {
+                    at = comment_end(self.bytes, at)?;
+                }
+                _ => return Some((at, line_ended)),
+            }
+        }
+    }
+
+    /// A word, and the string glued to it if there is one: `E'..'`, `B'..'`, `U&'..'`, `date'..'` stay as they are.
+    fn word(&mut self, at: usize) -> Option<usize> {
+        let mut end = at + 1;
+        while is_name_part(self.peek(end)) {
+            end += 1;
+        }
+        let word = &self.bytes[at..end];
+        if matches!(self.before, Before::Start) && !starts_query(word) {
+            return None;
+        }
+        if may_turn_clause(word) {
+            match role(word) {
+                Role::Positions => self.now.clause = Clause::Positions,
+                Role::Predicate => self.now.clause = Clause::Predicate,
+                Role::Ends => self.now.clause = Clause::Operands,
+                Role::Frees if self.now.clause == Clause::Positions => self.now.clause = Clause::Operands,
+                _ => {}
+            }
+        }
+        self.meet(Before::Word(at, end))?;
+        let unicode =
+            word.eq_ignore_ascii_case(b"u") && self.peek(end) == b'&' && self.peek(end + 1) == b'\'';
+        let quote = end + usize::from(unicode);
+        if self.peek(quote) != b'\'' {
+            return Some(end);
+        }
+        self.meet(Before::Closing)?;
+        let close = if word.eq_ignore_ascii_case(b"e") {
+            escaped_end(self.bytes, quote)?
+        } else {
+            quoted_end(self.bytes, quote, b'\'')?
+        };
+        self.not_continued(close)?;
+        Some(close)
+    }
+
+    /// True where a literal may leave the text.
+    fn takes(&self) -> bool {
+        let operand = match self.before {
+            Before::Opening => true,
+            Before::Word(start, end) => role(&self.bytes[start..end]).precedes_operand(),
+            Before::Start | Before::Closing | Before::QuotedName => false,
+        };
+        operand && !self.now.keeps && self.now.clause == Clause::Operands
+    }
+
+    /// `'a'` newline `'b'` is one literal; such a text is left alone.
+    fn not_continued(&self, end: usize) -> Option<usize> {
+        let (next, _) = self.skip_blank(end)?;
+        (self.peek(next) != b'\'').then_some(next)
+    }
+
+    fn string(&mut self, at: usize) -> Option<usize> {
+        let end = quoted_end(self.bytes, at, b'\'')?;
+        let next = self.not_continued(end)?;
+        let mut word_end = next;
+        while is_name_part(self.peek(word_end)) {
+            word_end += 1;
+        }
+        if self.takes() && !needs_literal_before(&self.bytes[next..word_end]) {
+            let start = self.out.values.len();
+            let inner = &self.bytes[at + 1..end - 1];
+            unescape(inner, &mut self.out.values);
+            self.replace(at, end, start, UNSPECIFIED)?;
+            // `$1and` is an error from PostgreSQL 15 on, where `'x'and` is not.
+            if is_name_part(self.peek(end)) {
+                self.out.signature.push(' ');
+            }
+        }
+        self.meet(Before::Closing)?;
+        Some(end)
+    }
+
+    fn number(&mut self, at: usize) -> Option<usize> {
+        let (end, whole) = number_end(self.bytes, at);
+        if whole.is_none() && matches!(self.peek(end), b'\'' | b'&' | b'"') {
+            // `1e'..'` was two tokens until PostgreSQL 15: not worth reading.
+            return None;
+        }
+        // `where.5` is a word and a number, where `where$1` would be one word.
+        let glued = at > 0 && is_name_part(self.bytes[at - 1]);
+        if !glued
+            && let Some(type_oid) = whole.and_then(|whole| number_type(&self.sql[at..end], whole))
+            && self.takes()
+        {
+            let start = self.out.values.len();
+            self.out.values.extend_from_slice(&self.bytes[at..end]);
+            self.replace(at, end, start, type_oid)?;
+        }
+        self.meet(Before::Closing)?;
+        Some(end)
+    }
+
+    /// Puts the next parameter in the place of `at..end`.
+    fn replace(&mut self, at: usize, end: usize, value_start: usize, type_oid: u32) -> Option<()> {
+        if self.out.slots.len() == MAX_LITERALS {
+            return None;
+        }
+        self.copy_to(at);
+        self.copied = end;
+        self.out.slots.push(Slot { value: value_start..self.out.values.len(), type_oid });
+        push_parameter(&mut self.out.signature, self.out.slots.len());
+        Some(())
+    }
+
+    /// A dollar-quoted string stays; a text that has parameters already is left alone.
+    fn dollar(&mut self, at: usize) -> Option<usize> {
+        let mut tag_end = at + 1;
+        if self.peek(tag_end).is_ascii_digit() {
+            return None;
+        }
+        while is_name_part(self.peek(tag_end)) && self.peek(tag_end) != b'$' {
+            tag_end += 1;
+        }
+        self.meet(Before::Closing)?;
+        if self.peek(tag_end) != b'$' {
+            return None;
+        }
+        let tag = &self.sql[at..=tag_end];
+        let body = tag_end + 1;
+        Some(body + self.sql[body..].find(tag)? + tag.len())
+    }
+
+    fn open(&mut self, at: usize) -> Option<usize> {
+        let keeps = self.bytes[at] == b'('
+            && match self.before {
+                Before::Word(start, end) => role(&self.bytes[start..end]).is_callable(),
+                Before::QuotedName => true,
+                Before::Start | Before::Opening | Before::Closing => false,
+            };
+        self.meet(Before::Opening)?;
+        self.out.nesting.push(self.now);
+        self.now.keeps |= keeps;
+        Some(at + 1)
+    }
+}
+
+fn is_name_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+}
+
+/// The place after a quoted string or name, where the doubled quote stands for itself.
+fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&b| b == quote || b == 0)?;
+        match (bytes[at], bytes.get(at + 1)) {
+            (0, _) => return None,
+            (_, Some(&next)) if next == quote => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
+}
+
+/// The place after an `E''` string, where a backslash hides the byte after it.
+fn escaped_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match (*bytes.get(at)?, bytes.get(at + 1)) {
+            (0, _) => return None,
+            (b'\\', _) => at += 2,
+            (b'\'', Some(b'\'')) => at += 2,
+            (b'\'', _) => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// The place after a comment; PostgreSQL's comments nest.
+fn comment_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut depth) = (start + 2, 1_usize);
+    loop {
+        match (*bytes.get(at)?, bytes.get(at + 1)) {
+            (0, _) => return None,
+            (b'*', Some(b'/')) => {
+                at += 2;
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            (b'/', Some(b'*')) => {
+                at += 2;
+                depth += 1;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// The place after a number, and whether it is a whole one; `None` for `0x1f`, `1_000`, `1abc`, `1..2`.
+fn number_end(bytes: &[u8], start: usize) -> (usize, Option<bool>) {
+    let digits = |mut at: usize| {
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        at
+    };
+    let mut at = digits(start);
+    let mut whole = true;
+    if bytes.get(at) == Some(&b'.') {
+        whole = false;
+        at = digits(at + 1);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        let exponent = digits(at + 1 + sign);
+        if exponent > at + 1 + sign {
+            whole = false;
+            at = exponent;
+        }
+    }
+    let clean = at;
+    while bytes.get(at).is_some_and(|&b| b != b'$' && (is_name_part(b) || b == b'.')) {
+        at += 1;
+    }
+    let clean = at == clean && bytes.get(at) != Some(&b'$');
+    (at, clean.then_some(whole))
+}
+
+/// The type PostgreSQL gives a number; `None` for the two whose type depends on a minus sign in front.
+fn number_type(text: &str, whole: bool) -> Option<u32> {
+    const INT4_LIMIT: u64 = 1 << 31;
+    const INT8_LIMIT: u64 = 1 << 63;
+    match text.parse::<u64>() {
+        Ok(INT4_LIMIT | INT8_LIMIT) => None,
+        Ok(..INT4_LIMIT) => Some(INT4),
+        Ok(..INT8_LIMIT) => Some(INT8),
+        _ if whole && !text.bytes().all(|b| b.is_ascii_digit()) => None,
+        _ => Some(NUMERIC),
+    }
+}
+
+/// Copies a string's inside with every doubled quote made single.
+fn unescape(inner: &[u8], values: &mut Vec<u8>) {
+    let mut rest = inner;
+    while let Some(quote) = rest.iter().position(|&b| b == b'\'') {
+        values.extend_from_slice(&rest[..=quote]);
+        rest = &rest[quote + 2..];
+    }
+    values.extend_from_slice(rest);
+}
+
+/// Writes `$n` without the machinery of formatting, which would cost as much as the scan.
+fn push_parameter(out: &mut String, number: usize) {
+    out.push('$');
+    let mut divisor = 1000;
+    let mut started = false;
+    while divisor > 0 {
+        let digit = u8::try_from(number / divisor % 10).expect("a remainder of ten fits a byte");
+        started |= digit > 0;
+        if started {
+            out.push(char::from(b'0' + digit));
+        }
+        divisor /= 10;
+    }
+}

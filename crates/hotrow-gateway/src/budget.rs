@@ -1,0 +1,54 @@
+//! The bytes that all clients together may buffer: each has a little for free and reserves what goes beyond it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use hotrow_core::limits;
+
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// One client's share; given back when dropped.
+#[derive(Debug, Default)]
+pub struct Reservation {
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Asks for so many bytes in all, less or more than before. False if there are not so many.
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        let wanted = if bytes > limits::SESSION_BUFFER_BYTES { bytes } else { 0 };
+        if wanted == self.bytes {
+            return true;
+        }
+        let reserved = RESERVED.fetch_sub(self.bytes, Relaxed) - self.bytes;
+        self.bytes = 0;
+        if reserved + wanted > limits::BUFFERED_BYTES_MAX {
+            return false;
+        }
+        RESERVED.fetch_add(wanted, Relaxed);
+        self.bytes = wanted;
+        true
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        RESERVED.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_buffers_are_free_and_large_ones_are_shared() {
+        let mut one = Reservation::default();
+        assert!(one.resize(1000));
+        assert_eq!(RESERVED.load(Relaxed), 0);
+        assert!(one.resize(limits::BUFFERED_BYTES_MAX - 1000));
+        let mut other = Reservation::default();
+        assert!(!other.resize(limits::SESSION_BUFFER_BYTES + 1));
+        drop(one);
+        assert!(other.resize(limits::SESSION_BUFFER_BYTES + 1));
+    }
+}

@@ -1,0 +1,72 @@
+//! Where sessions leave units for a lane's task. It is woken only when it would do something with them.
+
+use std::sync::{Mutex, MutexGuard};
+
+use hotrow_core::key::Key;
+use hotrow_core::lane::Unit;
+use tokio::sync::Notify;
+
+use crate::unit::Packed;
+
+/// What a lane can be told.
+#[derive(Debug)]
+pub enum Message {
+    /// Run this.
+    Unit(Unit<Packed>),
+    /// The session's client wants its earliest unit cancelled.
+    Cancel(u64),
+    /// The session has ended.
+    Gone(u64),
+    /// The unit that was blocked on this key has been run.
+    Unblocked(Key),
+}
+
+/// A lane's inbox.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    state: Mutex<State>,
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: Vec<Message>,
+    wake_at: usize,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds an inbox")
+    }
+
+    /// Leaves a message.
+    pub fn send(&self, message: Message) {
+        let mut state = self.lock();
+        let urgent = !matches!(message, Message::Unit(_));
+        state.messages.push(message);
+        if urgent || state.messages.len() == state.wake_at.max(1) {
+            drop(state);
+            self.notify.notify_one();
+        }
+    }
+
+    /// Takes all messages in exchange for an empty list.
+    pub fn take(&self, messages: &mut Vec<Message>) {
+        std::mem::swap(&mut self.lock().messages, messages);
+    }
+
+    /// The lane wants to be woken when so many messages are there.
+    pub fn wake_at(&self, count: usize) {
+        let mut state = self.lock();
+        state.wake_at = count;
+        if state.messages.len() >= count.max(1) {
+            drop(state);
+            self.notify.notify_one();
+        }
+    }
+
+    /// Waits to be woken.
+    pub async fn woken(&self) {
+        self.notify.notified().await;
+    }
+}

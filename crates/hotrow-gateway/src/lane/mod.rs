@@ -1,0 +1,294 @@
+//! The shell around a lane's state machine: carries bytes between its connection and the mailboxes, and decides
+//! nothing. One task per lane.
+
+mod connect;
+mod inbox;
+mod replies;
+mod writer;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hotrow_core::lane::{Action, Batch, Event, Kind, Lane, Refusal, Unit};
+use hotrow_wire::backend::Problem;
+
+pub use inbox::{Inbox, Message};
+
+use crate::lane::connect::{Link, Progress};
+use crate::lane::replies::{Note, Replies};
+use crate::lane::writer::Writer;
+use crate::mailbox::{Handed, Mailbox};
+use crate::metrics::{METRICS, microseconds};
+use crate::pool::Pool;
+use crate::unit::Packed;
+
+/// Runs a lane for as long as the process lives.
+pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
+    let mut task = Task {
+        link: Link::new(pool.clone(), kind, index),
+        pool,
+        kind,
+        index,
+        inbox,
+        core: Lane::new(kind),
+        actions: Vec::new(),
+        writer: Writer::default(),
+        replies: Replies::default(),
+        answers: VecDeque::new(),
+        touched: Vec::new(),
+        messages: Vec::new(),
+    };
+    loop {
+        task.take_messages();
+        task.inbox.wake_at(task.core.wake_at());
+        task.wait().await;
+    }
+}
+
+struct Task {
+    pool: Arc<Pool>,
+    kind: Kind,
+    index: usize,
+    inbox: Arc<Inbox>,
+    core: Lane<Packed>,
+    actions: Vec<Action<Packed>>,
+    link: Link,
+    writer: Writer,
+    replies: Replies,
+    /// What the lane's connection brought for batches that are whole, or in doubt.
+    answers: VecDeque<replies::Answers>,
+    /// Mailboxes that were put something in and want to be flushed.
+    touched: Vec<Arc<Mailbox>>,
+    messages: Vec<Message>,
+}
+
+impl Task {
+    /// Waits until something happens, and deals with it.
+    async fn wait(&mut self) {
+        tokio::select! {
+            progress = self.link.progress(&mut self.writer) => match progress {
+                Progress::Bytes => {
+                    // What has come by now rides in the next batch.
+                    self.take_messages();
+                    self.take_replies();
+                }
+                Progress::Written => self.report_written(),
+                Progress::Connected => {
+                    self.writer.reset();
+                    self.replies.reset();
+                    self.step(Event::Connected);
+                    self.settle();
+                }
+                Progress::ConnectFailed { give_up } => self.step(Event::ConnectFailed { give_up }),
+                Progress::Resolved(outcome) => {
+                    self.step(Event::Resolved(outcome));
+                    self.settle();
+                }
+                Progress::Lost => self.lost(),
+            },
+            () = self.inbox.woken() => {}
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            let event = match message {
+                Message::Unit(unit) => Event::Submit(unit),
+                Message::Cancel(session) => Event::Cancel(session),
+                Message::Gone(session) => Event::Gone(session),
+                Message::Unblocked(key) => Event::Unblocked(key),
+            };
+            self.core.step(event, &mut self.actions);
+        }
+        self.messages = messages;
+        self.perform();
+    }
+
+    fn step(&mut self, event: Event<Packed>) {
+        self.core.step(event, &mut self.actions);
+        self.perform();
+    }
+
+    fn settle(&mut self) {
+        if !self.core.in_doubt() {
+            self.link.settle();
+        }
+    }
+
+    fn lost(&mut self) {
+        METRICS.lost.inc();
+        self.report_written();
+        self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
+        self.writer.reset();
+        self.step(Event::Lost);
+    }
+
+    fn report_written(&mut self) {
+        while let Some(number) = self.writer.written() {
+            self.core.step(Event::Written(number), &mut self.actions);
+        }
+    }
+
+    fn take_replies(&mut self) {
+        while let Some(upstream) = self.link.upstream() {
+            let Some(batch) = self.core.under_way().front() else {
+                self.replies.idle(&mut upstream.input);
+                return;
+            };
+            match self.replies.next(&mut upstream.input, batch, self.kind) {
+                Ok(Some(note)) => self.take_note(note),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%error, lane = self.index, "the server's answers make no sense: connection dropped");
+                    self.link.drop_connection();
+                    self.lost();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_note(&mut self, note: Note) {
+        match note {
+            Note::Prepared => self.writer.prepared(self.link.upstream()),
+            Note::Answered => self.core.step(Event::Answered, &mut self.actions),
+            Note::TransactionId(xid) => self.core.step(Event::TransactionId(xid), &mut self.actions),
+            Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
+            Note::Ready(answers) => {
+                self.writer.done(answers.number);
+                self.answers.push_back(answers);
+                self.step(Event::Ready);
+            }
+        }
+    }
+
+    fn perform(&mut self) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Connect => self.link.connect(self.core.in_doubt()),
+                Action::Write(number) => self.write(number),
+                Action::Answer(batch) => self.answer(batch),
+                Action::Alone(unit, key) => self.alone(unit, key),
+                Action::Return(unit) => self.hand(unit, Handed::Again),
+                Action::Refuse(units, refusal) => self.refuse(units, refusal),
+                Action::Resolve(xid) => self.link.resolve(xid),
+            }
+        }
+        self.actions = actions;
+        for mailbox in self.touched.drain(..) {
+            mailbox.flush();
+        }
+        let core = &self.core;
+        self.answers.retain(|answers| core.batch(answers.number).is_some());
+    }
+
+    fn write(&mut self, number: u64) {
+        let Some(batch) = self.core.batch(number) else { return };
+        let Some(upstream) = self.link.upstream() else { return };
+        let now = Instant::now();
+        METRICS.batch_units.record(batch.units.len() as u64);
+        METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
+        self.writer.put(batch, self.kind, now, upstream);
+        if self.writer.flush(upstream).is_ok() {
+            self.report_written();
+        } // the error shows again when the connection is read
+    }
+
+    fn answer(&mut self, batch: Batch<Packed>) {
+        let index = self.answers.iter().position(|answers| answers.number == batch.number);
+        let Some(answers) = index.and_then(|index| self.answers.remove(index)) else {
+            self.refuse(batch.units, Refusal::OutcomeUnknown);
+            return;
+        };
+        METRICS.batches.inc();
+        match self.kind {
+            Kind::Write => METRICS.packed.add(batch.units.len() as u64),
+            Kind::Read => METRICS.packed_reads.add(batch.units.len() as u64),
+        }
+        if let Some(since) = self.writer.since(batch.number) {
+            METRICS.batch_microseconds.record(microseconds(since.elapsed()));
+        }
+        self.pool.release(self.kind, self.index, batch.units.iter().map(|unit| unit.key));
+        for (index, unit) in batch.units.into_iter().enumerate() {
+            let packed = unit.payload;
+            match answers.of(index) {
+                Some(bytes) => {
+                    packed.statement.succeeded();
+                    let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
+                    if packed.mailbox.answer(packed.slot, put) {
+                        self.touched.push(packed.mailbox);
+                    }
+                }
+                None => {
+                    packed.statement.exclude();
+                    let mailbox = packed.mailbox.clone();
+                    mailbox.hand(packed.slot, Handed::Alone(packed, None));
+                }
+            }
+        }
+    }
+
+    fn alone(&mut self, unit: Unit<Packed>, key: Option<hotrow_core::key::Key>) {
+        METRICS.rolled_back.inc();
+        if key.is_some() {
+            METRICS.blocked.inc();
+        } else {
+            METRICS.failed.inc();
+            unit.payload.statement.failed();
+        }
+        let (kind, lane) = (self.kind, self.index);
+        self.hand(unit, |packed| Handed::Alone(packed, key.map(|key| (kind, lane, key))));
+    }
+
+    fn hand(&mut self, unit: Unit<Packed>, handed: impl FnOnce(Packed) -> Handed) {
+        self.pool.release(self.kind, self.index, std::iter::once(unit.key));
+        let mailbox = unit.payload.mailbox.clone();
+        let slot = unit.payload.slot;
+        mailbox.hand(slot, handed(unit.payload));
+    }
+
+    fn refuse(&mut self, units: Vec<Unit<Packed>>, refusal: Refusal) {
+        let problem = problem(refusal);
+        if refusal == Refusal::OutcomeUnknown {
+            METRICS.unknown.add(units.len() as u64);
+            tracing::error!(
+                lane = self.index,
+                units = units.len(),
+                "a connection was lost around a commit whose outcome can't be found out"
+            );
+        } else {
+            METRICS.refused.add(units.len() as u64);
+        }
+        self.pool.release(self.kind, self.index, units.iter().map(|unit| unit.key));
+        for unit in units {
+            if unit.payload.mailbox.refuse(unit.payload.slot, &problem) {
+                self.touched.push(unit.payload.mailbox);
+            }
+        }
+    }
+}
+
+fn problem(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::OutcomeUnknown => Problem::error(
+            "08007",
+            "the connection to the server was lost around the commit, and what became of it can't be found out",
+            "The statement was executed once or not at all: look before you send it again.",
+        ),
+        Refusal::NotSent => Problem::error(
+            "57P03",
+            "the server can't be reached; the statement was not executed",
+            "It is safe to send it again.",
+        ),
+        Refusal::QueueFull => Problem::error(
+            "53000",
+            "too many statements wait for the same lane; the statement was not executed",
+            "Send fewer at once, or more slowly; it is safe to send it again.",
+        ),
+        Refusal::Cancelled => Problem::error("57014", "canceling statement due to user request", ""),
+    }
+}

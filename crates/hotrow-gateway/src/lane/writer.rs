@@ -1,0 +1,112 @@
+//! Writes batches on a lane's connection: prepares what isn't, one Sync at the end, and knows exactly which batches
+//! the operating system has taken whole.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use hotrow_core::lane::{Batch, Kind};
+use hotrow_wire::frontend::{self, Named, tag};
+
+use crate::unit::Packed;
+use crate::upstream::{Upstream, statement_name};
+
+/// The name of the statement that asks for the transaction's id.
+pub const TRANSACTION_ID: &[u8] = b"hotrow_transaction_id";
+
+/// What was put on the connection and is not done.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// Bytes put so far, and bytes the system has taken.
+    put: u64,
+    taken: u64,
+    /// Where each batch ends.
+    ends: VecDeque<(u64, u64)>,
+    /// Statements whose ParseComplete is owed, with their batch, in order.
+    parses: VecDeque<(u64, u64)>,
+    /// Statements to be closed with the next batch.
+    closes: Vec<u64>,
+    /// When each batch was written.
+    since: VecDeque<(u64, Instant)>,
+}
+
+impl Writer {
+    /// A new connection: nothing was put on it.
+    pub fn reset(&mut self) {
+        *self = Writer::default();
+    }
+
+    /// Puts a batch on the connection.
+    pub fn put(&mut self, batch: &Batch<Packed>, kind: Kind, now: Instant, upstream: &mut Upstream) {
+        let before = upstream.output.len();
+        for statement in self.closes.drain(..) {
+            put_close(statement_name(statement).as_bytes(), &mut upstream.output);
+        }
+        for unit in &batch.units {
+            let statement = &unit.payload.statement;
+            let known = upstream.prepared.has(statement.id)
+                || self.parses.iter().any(|(number, id)| *number == batch.number && *id == statement.id);
+            if !known {
+                // Closed first: whether a Parse of an earlier batch that failed has left it there doesn't matter then.
+                put_close(&statement.name, &mut upstream.output);
+                statement.put_parse(&statement.name, &mut upstream.output);
+                self.parses.push_back((batch.number, statement.id));
+            }
+            upstream.output.extend_from_slice(unit.payload.frames());
+        }
+        if kind == Kind::Write {
+            frontend::put_bind_text(&mut upstream.output, TRANSACTION_ID, std::iter::empty());
+            upstream.output.extend_from_slice(frontend::EXECUTE);
+            // The answers and the id shall come before the commit, not with it.
+            upstream.output.extend_from_slice(frontend::FLUSH);
+        }
+        upstream.output.extend_from_slice(frontend::SYNC);
+        self.put += (upstream.output.len() - before) as u64;
+        self.ends.push_back((batch.number, self.put));
+        self.since.push_back((batch.number, now));
+    }
+
+    /// Writes what the socket takes.
+    pub fn flush(&mut self, upstream: &mut Upstream) -> io::Result<()> {
+        let before = upstream.output.len();
+        let result = upstream.write.try_drain(&mut upstream.output);
+        self.taken += (before - upstream.output.len()) as u64;
+        result.map(|_| ())
+    }
+
+    /// The next batch that the system has taken whole.
+    pub fn written(&mut self) -> Option<u64> {
+        let (number, _) = *self.ends.front().filter(|(_, end)| *end <= self.taken)?;
+        self.ends.pop_front();
+        Some(number)
+    }
+
+    /// The earliest Parse was answered.
+    pub fn prepared(&mut self, upstream: Option<&mut Upstream>) {
+        if let (Some((_, statement)), Some(upstream)) = (self.parses.pop_front(), upstream) {
+            self.closes.extend(upstream.prepared.add(statement));
+        }
+    }
+
+    /// The batch is over: what it has not prepared by now it never will.
+    pub fn done(&mut self, number: u64) {
+        while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
+            self.parses.pop_front();
+        }
+    }
+
+    /// When the batch was written; asked once.
+    pub fn since(&mut self, number: u64) -> Option<Instant> {
+        while let Some((batch, since)) = self.since.pop_front() {
+            if batch == number {
+                return Some(since);
+            }
+        }
+        None
+    }
+}
+
+fn put_close(name: &[u8], out: &mut BytesMut) {
+    Named { statement: true, name }.put(tag::CLOSE, out);
+}

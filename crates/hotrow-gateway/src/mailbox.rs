@@ -1,0 +1,238 @@
+//! Where a client's answers wait for their turn: lanes put them in from outside, in any order; the client gets them
+//! in the order of its units. Never waits: what the socket does not take now stays here.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::BytesMut;
+use hotrow_core::key::Key;
+use hotrow_core::lane::Kind;
+use hotrow_core::limits;
+use hotrow_wire::backend::{Problem, READY_IDLE};
+use tokio::sync::Notify;
+
+use crate::net::WriteHalf;
+use crate::unit::Packed;
+
+/// One client's answers.
+#[derive(Debug)]
+pub struct Mailbox {
+    /// The session's number.
+    pub session: u64,
+    /// Wakes the session's task when there is something for it to do.
+    pub wake: Notify,
+    /// The half of the client's socket that is written.
+    pub write: WriteHalf,
+    state: Mutex<State>,
+}
+
+/// What waits.
+#[derive(Debug)]
+pub struct State {
+    /// The number of the first slot.
+    first: u64,
+    slots: VecDeque<Slot>,
+    /// How many slots hold what a lane gave back.
+    handed: usize,
+    /// Bytes for the client.
+    pub out: BytesMut,
+    /// The session's task wants to know of every change.
+    watched: bool,
+    /// Somebody has put answers in and will flush.
+    marked: bool,
+    /// The client is gone: nobody wants answers.
+    closed: bool,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// In a lane.
+    Waiting,
+    /// Answered, behind one that isn't.
+    Answered(BytesMut),
+    /// For the session's task to deal with.
+    Handed(Handed),
+}
+
+/// What a lane gives back to the session.
+#[derive(Debug)]
+pub enum Handed {
+    /// Run it on a connection of your own; a lane that is given wants to hear when the unit blocked there is done.
+    Alone(Packed, Option<(Kind, usize, Key)>),
+    /// Hand it over again.
+    Again(Packed),
+}
+
+impl Mailbox {
+    /// An empty mailbox for a client's socket.
+    pub fn new(session: u64, write: WriteHalf) -> Arc<Self> {
+        let state = State {
+            first: 0,
+            slots: VecDeque::new(),
+            handed: 0,
+            out: BytesMut::new(),
+            watched: false,
+            marked: false,
+            closed: false,
+        };
+        Arc::new(Mailbox { session, wake: Notify::new(), write, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds a mailbox")
+    }
+
+    /// A place for a unit's answer, behind all earlier ones.
+    pub fn reserve(&self) -> u64 {
+        let mut state = self.lock();
+        state.slots.push_back(Slot::Waiting);
+        state.first + state.slots.len() as u64 - 1
+    }
+
+    /// Puts in an answer that `write` appends. True if the caller has to call [`Mailbox::flush`] later, false if
+    /// somebody else will.
+    pub fn answer(&self, slot: u64, write: impl FnOnce(&mut BytesMut)) -> bool {
+        let mut state = self.lock();
+        if state.closed {
+            return false;
+        }
+        if slot != state.first {
+            let index =
+                usize::try_from(slot - state.first).expect("a slot is answered once, while it is there");
+            let mut bytes = BytesMut::new();
+            write(&mut bytes);
+            state.slots[index] = Slot::Answered(bytes);
+            return false;
+        }
+        write(&mut state.out);
+        state.pop();
+        !std::mem::replace(&mut state.marked, true)
+    }
+
+    /// Puts in the gateway's own error and ReadyForQuery.
+    pub fn refuse(&self, slot: u64, problem: &Problem) -> bool {
+        self.answer(slot, |out| {
+            problem.put(out);
+            out.extend_from_slice(READY_IDLE);
+        })
+    }
+
+    /// Gives a unit back to the session's task.
+    pub fn hand(&self, slot: u64, handed: Handed) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let index = usize::try_from(slot - state.first).expect("a slot is answered once, while it is there");
+        state.slots[index] = Slot::Handed(handed);
+        state.handed += 1;
+        if index == 0 {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Writes what the socket takes and wakes the session's task if it has to go on.
+    pub fn flush(&self) {
+        let mut state = self.lock();
+        state.marked = false;
+        if state.closed {
+            return;
+        }
+        let written = self.write.try_drain(&mut state.out);
+        let handed = matches!(state.slots.front(), Some(Slot::Handed(_)));
+        // A write error is the session task's to find when it writes or reads.
+        if handed || state.watched || !matches!(written, Ok(true)) {
+            self.wake.notify_one();
+        }
+        state.shrink();
+    }
+
+    /// Appends bytes for the client behind what is there; only when no slot waits in front of them.
+    pub fn append(&self, write: impl FnOnce(&mut BytesMut)) {
+        let mut state = self.lock();
+        debug_assert!(
+            state.slots.is_empty()
+                || matches!(state.slots.front(), Some(Slot::Handed(_)) | Some(Slot::Waiting))
+        );
+        write(&mut state.out);
+    }
+
+    /// Appends an answer of the gateway's own in its turn.
+    pub fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
+        let mut state = self.lock();
+        if state.slots.is_empty() {
+            write(&mut state.out);
+        } else {
+            let mut bytes = BytesMut::new();
+            write(&mut bytes);
+            state.slots.push_back(Slot::Answered(bytes));
+        }
+    }
+
+    /// Writes what the socket takes; how many bytes are left.
+    pub fn try_write(&self) -> io::Result<usize> {
+        let mut state = self.lock();
+        self.write.try_drain(&mut state.out)?;
+        state.shrink();
+        Ok(state.out.len())
+    }
+
+    /// Whether a lane has given back a unit that is not dealt with.
+    pub fn has_handed(&self) -> bool {
+        self.lock().handed > 0
+    }
+
+    /// How many units are unanswered or not yet passed on.
+    pub fn pending(&self) -> usize {
+        self.lock().slots.len()
+    }
+
+    /// Whether the session's task wants to be woken by every answer.
+    pub fn watch(&self, watched: bool) {
+        self.lock().watched = watched;
+    }
+
+    /// The unit at the front if a lane gave it back.
+    pub fn take_handed(&self) -> Option<(u64, Handed)> {
+        let mut state = self.lock();
+        let front = state.slots.front_mut().filter(|slot| matches!(slot, Slot::Handed(_)))?;
+        let Slot::Handed(handed) = std::mem::replace(front, Slot::Waiting) else { return None };
+        state.handed -= 1;
+        Some((state.first, handed))
+    }
+
+    /// The unit at the front, which the session's task has dealt with, is done.
+    pub fn finish_front(&self) {
+        self.lock().pop();
+    }
+
+    /// Nobody wants answers any more.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.slots.clear();
+        state.out = BytesMut::new();
+    }
+}
+
+impl State {
+    /// Takes off the first slot and all that are answered behind it.
+    fn pop(&mut self) {
+        self.slots.pop_front();
+        self.first += 1;
+        while let Some(Slot::Answered(_)) = self.slots.front() {
+            if let Some(Slot::Answered(bytes)) = self.slots.pop_front() {
+                self.out.extend_from_slice(&bytes);
+            }
+            self.first += 1;
+        }
+    }
+
+    /// Gives back the memory of a large answer once it is gone.
+    fn shrink(&mut self) {
+        if self.out.is_empty() && self.out.capacity() > limits::SESSION_BUFFER_BYTES {
+            self.out = BytesMut::new();
+        }
+    }
+}

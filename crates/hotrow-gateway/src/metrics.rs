@@ -1,0 +1,244 @@
+//! Counters of what the gateway did, and their text for Prometheus. No labels with unbounded values.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Relaxed);
+    }
+
+    /// How many.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// A number that goes up and down.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// One more until the guard is dropped.
+    pub fn enter(&'static self) -> GaugeGuard {
+        self.0.fetch_add(1, Relaxed);
+        GaugeGuard(self)
+    }
+
+    /// How many now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Takes one off its gauge when dropped.
+#[derive(Debug)]
+pub struct GaugeGuard(&'static Gauge);
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Values counted by upper bounds that double.
+#[derive(Debug)]
+pub struct Histogram<const N: usize> {
+    first: u64,
+    buckets: [Counter; N],
+    sum: Counter,
+}
+
+impl<const N: usize> Histogram<N> {
+    /// Buckets up to `first`, twice that, four times that, ...
+    pub const fn new(first: u64) -> Self {
+        Histogram {
+            first,
+            buckets: [const { Counter(AtomicU64::new(0)) }; N],
+            sum: Counter(AtomicU64::new(0)),
+        }
+    }
+
+    /// Counts a value.
+    pub fn record(&self, value: u64) {
+        let above = value.saturating_sub(1) / self.first;
+        let index = (u64::BITS - above.leading_zeros()) as usize;
+        self.buckets[index.min(N - 1)].inc();
+        self.sum.add(value);
+    }
+
+    fn write(&self, out: &mut String, name: &str, help: &str, unit: f64) {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
+        let mut count = 0;
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            count += bucket.get();
+            if index + 1 == N {
+                let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
+            } else {
+                let bound = (self.first << index) as f64 * unit;
+                let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
+            }
+        }
+        let _ = writeln!(out, "{name}_sum {}\n{name}_count {count}", self.sum.get() as f64 * unit);
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Metrics {
+    /// Units committed in a batch of writes.
+    pub packed: Counter,
+    /// Units answered from a batch of reads.
+    pub packed_reads: Counter,
+    /// Calls that became part of a merged call.
+    pub merged: Counter,
+    /// Units run on a connection of their session's own.
+    pub passed_through: Counter,
+    /// Units that left their lane because they failed there.
+    pub failed: Counter,
+    /// Units that left their lane because an outsider held their lock.
+    pub blocked: Counter,
+    /// Units and clients refused at a limit.
+    pub refused: Counter,
+    /// Units whose commit could not be found out.
+    pub unknown: Counter,
+    /// Batches committed.
+    pub batches: Counter,
+    /// Batches rolled back because a unit failed.
+    pub rolled_back: Counter,
+    /// Connections of lanes that were lost.
+    pub lost: Counter,
+    /// Clients now.
+    pub clients: Gauge,
+    /// Lanes that are connected now.
+    pub lanes: Gauge,
+    /// Upstream connections that are open beside the lanes.
+    pub held_connections: Gauge,
+    /// Units in one batch.
+    pub batch_units: Histogram<10>,
+    /// From a batch's writing to its commit.
+    pub batch_microseconds: Histogram<18>,
+    /// From a unit's coming to its batch's writing.
+    pub queue_microseconds: Histogram<18>,
+}
+
+impl Metrics {
+    const fn new() -> Self {
+        const ZERO: Counter = Counter(AtomicU64::new(0));
+        const NONE: Gauge = Gauge(AtomicU64::new(0));
+        Metrics {
+            packed: ZERO,
+            packed_reads: ZERO,
+            merged: ZERO,
+            passed_through: ZERO,
+            failed: ZERO,
+            blocked: ZERO,
+            refused: ZERO,
+            unknown: ZERO,
+            batches: ZERO,
+            rolled_back: ZERO,
+            lost: ZERO,
+            clients: NONE,
+            lanes: NONE,
+            held_connections: NONE,
+            batch_units: Histogram::new(1),
+            batch_microseconds: Histogram::new(50),
+            queue_microseconds: Histogram::new(50),
+        }
+    }
+
+    /// In Prometheus' text format.
+    pub fn render(&self) -> String {
+        let mut out = String::with_capacity(8 << 10);
+        let counters = [
+            ("packed_units_total", "Writing units committed in a batch.", &self.packed),
+            ("packed_reads_total", "Point reads answered from a batch.", &self.packed_reads),
+            ("merged_units_total", "Function calls that became part of a merged call.", &self.merged),
+            (
+                "passed_through_units_total",
+                "Units run on an upstream connection of their session.",
+                &self.passed_through,
+            ),
+            ("failed_units_total", "Units that failed in a lane and ran again on their own.", &self.failed),
+            ("blocked_units_total", "Units that left a lane because an outsider held a lock.", &self.blocked),
+            ("refused_total", "Units and clients refused at a limit.", &self.refused),
+            ("unknown_units_total", "Units whose commit could not be found out (08007).", &self.unknown),
+            ("batches_total", "Batches committed.", &self.batches),
+            ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),
+            ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
+        ];
+        for (name, help, counter) in counters {
+            let _ = writeln!(
+                out,
+                "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} counter\nhotrow_{name} {}",
+                counter.get()
+            );
+        }
+        let gauges = [
+            ("clients", "Clients connected.", &self.clients),
+            ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
+            ("held_connections", "Upstream connections open beside the lanes.", &self.held_connections),
+        ];
+        for (name, help, gauge) in gauges {
+            let _ = writeln!(
+                out,
+                "# HELP hotrow_{name} {help}\n# TYPE hotrow_{name} gauge\nhotrow_{name} {}",
+                gauge.get()
+            );
+        }
+        self.batch_units.write(&mut out, "hotrow_batch_units", "Units in one batch.", 1.0);
+        self.batch_microseconds.write(
+            &mut out,
+            "hotrow_batch_seconds",
+            "From writing a batch to its commit.",
+            1e-6,
+        );
+        self.queue_microseconds.write(
+            &mut out,
+            "hotrow_queue_seconds",
+            "From a unit's coming to its batch's writing.",
+            1e-6,
+        );
+        out
+    }
+}
+
+/// The process's metrics: one gateway per process.
+pub static METRICS: Metrics = Metrics::new();
+
+/// A duration for a histogram.
+pub fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histogram_buckets_hold_what_is_at_most_their_bound() {
+        let histogram = Histogram::<4>::new(1);
+        for value in [0, 1, 2, 3, 4, 5, 1000] {
+            histogram.record(value);
+        }
+        let counts: Vec<_> = histogram.buckets.iter().map(Counter::get).collect();
+        assert_eq!(counts, [2, 1, 2, 2]); // at most 1, 2, 4, and more
+        let mut text = String::new();
+        histogram.write(&mut text, "x", "help", 1.0);
+        assert!(
+            text.contains("x_bucket{le=\"4\"} 5\nx_bucket{le=\"+Inf\"} 7\nx_sum 1015\nx_count 7"),
+            "{text}"
+        );
+    }
+}

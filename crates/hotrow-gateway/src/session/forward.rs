@@ -1,0 +1,291 @@
+//! What a client sends while its session holds a connection goes on to the server: unchanged, but for the names of
+//! statements, which are the gateway's own on upstream connections, and which are prepared there when they are first
+//! needed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hotrow_core::classify::{Analysis, Effect};
+use hotrow_core::expect::Owed;
+use hotrow_core::limits;
+use hotrow_wire::Frame;
+use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
+
+use super::hold::Holding;
+use super::{End, Sequences, Session};
+use crate::metrics::METRICS;
+use crate::statements::Statement;
+
+impl Session {
+    /// Forwards one message on the connection that the session holds.
+    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let body = frame.body();
+        match frame.tag {
+            tag::QUERY => return self.forward_query(frame).await,
+            tag::PARSE => return self.forward_parse(Parse::read(body)?).await,
+            tag::BIND => return self.forward_bind(&Bind::read(body)?).await,
+            tag::DESCRIBE => {
+                let named = Named::read(body)?;
+                let statement = if named.statement { self.statements.get(named.name).cloned() } else { None };
+                let holding = self.held();
+                match statement {
+                    Some(statement) => {
+                        let name = holding.prepare(&statement, named.name.is_empty());
+                        Named { statement: true, name: &name }.put(tag::DESCRIBE, holding.output());
+                    }
+                    None => holding.output().extend_from_slice(frame.bytes),
+                }
+                holding.sent(Owed::Describe);
+            }
+            tag::CLOSE => {
+                let close = Named::read(body)?;
+                self.forget(&close);
+                let holding = self.held();
+                if close.statement && close.name.is_empty() {
+                    holding.held.upstream.prepared.unnamed = None;
+                }
+                holding.output().extend_from_slice(frame.bytes);
+                holding.sent(Owed::Close);
+            }
+            other => {
+                let holding = self.held();
+                holding.output().extend_from_slice(frame.bytes);
+                match other {
+                    tag::EXECUTE => holding.sent(Owed::Execute),
+                    tag::SYNC => {
+                        METRICS.passed_through.inc();
+                        holding.sent(Owed::Sync);
+                    }
+                    tag::FUNCTION_CALL => holding.sent(Owed::Query),
+                    tag::COPY_DONE | tag::COPY_FAIL => holding.expected.sent(Owed::CopyEnd),
+                    _ => {}
+                }
+            }
+        }
+        self.held().write()
+    }
+
+    /// The connection that is held.
+    pub(super) fn held(&mut self) -> &mut Holding {
+        self.holding.as_mut().expect("messages are forwarded only while a connection is held")
+    }
+
+    async fn forward_query(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let statement = self.simple_statement(frontend::query(frame.body())?);
+        if self.held().is_settled() && self.answer_held(&statement) {
+            return Ok(());
+        }
+        if !self.note_effect(&statement).await? {
+            let status = self.held().status;
+            self.mailbox.append(|out| {
+                sequence_problem().put(out);
+                put_ready(status, out);
+            });
+            return Ok(());
+        }
+        METRICS.passed_through.inc();
+        let holding = self.held();
+        if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
+            holding.on_trial = Some(statement);
+        }
+        holding.output().extend_from_slice(frame.bytes);
+        holding.sent(Owed::Query);
+        holding.write()
+    }
+
+    /// The gateway's own commands, while a connection is held that has nothing to do.
+    fn answer_held(&mut self, statement: &Statement) -> bool {
+        let command = match &statement.analysis {
+            Analysis::SetPack(on) => {
+                self.set_pack(*on);
+                "SET"
+            }
+            Analysis::ResetPack => {
+                self.set_pack(true);
+                "RESET"
+            }
+            Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
+                self.statements.remove(name.as_bytes());
+                "DEALLOCATE"
+            }
+            _ => return false,
+        };
+        let status = self.held().status;
+        self.mailbox.append(|out| {
+            backend::put_command_complete(out, command);
+            put_ready(status, out);
+        });
+        true
+    }
+
+    /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
+    /// sequence values.
+    async fn note_effect(&mut self, statement: &Arc<Statement>) -> Result<bool, End> {
+        let effect = Self::effect_of(statement);
+        if effect.needs_sequence_state && !self.prepare_sequences().await? {
+            return Ok(false);
+        }
+        if effect.touches_sequence {
+            self.sequences = Sequences::Here;
+            let session = self.mailbox.session;
+            self.held().held.sequences = Some(session);
+        }
+        let holding = self.held();
+        if let Analysis::Pass(pass) = &statement.analysis {
+            holding.clears = pass.clears;
+            if pass.ddl {
+                self.pool.catalogue_changed();
+            }
+        }
+        let effect =
+            effect.without(Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE });
+        self.left = self.left.union(effect);
+        Ok(true)
+    }
+
+    async fn forward_parse(&mut self, parse: Parse<'_>) -> Result<(), End> {
+        let taken = !parse.name.is_empty()
+            && (self.statements.contains_key(parse.name)
+                || self.held().naming.iter().any(|(name, _)| name == parse.name));
+        let statement = self.pool.statements.extended(parse.text, parse.types);
+        let holding = self.held();
+        if taken {
+            // The server has the right words for that: it is shown the client's name twice.
+            Parse { name: parse.name, text: b"", types: &[] }.put(holding.output());
+            holding.sent(Owed::OwnParse(0));
+            Parse { name: parse.name, text: b"", types: &[] }.put(holding.output());
+            holding.sent(Owed::Parse(0));
+            holding.naming.push_back((Bytes::new(), statement));
+            holding.spoilt = true;
+            return holding.write();
+        }
+        if self.statements.len() >= limits::CLIENT_STATEMENTS_MAX {
+            return Err(End::Problem(Problem::fatal(
+                "53400",
+                format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX),
+                "Close statements that are not needed any more.",
+            )));
+        }
+        let holding = self.held();
+        let id = statement.id;
+        if parse.name.is_empty() {
+            parse.put(holding.output());
+            holding.held.upstream.prepared.unnamed = Some(id);
+        } else {
+            // Parsed anew, whether or not this connection has it: the client wants to know whether it is right now.
+            Named { statement: true, name: &statement.name }.put(tag::CLOSE, holding.output());
+            holding.sent(Owed::OwnClose);
+            Parse { name: &statement.name, ..parse }.put(holding.output());
+            holding.note_prepared(id);
+        }
+        holding.naming.push_back((Bytes::copy_from_slice(parse.name), statement));
+        holding.sent(Owed::Parse(id));
+        holding.write()
+    }
+
+    async fn forward_bind(&mut self, bind: &Bind<'_>) -> Result<(), End> {
+        let naming = self.held().naming.iter().rev().find(|(name, _)| name == bind.statement);
+        let statement = naming
+            .map(|(_, statement)| statement.clone())
+            .or_else(|| self.statements.get(bind.statement).cloned());
+        match statement {
+            Some(statement) => {
+                if !self.note_effect(&statement).await? {
+                    // The server is asked for something that fails, so that it and the client agree on what follows.
+                    return self.fail_sequence_read();
+                }
+                let holding = self.held();
+                let name = holding.prepare(&statement, bind.statement.is_empty());
+                bind.put(bind.portal, &name, holding.output());
+                if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
+                    holding.on_trial = Some(statement);
+                }
+            }
+            None => bind.put(bind.portal, bind.statement, self.held().output()),
+        }
+        let holding = self.held();
+        holding.sent(Owed::Bind);
+        holding.write()
+    }
+
+    /// Ends the unit with the error that belongs to a sequence read that has no right answer: the server is made to
+    /// raise it, so that it and the client agree on the state of the transaction.
+    fn fail_sequence_read(&mut self) -> Result<(), End> {
+        let holding = self.held();
+        let text = include_bytes!("../../sql/no_sequence_values.sql");
+        Parse { name: b"", text, types: &[] }.put(holding.output());
+        holding.held.upstream.prepared.unnamed = None;
+        holding.sent(Owed::OwnParse(0));
+        frontend::put_bind_text(holding.output(), b"", std::iter::empty());
+        holding.sent(Owed::Bind);
+        holding.output().extend_from_slice(frontend::EXECUTE);
+        holding.sent(Owed::Execute);
+        holding.write()
+    }
+}
+
+impl Holding {
+    fn output(&mut self) -> &mut bytes::BytesMut {
+        &mut self.held.upstream.output
+    }
+
+    /// Notes a message that will be answered.
+    fn sent(&mut self, owed: Owed) {
+        self.open = !matches!(owed, Owed::Sync | Owed::Query);
+        self.expected.sent(owed);
+    }
+
+    /// Makes sure that the statement is prepared; the name it has on the connection.
+    fn prepare(&mut self, statement: &Arc<Statement>, unnamed: bool) -> Bytes {
+        let prepared = &self.held.upstream.prepared;
+        if unnamed {
+            if prepared.unnamed != Some(statement.id) {
+                statement.put_parse(b"", self.output());
+                self.held.upstream.prepared.unnamed = Some(statement.id);
+                self.sent(Owed::OwnParse(statement.id));
+            }
+            return Bytes::new();
+        }
+        if !prepared.has(statement.id) {
+            statement.put_parse(&statement.name, self.output());
+            self.sent(Owed::OwnParse(statement.id));
+            self.note_prepared(statement.id);
+        }
+        statement.name.clone()
+    }
+
+    fn note_prepared(&mut self, statement: u64) {
+        if let Some(oldest) = self.held.upstream.prepared.add(statement) {
+            let name = crate::upstream::statement_name(oldest);
+            Named { statement: true, name: name.as_bytes() }.put(tag::CLOSE, self.output());
+            self.sent(Owed::OwnClose);
+        }
+    }
+
+    /// Writes what the server takes now.
+    pub(super) fn write(&mut self) -> Result<(), End> {
+        let upstream = &mut self.held.upstream;
+        // An error shows again when the connection is read, with what the server had to say.
+        let _ = upstream.write.try_drain(&mut upstream.output);
+        Ok(())
+    }
+}
+
+/// ReadyForQuery with this status.
+pub(super) fn put_ready(status: Status, out: &mut bytes::BytesMut) {
+    out.extend_from_slice(&[b'Z', 0, 0, 0, 5]);
+    out.extend_from_slice(match status {
+        Status::Idle => b"I",
+        Status::Transaction => b"T",
+        Status::Failed => b"E",
+    });
+}
+
+fn sequence_problem() -> Problem {
+    Problem::error(
+        "55000",
+        "the sequence values of this session are on another connection of the gateway",
+        "Use RETURNING, or begin the session with: set hotrow.pack = off",
+    )
+}

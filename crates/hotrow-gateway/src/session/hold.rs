@@ -1,0 +1,203 @@
+//! Taking an upstream connection for a session and giving it back when nothing is left behind on it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hotrow_core::classify::Effect;
+use hotrow_core::expect::Expected;
+use hotrow_core::limits;
+use hotrow_wire::backend::{Problem, Status};
+use hotrow_wire::{frontend, split};
+
+use super::{End, Sequences, Session};
+use crate::control::Target;
+use crate::held::{self, Held};
+use crate::metrics::METRICS;
+use crate::statements::Statement;
+use crate::unit::Packed;
+use crate::upstream;
+
+/// A connection that the session holds, and what is going on there.
+pub struct Holding {
+    pub(super) held: Held,
+    pub(super) expected: Expected,
+    /// Names of statements whose Parse is not answered.
+    pub(super) naming: VecDeque<(Bytes, Arc<Statement>)>,
+    /// What is true of the session when the unit under way succeeds: things that the unit clears.
+    pub(super) clears: Effect,
+    /// The unit under way has failed.
+    pub(super) failed: bool,
+    /// Messages were forwarded since the last Sync or Query.
+    pub(super) open: bool,
+    /// What the last ReadyForQuery said.
+    pub(super) status: Status,
+    /// Bytes still to come of a message that is being relayed in pieces.
+    pub(super) rest: usize,
+    /// The statement whose success is worth noting: it lost its credit by failing in lanes.
+    pub(super) on_trial: Option<Arc<Statement>>,
+    /// It must be closed instead of given back.
+    pub(super) spoilt: bool,
+    address: crate::net::Address,
+}
+
+impl Holding {
+    /// Whether so much waits for the server that the client has to wait too.
+    pub fn is_full(&self) -> bool {
+        self.held.upstream.output.len() > limits::UNREAD_BYTES_MAX
+    }
+
+    /// The backend that works for the session.
+    pub fn cancel_target(&self) -> Target {
+        let upstream = &self.held.upstream;
+        Target {
+            address: self.address.clone(),
+            process_id: upstream.process_id,
+            secret: upstream.secret.clone(),
+        }
+    }
+
+    /// Nothing is owed and nothing was begun.
+    pub(super) fn is_settled(&self) -> bool {
+        self.expected.is_settled() && !self.open && self.rest == 0
+    }
+}
+
+impl Session {
+    /// Takes a connection, once everything that went to lanes is answered.
+    pub(super) async fn hold(&mut self) -> Result<(), End> {
+        if self.holding.is_some() {
+            return Ok(());
+        }
+        self.drained().await?;
+        self.hold_now().await
+    }
+
+    async fn hold_now(&mut self) -> Result<(), End> {
+        let held = self
+            .pool
+            .take(&self.application_name)
+            .await
+            .map_err(|error| End::Problem(problem(&error, false)))?;
+        self.holding = Some(Box::new(Holding {
+            held,
+            expected: Expected::default(),
+            naming: VecDeque::new(),
+            clears: Effect::NONE,
+            failed: false,
+            open: false,
+            status: Status::Idle,
+            rest: 0,
+            on_trial: None,
+            spoilt: false,
+            address: self.pool.config.upstream.address.clone(),
+        }));
+        self.note_cancel_target();
+        Ok(())
+    }
+
+    /// Gives the connection back if the session doesn't need it any more.
+    pub(super) async fn let_go(&mut self) {
+        let Some(holding) = &self.holding else { return };
+        let needed = !holding.is_settled()
+            || holding.status != Status::Idle
+            || self.left.pins()
+            || (!self.pack && self.pool.packs());
+        if needed {
+            return;
+        }
+        self.control.set_target(None);
+        if self.control.sending.try_lock().is_err() {
+            // A cancel request is on its way: it must not hit whoever would get this connection next.
+            let _sent = self.control.sending.lock().await;
+        }
+        if self.sequences == Sequences::Here {
+            self.sequences = Sequences::Elsewhere;
+        }
+        if let Some(holding) = self.holding.take()
+            && !holding.spoilt
+        {
+            self.pool.give_back(holding.held);
+        }
+    }
+
+    /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery.
+    pub(super) async fn run_alone(&mut self, packed: &Packed) -> Result<(), End> {
+        if let Err(end) = self.hold_now().await {
+            let End::Problem(problem) = end else { return Err(end) };
+            self.mailbox.append(|out| {
+                problem.put(out);
+                out.extend_from_slice(hotrow_wire::backend::READY_IDLE);
+            });
+            return Ok(());
+        }
+        // A statement that this very unit prepares must not count as there already. If the client has closed it in
+        // the meantime it is closed again afterwards.
+        let name = parsed_name(packed.raw());
+        let closed_since = name.as_ref().is_some_and(|name| self.statements.remove(name).is_none());
+        self.forward_all(packed.raw()).await?;
+        while self.holding.as_ref().is_some_and(|holding| !holding.is_settled()) {
+            let unread = self.mailbox.try_write()?;
+            self.relay_alone(unread).await?;
+        }
+        if let (Some(name), true) = (name, closed_since) {
+            self.statements.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Before currval or lastval are read: makes sure that no other session's values answer. False if the values
+    /// are on a connection that the session doesn't hold, so that there is no right answer.
+    pub(super) async fn prepare_sequences(&mut self) -> Result<bool, End> {
+        let session = self.mailbox.session;
+        let Some(holding) = &mut self.holding else { return Ok(true) };
+        match self.sequences {
+            Sequences::Elsewhere => Ok(false),
+            Sequences::Here => Ok(true),
+            Sequences::Untouched if holding.held.sequences.is_none_or(|owner| owner == session) => Ok(true),
+            Sequences::Untouched if !holding.is_settled() => Ok(false),
+            Sequences::Untouched => {
+                let forgotten =
+                    holding.held.upstream.query(include_str!("../../sql/discard_sequences.sql"), &[]).await;
+                forgotten.map_err(|error| End::from(held::Error::from(error)))?;
+                holding.held.sequences = None;
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn parsed_name(messages: &[u8]) -> Option<Bytes> {
+    let mut rest = messages;
+    while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
+        if frame.tag == frontend::tag::PARSE {
+            let parse = frontend::Parse::read(frame.body()).ok()?;
+            return Some(Bytes::copy_from_slice(parse.name));
+        }
+        rest = &rest[frame.bytes.len()..];
+    }
+    None
+}
+
+/// What a client is told when there is no connection for it.
+pub fn problem(error: &held::Error, fatal: bool) -> Problem {
+    METRICS.refused.inc();
+    let (code, message, hint) = match error {
+        held::Error::AllInUse(_) => (
+            "53300",
+            error.to_string(),
+            "All connections that sessions may hold are in use: end transactions sooner, or raise held_connections_max.",
+        ),
+        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout(_)) => (
+            "57P03",
+            format!("the server can't be reached: {error}; the statement was not executed"),
+            "It is safe to send it again.",
+        ),
+        held::Error::Upstream(_) => (
+            "57P03",
+            format!("the server gave no connection: {error}; the statement was not executed"),
+            "It is safe to send it again.",
+        ),
+    };
+    Problem { fatal, code, message, hint: hint.to_owned() }
+}

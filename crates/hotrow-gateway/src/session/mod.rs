@@ -1,0 +1,351 @@
+//! One client's session: reads its messages, sends what can be packed to the lanes and passes the rest through on an
+//! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
+//! on it. Answers keep the order of the questions.
+
+mod extended;
+mod forward;
+mod hold;
+mod relay;
+mod simple;
+mod submit;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use hotrow_core::classify::Effect;
+use hotrow_core::gather::Gather;
+use hotrow_core::lane::Kind;
+use hotrow_core::limits;
+use hotrow_core::normalise::Normaliser;
+use hotrow_wire::backend::Problem;
+use hotrow_wire::frontend::tag;
+use hotrow_wire::{Frame, frontend, split};
+use tokio::sync::watch;
+
+use crate::budget::Reservation;
+use crate::control::Control;
+use crate::lane::Message;
+use crate::mailbox::Mailbox;
+use crate::net::ReadHalf;
+use crate::pool::Pool;
+use crate::statements::Statement;
+use hold::Holding;
+
+/// Why a session ends.
+#[derive(Debug)]
+pub enum End {
+    /// The client has said goodbye or is gone.
+    Client,
+    /// The client is told why and the connection is closed.
+    Problem(Problem),
+    /// The server has ended the connection that the session holds, and the client has been told what it said.
+    Server,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        End::Client
+    }
+}
+
+impl From<hotrow_wire::Error> for End {
+    fn from(error: hotrow_wire::Error) -> Self {
+        End::Problem(Problem::fatal(
+            "08P01",
+            error.to_string(),
+            "The connection is closed because nothing behind such a message can be trusted.",
+        ))
+    }
+}
+
+impl From<crate::held::Error> for End {
+    fn from(error: crate::held::Error) -> Self {
+        End::Problem(hold::problem(&error, true))
+    }
+}
+
+/// Where the session's last sequence values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sequences {
+    /// It has moved none.
+    Untouched,
+    /// On the connection that it holds.
+    Here,
+    /// On a connection that it does not hold.
+    Elsewhere,
+}
+
+/// The session's state. Lives in one task.
+pub struct Session {
+    pool: Arc<Pool>,
+    mailbox: Arc<Mailbox>,
+    control: Arc<Control>,
+    read: ReadHalf,
+    input: BytesMut,
+    budget: Reservation,
+    application_name: String,
+    normaliser: Normaliser,
+    gather: Gather,
+    scratch: BytesMut,
+    /// Named and unnamed statements of the client.
+    statements: HashMap<Bytes, Arc<Statement>>,
+    /// The simple query before this one, which is often the same again.
+    last_simple: Option<(Bytes, Arc<Statement>)>,
+    holding: Option<Box<Holding>>,
+    /// What is left behind on the connection that it holds.
+    left: Effect,
+    sequences: Sequences,
+    /// The client's own switch.
+    pack: bool,
+    /// The lane that has units of this session.
+    lane: Option<(Kind, usize)>,
+    /// A lane has given units back to this session, and may remember it.
+    was_handed: bool,
+    /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
+    skipping: bool,
+    stop: watch::Receiver<bool>,
+}
+
+/// What a session begins with.
+pub struct Start {
+    /// Its pool.
+    pub pool: Arc<Pool>,
+    /// Its answers.
+    pub mailbox: Arc<Mailbox>,
+    /// Its handle for cancel requests.
+    pub control: Arc<Control>,
+    /// The half of the client's socket that is read.
+    pub read: ReadHalf,
+    /// What was read already.
+    pub input: BytesMut,
+    /// The client's name for itself.
+    pub application_name: String,
+    /// Says when the gateway stops.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Session {
+    /// A session whose client has been told that it is ready.
+    pub fn new(start: Start) -> Self {
+        Session {
+            pack: start.pool.packs(),
+            pool: start.pool,
+            mailbox: start.mailbox,
+            control: start.control,
+            read: start.read,
+            input: start.input,
+            budget: Reservation::default(),
+            application_name: start.application_name,
+            normaliser: Normaliser::new(),
+            gather: Gather::default(),
+            scratch: BytesMut::new(),
+            statements: HashMap::new(),
+            last_simple: None,
+            holding: None,
+            left: Effect::NONE,
+            sequences: Sequences::Untouched,
+            lane: None,
+            was_handed: false,
+            skipping: false,
+            stop: start.stop,
+        }
+    }
+
+    /// Runs until the client leaves or has to.
+    pub async fn run(mut self) {
+        let end = self.serve().await;
+        self.holding = None; // dropped, not given back: what was open is rolled back by the server
+        if let Err(End::Problem(problem)) = &end {
+            // Answers that are still on their way come first.
+            let _ = tokio::time::timeout(self.pool.config.drain_timeout, self.drained()).await;
+            self.mailbox.append(|out| problem.put(out));
+        }
+        let _ = tokio::time::timeout(self.pool.config.drain_timeout, self.written()).await;
+        if self.was_handed {
+            let session = self.mailbox.session;
+            self.pool.send_all(|| Message::Gone(session));
+        }
+        self.mailbox.close();
+        if let Err(End::Problem(problem)) = end {
+            tracing::debug!(
+                session = self.mailbox.session,
+                code = problem.code,
+                message = problem.message,
+                "client sent away"
+            );
+        }
+    }
+
+    async fn serve(&mut self) -> Result<(), End> {
+        loop {
+            self.take_frames().await?;
+            let unread = self.mailbox.try_write()?;
+            if self.holding.is_some() {
+                self.relay_once(unread).await?;
+            } else {
+                self.wait(unread).await?;
+            }
+        }
+    }
+
+    /// Waits, with no connection held, for the client, for a lane, or for the end.
+    async fn wait(&mut self, unread: usize) -> Result<(), End> {
+        if *self.stop.borrow() && self.gather.is_empty() {
+            self.drained().await?;
+            return Err(End::Problem(stopping()));
+        }
+        let room = unread < limits::UNREAD_BYTES_MAX && self.mailbox.pending() < limits::PIPELINE_UNITS_MAX;
+        if !room {
+            self.mailbox.watch(true);
+        }
+        tokio::select! {
+            count = self.read.fill(&mut self.input), if room => {
+                if count? == 0 {
+                    return Err(End::Client);
+                }
+                return Ok(());
+            }
+            () = self.mailbox.wake.notified() => {}
+            writable = self.mailbox.write.writable(), if unread > 0 => writable?,
+            _ = self.stop.changed() => {}
+        }
+        self.mailbox.watch(false);
+        if self.mailbox.has_handed() {
+            self.drained().await?;
+        }
+        Ok(())
+    }
+
+    /// Deals with all whole messages that have come.
+    async fn take_frames(&mut self) -> Result<(), End> {
+        let since = Instant::now();
+        while !self.holding.as_ref().is_some_and(|holding| holding.is_full()) {
+            if self.holding.is_none() && self.mailbox.pending() >= limits::PIPELINE_UNITS_MAX {
+                break;
+            }
+            if let Some(tag) = self.input.first() {
+                frontend::check_tag(*tag)?;
+            }
+            let large = self.pool.config.message_bytes_max;
+            let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
+            let Some(frame) = split(&self.input, bytes_max)? else { break };
+            let length = frame.bytes.len();
+            // Taken off for the time being, so that the session can be changed while the message is looked at.
+            let message = self.input.split_to(length);
+            self.take_frame(&message, since).await?;
+            if self.input.is_empty() {
+                // The memory is used again for what comes next.
+                self.input = message;
+                self.input.clear();
+            }
+        }
+        self.keep_budget()
+    }
+
+    async fn take_frame(&mut self, message: &BytesMut, since: Instant) -> Result<(), End> {
+        let frame = Frame { tag: message[0], bytes: message };
+        if frame.tag == tag::TERMINATE {
+            return Err(End::Client);
+        }
+        if self.skipping {
+            if frame.tag == tag::SYNC {
+                self.skipping = false;
+                self.ready_in_turn();
+            }
+            return Ok(());
+        }
+        if self.holding.is_some() {
+            return self.forward(frame).await;
+        }
+        match frame.tag {
+            tag::QUERY => self.query(frame, since).await,
+            tag::SYNC => self.sync(frame, since).await,
+            tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE => {
+                self.gather.push(frame);
+                if self.gather.bytes() > limits::UNIT_BYTES_MAX { self.pass_gathered().await } else { Ok(()) }
+            }
+            // Some drivers send Flush and Sync together: that is a Sync.
+            tag::FLUSH if self.input.first() == Some(&tag::SYNC) => Ok(()),
+            tag::FLUSH if self.gather.is_empty() => Ok(()),
+            tag::FLUSH => {
+                self.pass_gathered().await?;
+                self.forward(frame).await
+            }
+            tag::FUNCTION_CALL => {
+                self.hold().await?;
+                self.forward(frame).await
+            }
+            // COPY data outside of a COPY, and passwords that nobody asked for, are ignored as by PostgreSQL.
+            _ => Ok(()),
+        }
+    }
+
+    /// Large messages and answers of all clients share one budget.
+    fn keep_budget(&mut self) -> Result<(), End> {
+        let bytes = self.input.capacity() + self.gather.bytes();
+        if self.input.is_empty() && self.input.capacity() > limits::SESSION_BUFFER_BYTES {
+            self.input = BytesMut::new();
+        }
+        if self.budget.resize(bytes) {
+            return Ok(());
+        }
+        Err(End::Problem(Problem::fatal(
+            "53200",
+            "the gateway's memory for messages is used up",
+            "Send smaller messages, or fewer large ones at once.",
+        )))
+    }
+
+    /// Waits until everything that went to lanes is answered, running alone what a lane gave back.
+    async fn drained(&mut self) -> Result<(), End> {
+        self.mailbox.watch(true);
+        while self.mailbox.pending() > 0 {
+            match self.mailbox.take_handed() {
+                Some((slot, handed)) => self.take_back(slot, handed).await?,
+                None => self.mailbox.wake.notified().await,
+            }
+        }
+        self.mailbox.watch(false);
+        Ok(())
+    }
+
+    /// Waits until the client's socket has taken all answers.
+    async fn written(&mut self) -> Result<(), End> {
+        while self.mailbox.try_write()? > 0 {
+            self.mailbox.write.writable().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the session may send anything to a lane.
+    fn packs(&self) -> bool {
+        self.pack && !self.left.pins() && self.pool.packs()
+    }
+
+    /// Notes on which connection a cancel request has to act.
+    fn note_cancel_target(&self) {
+        let target = self.holding.as_ref().map(|holding| holding.cancel_target());
+        self.control.set_target(target);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.control.ended.store(true, Relaxed);
+        self.mailbox.close();
+    }
+}
+
+/// What a client is told that could not be let in because the server can't be reached.
+pub fn no_connection(error: &crate::held::Error) -> Problem {
+    hold::problem(error, true)
+}
+
+/// What a client is told when the gateway stops.
+pub fn stopping() -> Problem {
+    Problem::fatal("57P01", "terminating connection because the gateway is shutting down", "Connect again.")
+}

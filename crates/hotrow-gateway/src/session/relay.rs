@@ -1,0 +1,212 @@
+//! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
+//! own messages.
+
+use hotrow_core::classify::Effect;
+use hotrow_core::expect::{Owed, Reply};
+use hotrow_core::limits;
+use hotrow_wire::backend::{self, Problem, Report, Status, tag};
+use hotrow_wire::{Frame, HEADER_BYTES, split};
+
+use super::{End, Session, stopping};
+use crate::net::{ReadHalf, WriteHalf};
+use crate::upstream::Upstream;
+
+/// What woke the session.
+enum Woken {
+    Server(std::io::Result<usize>),
+    Client(std::io::Result<usize>),
+    ServerTakes,
+    ClientTakes,
+    Mailbox,
+    Stop,
+}
+
+impl Session {
+    /// Waits for one thing to happen while a connection is held, and deals with it.
+    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), End> {
+        let woken = self.wait_held(unread, true).await;
+        match woken {
+            Woken::Server(Ok(1..)) => self.relay().await,
+            Woken::Server(_) => Err(self.server_gone()),
+            Woken::Client(count) => {
+                if count? == 0 {
+                    Err(End::Client)
+                } else {
+                    Ok(())
+                }
+            }
+            Woken::ServerTakes => self.held().write(),
+            Woken::ClientTakes | Woken::Mailbox => Ok(()),
+            Woken::Stop => self.stop_if_idle(),
+        }
+    }
+
+    /// The same for a unit that runs alone: the client is not read.
+    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), End> {
+        match self.wait_held(unread, false).await {
+            Woken::Server(Ok(1..)) => self.relay().await,
+            Woken::Server(_) => Err(self.server_gone()),
+            Woken::ServerTakes => self.held().write(),
+            _ => Ok(()),
+        }
+    }
+
+    async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let full = holding.is_full();
+        let Upstream { read, write, input, output, .. } = &mut holding.held.upstream;
+        let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
+        tokio::select! {
+            count = read.fill(input), if unread < limits::UNREAD_BYTES_MAX => Woken::Server(count),
+            count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
+            _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
+            _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
+            () = self.mailbox.wake.notified() => Woken::Mailbox,
+            _ = self.stop.changed(), if client => Woken::Stop,
+        }
+    }
+
+    /// The gateway stops: a session without a transaction ends now, one with a transaction when it is over.
+    fn stop_if_idle(&mut self) -> Result<(), End> {
+        let holding = self.held();
+        let idle = holding.is_settled() && holding.status == Status::Idle;
+        if idle && *self.stop.borrow() { Err(End::Problem(stopping())) } else { Ok(()) }
+    }
+
+    fn server_gone(&mut self) -> End {
+        if self.held().spoilt && self.held().failed {
+            return End::Server; // it has said goodbye itself
+        }
+        End::Problem(Problem::fatal(
+            "08006",
+            "the server closed the connection unexpectedly",
+            "What was under way may or may not have been executed.",
+        ))
+    }
+
+    /// Passes on what the server has said.
+    async fn relay(&mut self) -> Result<(), End> {
+        let mut ready = false;
+        loop {
+            let holding = self.held();
+            let input = &mut holding.held.upstream.input;
+            if holding.rest > 0 {
+                let count = holding.rest.min(input.len());
+                let bytes = input.split_to(count);
+                holding.rest -= count;
+                self.mailbox.append(|out| out.extend_from_slice(&bytes));
+                if self.held().rest > 0 {
+                    break;
+                }
+                continue;
+            }
+            let Some(frame) = split(input, |_| usize::MAX)? else {
+                if let Some(rest) = begins_large(input) {
+                    holding.rest = rest;
+                    continue;
+                }
+                break;
+            };
+            let length = frame.bytes.len();
+            let message = input.split_to(length);
+            let frame = Frame { tag: message[0], bytes: &message };
+            if self.take_reply(frame)? {
+                self.mailbox.append(|out| out.extend_from_slice(frame.bytes));
+            }
+            ready |= frame.tag == tag::READY;
+        }
+        if self.held().held.upstream.input.is_empty()
+            && self.held().held.upstream.input.capacity() > limits::SESSION_BUFFER_BYTES
+        {
+            self.held().held.upstream.input = bytes::BytesMut::new();
+        }
+        if ready {
+            self.let_go().await;
+            self.note_cancel_target();
+            if *self.stop.borrow() && self.holding.is_some() && self.mailbox.pending() == 0 {
+                self.stop_if_idle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a reply means; whether it is the client's.
+    fn take_reply(&mut self, frame: Frame<'_>) -> Result<bool, End> {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        match frame.tag {
+            tag::ERROR => {
+                holding.failed = true;
+                let report = Report::read(frame.body())?;
+                if !report.is_error() {
+                    holding.spoilt = true;
+                }
+            }
+            tag::COMMAND_COMPLETE => match frame.body() {
+                b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
+                    holding.held.upstream.prepared.clear();
+                    self.statements.clear();
+                }
+                _ => {}
+            },
+            tag::READY => holding.status = backend::status(frame.body())?,
+            _ => {}
+        }
+        let reply = holding.expected.received(frame.tag);
+        if frame.tag == tag::ERROR {
+            for owed in holding.expected.take_unprepared() {
+                match owed {
+                    Owed::Parse(id) => {
+                        holding.naming.pop_front();
+                        holding.held.upstream.prepared.forget(id);
+                    }
+                    Owed::OwnParse(id) => holding.held.upstream.prepared.forget(id),
+                    _ => {}
+                }
+            }
+        }
+        match reply {
+            Reply::Forward => {}
+            Reply::Swallow => return Ok(false),
+            Reply::Prepared(_) => {
+                if let Some((name, statement)) = holding.naming.pop_front() {
+                    self.statements.insert(name, statement);
+                }
+            }
+            Reply::Unexpected => {
+                return Err(End::Problem(Problem::fatal(
+                    "08P01",
+                    format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
+                    "",
+                )));
+            }
+        }
+        if frame.tag == tag::READY {
+            self.unit_over();
+        }
+        Ok(true)
+    }
+
+    /// A unit is over: what it clears is cleared if it has succeeded.
+    fn unit_over(&mut self) {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let failed = std::mem::take(&mut holding.failed);
+        let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
+        if let Some(statement) = holding.on_trial.take()
+            && !failed
+        {
+            statement.succeeded();
+        }
+        if !failed && holding.status == Status::Idle {
+            self.left = self.left.without(clears);
+        }
+    }
+}
+
+/// How many bytes a message has that has begun and is worth relaying in pieces.
+fn begins_large(input: &[u8]) -> Option<usize> {
+    let (header, _) = input.split_first_chunk::<HEADER_BYTES>()?;
+    let [tag, length @ ..] = *header;
+    let total = u32::from_be_bytes(length) as usize + 1;
+    let in_pieces = matches!(tag, tag::DATA_ROW | tag::COPY_DATA) && total > limits::SESSION_BUFFER_BYTES;
+    in_pieces.then_some(total)
+}

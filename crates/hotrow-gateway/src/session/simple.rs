@@ -1,0 +1,147 @@
+//! Simple queries: what a client sends as text.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use hotrow_core::classify::{Analysis, Effect};
+use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::{Frame, frontend, put_frame};
+
+use super::{End, Session};
+use crate::statements::Statement;
+use crate::unit::{Packed, Parts};
+
+impl Session {
+    /// A Query with no connection held.
+    pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
+        if !self.gather.is_empty() {
+            // An extended query without its Sync: the server sorts it out.
+            self.pass_gathered().await?;
+            return self.forward(frame).await;
+        }
+        let statement = self.simple_statement(frontend::query(frame.body())?);
+        if self.answer_here(&statement) {
+            return Ok(());
+        }
+        if frame.bytes.len() <= hotrow_core::limits::UNIT_BYTES_MAX {
+            match self.packing(&statement).await {
+                Ok(Ok(packing)) => {
+                    let mut normaliser = std::mem::take(&mut self.normaliser);
+                    let text = str::from_utf8(frontend::query(frame.body())?).unwrap_or_default();
+                    let parts = Parts {
+                        mailbox: &self.mailbox,
+                        statement: &statement,
+                        packing: &packing,
+                        raw: [frame.bytes, &[]],
+                        since,
+                    };
+                    let packed = Packed::simple(parts, &normaliser.run(text), &mut self.scratch);
+                    self.normaliser = normaliser;
+                    return self.submit(packed).await;
+                }
+                Ok(Err(_)) => {}
+                Err(error) => return self.cannot_hold(&error, true),
+            }
+        }
+        match self.hold().await {
+            Ok(()) => self.forward(frame).await,
+            Err(End::Problem(problem)) if !problem.fatal => {
+                self.refuse_query(&problem);
+                Ok(())
+            }
+            Err(end) => Err(end),
+        }
+    }
+
+    /// The statement behind a text. Clients send the same shape again and again: the last one is kept at hand.
+    pub(super) fn simple_statement(&mut self, text: &[u8]) -> Arc<Statement> {
+        let Ok(text) = str::from_utf8(text) else {
+            return self.pool.statements.extended(text, b"");
+        };
+        let shape = self.normaliser.run(text);
+        if let Some((signature, statement)) = &self.last_simple
+            && signature[..] == *shape.signature
+        {
+            return statement.clone();
+        }
+        let statement = self.pool.statements.simple(&shape);
+        self.last_simple = Some((Bytes::copy_from_slice(shape.signature), statement.clone()));
+        statement
+    }
+
+    /// Answers the few commands that are the gateway's own business, in their turn.
+    fn answer_here(&mut self, statement: &Statement) -> bool {
+        let command = match &statement.analysis {
+            Analysis::SetPack(on) => {
+                self.set_pack(*on);
+                "SET"
+            }
+            Analysis::ResetPack => {
+                self.set_pack(true);
+                "RESET"
+            }
+            Analysis::ShowPack => {
+                self.show_pack();
+                return true;
+            }
+            Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
+                self.statements.remove(name.as_bytes());
+                "DEALLOCATE"
+            }
+            _ => return false,
+        };
+        self.mailbox.append_in_turn(|out| {
+            backend::put_command_complete(out, command);
+            out.extend_from_slice(backend::READY_IDLE);
+        });
+        true
+    }
+
+    /// Switches packing on or off for this session. Off, it has its own connection from its next statement on.
+    pub(super) fn set_pack(&mut self, on: bool) {
+        self.pack = on;
+    }
+
+    fn show_pack(&self) {
+        let value = if self.packs() { "on" } else { "off" };
+        self.mailbox.append_in_turn(|out| {
+            put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
+                out.extend_from_slice(b"\0\x01hotrow.pack\0");
+                // No table, no column; text, variable length, no modifier, text format.
+                out.extend_from_slice(&[
+                    0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0,
+                ]);
+            });
+            put_frame(out, backend::tag::DATA_ROW, |out| {
+                out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
+                out.extend_from_slice(value.as_bytes());
+            });
+            backend::put_command_complete(out, "SHOW");
+            out.extend_from_slice(backend::READY_IDLE);
+        });
+    }
+
+    /// An error of the gateway's own in answer to a simple query, in its turn.
+    pub(super) fn refuse_query(&mut self, problem: &Problem) {
+        self.mailbox.append_in_turn(|out| {
+            problem.put(out);
+            out.extend_from_slice(backend::READY_IDLE);
+        });
+    }
+
+    /// ReadyForQuery in its turn.
+    pub(super) fn ready_in_turn(&mut self) {
+        self.mailbox.append_in_turn(|out| out.extend_from_slice(backend::READY_IDLE));
+    }
+
+    /// What a statement run on a held connection may leave behind there.
+    pub(super) fn effect_of(statement: &Statement) -> Effect {
+        match &statement.analysis {
+            Analysis::Pass(pass) => pass.effect,
+            Analysis::Candidate(candidate) => candidate.effect(),
+            Analysis::SetPack(_) | Analysis::ResetPack => Effect { settings: true, ..Effect::NONE },
+            Analysis::ShowPack | Analysis::Deallocate(_) => Effect::NONE,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The statements that clients of one pool have sent: one entry per shape, with what the text says and what was
+//! decided. Bounded by count and bytes; never asks the catalogue itself.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use hotrow_core::classify::{self, Analysis, Effect, Packing};
+use hotrow_core::limits;
+use hotrow_core::normalise::Shape;
+use hotrow_wire::frontend::Parse;
+
+/// One statement, as it can be prepared on any connection of its pool.
+#[derive(Debug)]
+pub struct Statement {
+    /// Its number.
+    pub id: u64,
+    /// Its name on upstream connections.
+    pub name: Bytes,
+    /// Its text.
+    pub text: Bytes,
+    /// Its declared parameter types, four bytes each.
+    pub types: Bytes,
+    /// What its text says.
+    pub analysis: Analysis,
+    /// What was decided with the catalogue's help.
+    decided: Mutex<Option<Decided>>,
+    /// Held while somebody asks the catalogue about it.
+    pub deciding: tokio::sync::Mutex<()>,
+    credit: AtomicI32,
+}
+
+/// What is done with a statement.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// It may be packed.
+    Packed(Arc<Packing>),
+    /// It is passed through, and may leave this behind.
+    Pass(Effect),
+}
+
+#[derive(Clone, Debug)]
+struct Decided {
+    verdict: Verdict,
+    epoch: u64,
+    at: Instant,
+}
+
+/// How much of a verdict is left.
+pub enum Known {
+    /// It holds.
+    Fresh(Verdict),
+    /// It holds for now, but the catalogue should be asked again.
+    Old(Verdict),
+    /// There is none, or the catalogue has changed.
+    No,
+}
+
+/// A statement that fails in a lane costs its whole batch another run. Each failure takes so much of its credit,
+/// each success gives one back: one that fails more than one time in five is run on its own, until it has
+/// recovered.
+const CREDIT_MAX: i32 = 64;
+const CREDIT_OF_FAILURE: i32 = 4;
+
+static IDS: AtomicU64 = AtomicU64::new(1);
+
+impl Statement {
+    fn new(text: Bytes, types: Bytes, analysis: Analysis) -> Arc<Self> {
+        let id = IDS.fetch_add(1, Relaxed);
+        Arc::new(Statement {
+            id,
+            name: crate::upstream::statement_name(id).into(),
+            text,
+            types,
+            analysis,
+            decided: Mutex::new(None),
+            deciding: tokio::sync::Mutex::new(()),
+            credit: AtomicI32::new(CREDIT_MAX),
+        })
+    }
+
+    /// The Parse that prepares it under this name.
+    pub fn put_parse(&self, name: &[u8], out: &mut BytesMut) {
+        Parse { name, text: &self.text, types: &self.types }.put(out);
+    }
+
+    /// What was decided, if it is of this epoch of the catalogue.
+    pub fn known(&self, epoch: u64, age_max: std::time::Duration) -> Known {
+        match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
+            Some(decided) if decided.epoch == epoch => {
+                let verdict = decided.verdict.clone();
+                if decided.at.elapsed() < age_max { Known::Fresh(verdict) } else { Known::Old(verdict) }
+            }
+            _ => Known::No,
+        }
+    }
+
+    /// Notes what was decided.
+    pub fn decide(&self, verdict: Verdict, epoch: u64) {
+        let decided = Decided { verdict, epoch, at: Instant::now() };
+        *self.decided.lock().expect("nothing panics while it holds a verdict") = Some(decided);
+    }
+
+    /// Takes an old verdict as new, while somebody asks again.
+    pub fn renew(&self) {
+        if let Some(decided) = &mut *self.decided.lock().expect("nothing panics while it holds a verdict") {
+            decided.at = Instant::now();
+        }
+    }
+
+    /// Whether it succeeds often enough to be packed.
+    pub fn has_credit(&self) -> bool {
+        self.credit.load(Relaxed) > 0
+    }
+
+    /// It succeeded, in a lane or on its own.
+    pub fn succeeded(&self) {
+        if self.credit.load(Relaxed) < CREDIT_MAX {
+            self.credit.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// It failed and cost its batch another run.
+    pub fn failed(&self) {
+        let credit = self.credit.fetch_sub(CREDIT_OF_FAILURE, Relaxed);
+        if (0..=CREDIT_OF_FAILURE).contains(&credit) {
+            self.credit.store(-CREDIT_MAX / 2, Relaxed);
+        }
+    }
+
+    /// Its answers are too large to be gathered: never packed again.
+    pub fn exclude(&self) {
+        self.credit.store(i32::MIN / 2, Relaxed);
+    }
+}
+
+/// All statements of a pool.
+#[derive(Debug, Default)]
+pub struct Statements {
+    simple: Mutex<Generations>,
+    extended: Mutex<Generations>,
+}
+
+impl Statements {
+    /// The statement of a simple query's shape.
+    pub fn simple(&self, shape: &Shape<'_>) -> Arc<Statement> {
+        lookup(&self.simple, shape.signature, || {
+            let types = shape.literals().fold(BytesMut::new(), |mut types, literal| {
+                types.put_u32(literal.type_oid);
+                types
+            });
+            Statement::new(
+                Bytes::copy_from_slice(shape.shape.as_bytes()),
+                types.freeze(),
+                classify::analyse(shape.shape),
+            )
+        })
+    }
+
+    /// The statement of a Parse message. Text that is not UTF-8 is not understood.
+    pub fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
+        let mut key = Vec::with_capacity(text.len() + types.len() + 1);
+        key.extend_from_slice(text);
+        key.push(0);
+        key.extend_from_slice(types);
+        lookup(&self.extended, &key, || {
+            let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
+            Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis)
+        })
+    }
+}
+
+fn lookup(cache: &Mutex<Generations>, key: &[u8], make: impl FnOnce() -> Arc<Statement>) -> Arc<Statement> {
+    let lock = || cache.lock().expect("nothing panics while it holds the statements");
+    if let Some(statement) = lock().get(key) {
+        return statement;
+    }
+    let statement = make(); // outside the lock: parsing takes a while
+    lock().insert(key, statement)
+}
+
+/// A cache of two generations: when the young one is full it becomes the old one, and what was not asked for in a
+/// whole generation is gone. Clients that still use a forgotten statement keep it by themselves.
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<Box<[u8]>, Arc<Statement>>,
+    old: HashMap<Box<[u8]>, Arc<Statement>>,
+    young_bytes: usize,
+}
+
+impl Generations {
+    fn get(&mut self, key: &[u8]) -> Option<Arc<Statement>> {
+        if let Some(statement) = self.young.get(key) {
+            return Some(statement.clone());
+        }
+        let statement = self.old.remove(key)?;
+        Some(self.insert(key, statement))
+    }
+
+    /// The entry for this key: the one given, unless somebody was faster.
+    fn insert(&mut self, key: &[u8], statement: Arc<Statement>) -> Arc<Statement> {
+        if self.young.len() >= limits::SHAPES_MAX || self.young_bytes > limits::SHAPES_BYTES_MAX {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += key.len() + statement.text.len();
+        self.young.entry(key.into()).or_insert(statement).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotrow_core::normalise::Normaliser;
+
+    use super::*;
+
+    #[test]
+    fn every_text_of_one_shape_is_one_statement() {
+        let statements = Statements::default();
+        let mut normaliser = Normaliser::new();
+        let one = statements.simple(&normaliser.run("update t set a = 1 where id = 5"));
+        let other = statements.simple(&normaliser.run("update t set a = 2 where id = 67;"));
+        let third = statements.simple(&normaliser.run("update t set a = 2 where id = 'x'"));
+        assert_eq!(one.id, other.id);
+        assert_ne!(one.id, third.id);
+        assert_eq!(one.types, [0, 0, 0, 23, 0, 0, 0, 23][..]);
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_keeps_what_is_used() {
+        let statements = Statements::default();
+        let kept = statements.extended(b"select 0", b"").id;
+        for i in 1..limits::SHAPES_MAX * 3 {
+            statements.extended(format!("select {i}").as_bytes(), b"");
+            if i % 1000 == 0 {
+                assert_eq!(statements.extended(b"select 0", b"").id, kept);
+            }
+        }
+        let cache = statements.extended.lock().unwrap();
+        assert!(cache.young.len() <= limits::SHAPES_MAX && cache.old.len() <= limits::SHAPES_MAX);
+    }
+
+    #[test]
+    fn a_statement_that_fails_often_loses_its_credit_and_earns_it_back() {
+        let statement = Statements::default().extended(b"insert into t values ($1)", b"");
+        for _ in 0..100 {
+            (0..9).for_each(|_| statement.succeeded());
+            statement.failed();
+            assert!(statement.has_credit(), "one in ten is worth packing");
+        }
+        (0..40).for_each(|_| statement.failed());
+        assert!(!statement.has_credit());
+        (0..1000).for_each(|_| statement.succeeded());
+        assert!(statement.has_credit());
+        statement.exclude();
+        (0..1000).for_each(|_| statement.succeeded());
+        assert!(!statement.has_credit());
+    }
+}

@@ -1,0 +1,69 @@
+//! What a private server is started with. Nothing happens before `start`.
+use crate::server::PrivateServer;
+use crate::{Binaries, Error};
+use std::path::PathBuf;
+
+/// Collects what a private server shall be, then starts it. From [`PrivateServer::builder`].
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    pub(crate) binaries: Option<Binaries>,
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) label: Option<String>,
+    pub(crate) parent: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Runs these binaries, instead of those that [`Binaries::find`] finds.
+    pub fn binaries(mut self, binaries: Binaries) -> Self {
+        self.binaries = Some(binaries);
+        self
+    }
+
+    /// Sets a setting of the server. The defaults are durable; turning durability off has to be said here, in
+    /// words.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// A word for the folder's name, so that a person who meets the folder knows what it was for.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Puts the server's folder in this one, say on the disk to be measured. It must exist, and as root the
+    /// account that the server runs as must be able to pass through it.
+    pub fn parent(mut self, parent: impl Into<PathBuf>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Makes the cluster, starts the server, and returns when it answers.
+    pub fn start(self) -> Result<PrivateServer, Error> {
+        PrivateServer::start(self)
+    }
+
+    /// The label as a part of a file name, short because a socket's path must be.
+    pub(crate) fn folder_label(&self) -> String {
+        let kept = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        self.label.as_deref().unwrap_or("server").chars().take(16).map(kept).collect()
+    }
+
+    /// Whether the caller has chosen this setting himself.
+    pub(crate) fn chooses(&self, name: &str) -> bool {
+        self.settings.iter().any(|(chosen, _)| chosen.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_can_not_leave_its_folder() {
+        assert_eq!(Builder::default().label("../Über/x").folder_label(), "----ber-x");
+        assert_eq!(Builder::default().label("a".repeat(40)).folder_label().len(), 16);
+        assert_eq!(Builder::default().folder_label(), "server");
+    }
+}

@@ -1,0 +1,78 @@
+//! Where Hotrow keeps what it makes on this machine: downloaded binaries and the folders of private servers.
+//! Never anything that is missed when it is deleted.
+use crate::account::is_root;
+use nix::unistd::geteuid;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folders that may serve, best first. Root's must be reachable for the account that the server drops to,
+/// which /root is not.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let shared = PathBuf::from(format!("/var/tmp/hotrow-{}", geteuid()));
+    if is_root() {
+        return vec![PathBuf::from("/var/cache/hotrow"), shared];
+    }
+    user_cache().map(|cache| cache.join("hotrow")).into_iter().chain([shared]).collect()
+}
+
+/// The user's cache directory by the rules of the operating system.
+fn user_cache() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME").or_else(|| {
+        let below = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+        absolute("HOME").map(|home| home.join(below))
+    })
+}
+
+/// Makes `home/name` if it is not there. A folder in /var/tmp may have been put there by somebody else, who
+/// could then swap the programs that we run from it: one that is not ours is refused.
+pub(crate) fn open(home: &Path, name: &str) -> io::Result<PathBuf> {
+    if let Some(parent) = home.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    create(home)?;
+    let found = fs::symlink_metadata(home)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::other("it is not a folder that only we can write to"));
+    }
+    let folder = home.join(name);
+    create(&folder)?;
+    Ok(folder)
+}
+
+/// Creates one folder with the rights its readers need, whatever the umask says; one that exists stays as it
+/// is.
+fn create(folder: &Path) -> io::Result<()> {
+    let mode = if is_root() { 0o755 } else { 0o700 };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(mode)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let home = outer.path().join("home");
+        let folder = open(&home, "servers").unwrap();
+        assert!(folder.is_dir());
+
+        fs::set_permissions(&home, Permissions::from_mode(0o777)).unwrap();
+        assert!(open(&home, "servers").unwrap_err().to_string().contains("only we can write"));
+    }
+
+    #[test]
+    fn a_link_to_a_folder_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let home = outer.path().join("home");
+        std::os::unix::fs::symlink(outer.path(), &home).unwrap();
+        assert!(open(&home, "servers").is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! How a private server is reached: its addresses, and questions put to it. Never changes whether it runs.
+use crate::folder::socket_file;
+use crate::query::{Failure, Rows, ask};
+use crate::{Error, PrivateServer};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server that accepts connections answers `select` at once; one that does not within this is not ready.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Free ports are looked for below the range that systems take outgoing ports from, so that no connection of
+/// anybody sits on the port between a stop and a restart.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+impl PrivateServer {
+    /// The rows of `sql` as text, on a TCP connection of its own; several statements may stand in it.
+    pub fn query(&self, sql: &str) -> Result<Rows, Error> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        stream.map_err(Failure::from).and_then(|stream| ask(stream, sql)).map_err(|error| explain(sql, error))
+    }
+
+    /// What a setting is, as the server itself says.
+    pub fn setting_value(&self, name: &str) -> Result<String, Error> {
+        let rows = self.ask_socket(&format!("select current_setting('{}')", name.replace('\'', "''")))?;
+        Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
+    }
+
+    pub(crate) fn ask_socket(&self, sql: &str) -> Result<Rows, Error> {
+        let connect = || {
+            let stream = UnixStream::connect(socket_file(&self.socket_dir(), self.port))?;
+            stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
+            stream.set_write_timeout(Some(PROBE_TIMEOUT))?;
+            Ok(stream)
+        };
+        connect()
+            .map_err(Failure::Connection)
+            .and_then(|stream| ask(stream, sql))
+            .map_err(|e| explain(sql, e))
+    }
+
+    /// `postgres://postgres@127.0.0.1:PORT/postgres`
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@{}:{}/postgres", self.host(), self.port)
+    }
+
+    /// The same over the Unix socket, in the form that libpq and tokio-postgres read.
+    pub fn socket_url(&self) -> String {
+        let directory: String =
+            self.socket_dir().as_os_str().as_encoded_bytes().iter().map(url_byte).collect();
+        format!("postgres://postgres@{directory}:{}/postgres", self.port)
+    }
+
+    /// The address it listens on.
+    pub fn host(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    /// The port it listens on; the same after a restart.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of its Unix socket.
+    pub fn socket_dir(&self) -> PathBuf {
+        self.folder.socket()
+    }
+}
+
+fn explain(sql: &str, failure: Failure) -> Error {
+    let sql = sql.to_owned();
+    match failure {
+        Failure::Refused { sqlstate, message } => Error::Refused { sql, sqlstate, message },
+        Failure::Connection(source) => Error::Connection { sql, source },
+    }
+}
+
+/// A port that nobody listens on, from a random place on: neighbours that start at the same time rarely meet.
+pub(crate) fn free_port() -> u16 {
+    let width = u64::from(PORTS.end - PORTS.start);
+    let offset = RandomState::new().hash_one(std::process::id());
+    (0..width)
+        .map(|step| PORTS.start + u16::try_from((offset % width + step) % width).expect("the width is a u16"))
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .unwrap_or(PORTS.start)
+}
+
+/// One byte of a path where a URL has its host.
+fn url_byte(byte: &u8) -> String {
+    match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),
+        other => format!("%{other:02X}"),
+    }
+}

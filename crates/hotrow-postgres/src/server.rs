@@ -1,0 +1,244 @@
+//! A running private server and its life: start, stop, crash, restart, end. Never decides what it is set to
+//! (`settings.rs`), where it lives (`folder.rs`), nor how it is reached (`reach.rs`).
+use crate::account::Account;
+use crate::builder::Builder;
+use crate::folder::{Folder, give_back_shared_memory};
+use crate::process::{self, LOOK_EVERY, Signal};
+use crate::reach::free_port;
+use crate::{Binaries, Error, settings};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A restart after a crash replays at most `max_wal_size` of log, which takes a slow disk this long.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// A fast shutdown writes a checkpoint of all that is in `shared_buffers`.
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often another port is tried when somebody took the chosen one first.
+const PORT_TRIES: usize = 5;
+
+/// A PostgreSQL server of our own. Dropping it ends it and removes its folder.
+#[derive(Debug)]
+pub struct PrivateServer {
+    pub(crate) folder: Folder,
+    binaries: Binaries,
+    account: Account,
+    pub(crate) port: u16,
+    running: Mutex<Option<Child>>,
+    must_be_on: Vec<&'static str>,
+}
+
+impl PrivateServer {
+    /// Says what server it shall be; its `start` starts it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn start(builder: Builder) -> Result<PrivateServer, Error> {
+        let label = builder.folder_label();
+        let must_be_on = settings::DURABLE.into_iter().filter(|name| !builder.chooses(name)).collect();
+        let binaries = builder.binaries.map_or_else(Binaries::find, Ok)?;
+        let account = Account::choose()?;
+        let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
+        let lines = settings::lines(&builder.settings, &folder.socket())?;
+
+        let running = Mutex::new(None);
+        let mut server = PrivateServer { folder, binaries, account, port: 0, running, must_be_on };
+        server.initdb()?;
+        server.configure(&lines)?;
+        for _ in 1..PORT_TRIES {
+            server.port = free_port();
+            match server.restart() {
+                // Whoever holds the port now took it between our look and the server's.
+                Err(Error::Start { .. })
+                    if TcpListener::bind((Ipv4Addr::LOCALHOST, server.port)).is_err() => {}
+                outcome => return outcome.map(|()| server),
+            }
+        }
+        server.port = free_port();
+        server.restart().map(|()| server)
+    }
+
+    fn initdb(&self) -> Result<(), Error> {
+        let mut initdb = self.account.command(&self.binaries.dir().join("initdb"), self.folder.path());
+        // A crash of the machine during initdb costs nothing; everything after it is synced.
+        initdb.args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]);
+        let output =
+            initdb.arg(self.folder.data()).output().map_err(|source| self.spawn_error(&initdb, source))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let printed = [output.stdout, output.stderr].concat();
+        Err(Error::Initdb { output: String::from_utf8_lossy(&printed).trim().to_owned() })
+    }
+
+    fn configure(&self, lines: &str) -> Result<(), Error> {
+        let path = self.folder.data().join("postgresql.conf");
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(lines.as_bytes()))
+            .map_err(Error::folder(&path, "written"))
+    }
+
+    /// Starts the postmaster on `self.port` and waits until it answers.
+    fn launch(&self, running: &mut Option<Child>) -> Result<(), Error> {
+        let path = self.folder.log();
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(Error::folder(&path, "opened"))?;
+        let other = log.try_clone().map_err(Error::folder(&path, "opened"))?;
+
+        let mut postgres = self.account.command(&self.binaries.dir().join("postgres"), self.folder.path());
+        postgres.arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
+        // In a process group of its own, Ctrl-C at the terminal reaches us and not the server under our feet.
+        postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);
+        let child = postgres.spawn().map_err(|source| self.spawn_error(&postgres, source))?;
+
+        let child = running.insert(child);
+        let outcome = self.await_ready(child).and_then(|()| self.check_durable());
+        outcome.inspect_err(|_| end(running))
+    }
+
+    fn await_ready(&self, child: &mut Child) -> Result<(), Error> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(self.start_error(&format!("ended during start-up ({status})")));
+            }
+            match self.ask_socket("select 1") {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() > deadline => {
+                    return Err(self.start_error(&format!("was not ready after {START_TIMEOUT:?} ({error})")));
+                }
+                Err(_) => sleep(LOOK_EVERY),
+            }
+        }
+    }
+
+    fn check_durable(&self) -> Result<(), Error> {
+        for name in &self.must_be_on {
+            let found = self.setting_value(name)?;
+            if found != "on" {
+                return Err(Error::NotDurable { name, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fast shutdown: transactions under way are rolled back, a checkpoint is written. Returns when the
+    /// server is gone.
+    pub fn stop(&self) -> Result<(), Error> {
+        stop(&mut self.running())
+    }
+
+    /// A crash: SIGKILL to the postmaster and all its children. Returns when none of them runs, so that the
+    /// port and the data directory are free for [`restart`](Self::restart).
+    pub fn kill_dash_nine(&self) -> Result<(), Error> {
+        let mut running = self.running();
+        if let Some(pid) = living(&mut running) {
+            process::kill_tree(pid)?;
+        }
+        forget(&mut running);
+        Ok(())
+    }
+
+    /// Starts the server again on the same port and data directory, after a stop, a crash, or (then stopped
+    /// first) a run.
+    pub fn restart(&self) -> Result<(), Error> {
+        let mut running = self.running();
+        stop(&mut running)?;
+        self.launch(&mut running)
+    }
+
+    /// The postmaster, if one runs. A panic elsewhere leaves nothing half done in it.
+    fn running(&self) -> MutexGuard<'_, Option<Child>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.data()
+    }
+
+    /// The version of the server, such as `15.18`.
+    pub fn version(&self) -> &str {
+        self.binaries.version()
+    }
+
+    /// The binaries it runs, for the tools beside them.
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// The process to signal or to measure; `None` while it is stopped.
+    pub fn postmaster_pid(&self) -> Option<u32> {
+        self.running().as_ref().map(Child::id)
+    }
+
+    /// All that the server has logged, for the message of a test that failed.
+    pub fn log(&self) -> String {
+        fs::read(self.folder.log())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    fn start_error(&self, how: &str) -> Error {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        Error::Start { how: how.to_owned(), log: lines[lines.len().saturating_sub(20)..].join("\n") }
+    }
+
+    fn spawn_error(&self, command: &Command, source: std::io::Error) -> Error {
+        Error::Spawn { program: command.get_program().into(), account: self.account.name(), source }
+    }
+}
+
+impl Drop for PrivateServer {
+    fn drop(&mut self) {
+        end(&mut self.running());
+        give_back_shared_memory(&self.data_dir());
+    }
+}
+
+/// Ends the server in order, or at once if it takes too long.
+fn stop(running: &mut Option<Child>) -> Result<(), Error> {
+    if let Some(pid) = living(running)
+        && !process::end(pid, Signal::SIGINT, STOP_TIMEOUT)?
+    {
+        process::quit(pid)?;
+    }
+    forget(running);
+    Ok(())
+}
+
+/// Ends the server at once. Nothing can be done about a failure here: the next start sweeps the folder.
+fn end(running: &mut Option<Child>) {
+    if living(running).is_none_or(|pid| process::quit(pid).is_ok()) {
+        forget(running);
+    }
+}
+
+/// The process to signal. One that has ended by itself has none: its number may be somebody else's once we
+/// have looked.
+fn living(running: &mut Option<Child>) -> Option<u32> {
+    let child = running.as_mut()?;
+    matches!(child.try_wait(), Ok(None)).then(|| child.id())
+}
+
+/// Lets the kernel forget the postmaster, which has ended.
+fn forget(running: &mut Option<Child>) {
+    if let Some(mut child) = running.take() {
+        let _ = child.wait();
+    }
+}

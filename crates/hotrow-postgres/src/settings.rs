@@ -1,0 +1,97 @@
+//! What a private server is set to, and how settings are written down. Durable by default: a figure measured
+//! without fsync is worth nothing.
+use crate::Error;
+use std::path::Path;
+
+/// For all private servers; what the builder is given comes after these and wins.
+const DEFAULTS: [(&str, &str); 11] = [
+    ("fsync", "on"),
+    ("synchronous_commit", "on"),
+    ("full_page_writes", "on"),
+    // The benchmark compares with as many direct clients as a crowd has, not as a careful pooler allows.
+    ("max_connections", "1000"),
+    ("shared_buffers", "256MB"),
+    // No checkpoint falls into a short run and makes it the slow one of a comparison.
+    ("max_wal_size", "4GB"),
+    ("checkpoint_timeout", "30min"),
+    ("listen_addresses", "127.0.0.1"),
+    ("logging_collector", "off"),
+    ("log_destination", "stderr"),
+    ("log_line_prefix", "%m [%p] "),
+];
+
+/// What must be on, or else the server is not durable.
+pub(crate) const DURABLE: [&str; 3] = ["fsync", "synchronous_commit", "full_page_writes"];
+
+/// Decided by whoever runs the server: it trusts everybody who reaches it, and its folder must stay its own.
+const RESERVED: [&str; 10] = [
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "logging_collector",
+    "log_destination",
+    "port",
+    "unix_socket_directories",
+];
+
+/// The lines to add to `postgresql.conf`, where the last line about a setting counts.
+pub(crate) fn lines(chosen: &[(String, String)], socket: &Path) -> Result<String, Error> {
+    let mut lines = String::from("\n# Hotrow's defaults, then what was asked for.\n");
+    let mut add = |name: &str, value: &str| lines.push_str(&format!("{name} = {}\n", quoted(value)));
+    for (name, value) in DEFAULTS {
+        add(name, value);
+    }
+    add("unix_socket_directories", &format!("\"{}\"", socket.display().to_string().replace('"', "\"\"")));
+    for (name, value) in chosen {
+        check(name, value).map_err(|reason| Error::Setting { name: name.clone(), reason })?;
+        add(name, value);
+    }
+    Ok(lines)
+}
+
+fn check(name: &str, value: &str) -> Result<(), &'static str> {
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.') {
+        return Err("a name is made of letters, digits, underscores and points");
+    }
+    if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+        return Err("the private server decides it itself");
+    }
+    if value.contains(['\n', '\r', '\0']) {
+        return Err("a value stands on one line");
+    }
+    Ok(())
+}
+
+/// A string as `postgresql.conf` reads it: backslashes escape there, and quotes are doubled.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<String, Error> {
+        lines(&[(name.to_owned(), value.to_owned())], Path::new("/run/it's"))
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_last_and_quoted() {
+        let lines = with("my.motto", r"it's a \n").unwrap();
+        assert!(lines.ends_with("my.motto = 'it''s a \\\\n'\n"), "{lines}");
+        assert!(lines.contains("unix_socket_directories = '\"/run/it''s\"'\n"), "{lines}");
+        assert!(lines.contains("fsync = 'on'\n"), "{lines}");
+    }
+
+    #[test]
+    fn what_would_open_the_server_or_lose_it_is_refused() {
+        for (name, value) in
+            [("LISTEN_addresses", "*"), ("port", "5432"), ("", "x"), ("a b", "x"), ("a", "x\nfsync = off")]
+        {
+            assert!(matches!(with(name, value), Err(Error::Setting { .. })), "{name} = {value} was taken");
+        }
+    }
+}

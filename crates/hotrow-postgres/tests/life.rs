@@ -1,0 +1,166 @@
+//! A private server from its start to its end, in order and by crashes, on real servers.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "the lints' exception for tests stops at #[test]")]
+use hotrow_postgres::{Builder, Error, PrivateServer};
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A folder that the account which root drops to can pass through.
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("hotrow").permissions(Permissions::from_mode(0o711)).tempdir().unwrap()
+}
+
+fn server_in(folder: &TempDir) -> Builder {
+    PrivateServer::builder().parent(folder.path()).label("test")
+}
+
+fn value(server: &PrivateServer, sql: &str) -> String {
+    let rows = server.query(sql).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    rows[0][0].clone().expect("not null")
+}
+
+#[test]
+fn it_answers_is_durable_and_is_gone_after_drop() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+
+    assert_eq!(
+        server.query("select 1, null; select 'two'").unwrap(),
+        [vec![Some("1".to_owned()), None], vec![Some("two".to_owned())]]
+    );
+    assert_eq!(value(&server, "select current_user || ' of ' || current_database()"), "postgres of postgres");
+    for name in ["fsync", "synchronous_commit", "full_page_writes"] {
+        assert_eq!(server.setting_value(name).unwrap(), "on", "{name}");
+    }
+    assert_eq!(server.setting_value("max_connections").unwrap(), "1000");
+    assert_eq!(server.setting_value("server_encoding").unwrap(), "UTF8");
+    assert_eq!(server.setting_value("listen_addresses").unwrap(), "127.0.0.1");
+    assert!(server.setting_value("server_version").unwrap().starts_with(server.version()));
+    assert_eq!(server.url(), format!("postgres://postgres@127.0.0.1:{}/postgres", server.port()));
+    assert_eq!(value(&server, "show data_directory"), server.data_dir().display().to_string());
+    assert!(server.log().contains("ready to accept connections"), "{}", server.log());
+
+    let (port, home) = (server.port(), server.data_dir().parent().unwrap().to_owned());
+    drop(server);
+    assert!(!home.exists());
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free again");
+}
+
+#[test]
+fn what_the_server_refuses_comes_back_with_its_code() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+    match server.query("select 1; select 1 / 0").unwrap_err() {
+        Error::Refused { sqlstate, .. } => assert_eq!(sqlstate, "22012"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn settings_win_over_the_defaults_and_less_durability_has_to_be_asked_for() {
+    let folder = folder();
+    let server = server_in(&folder)
+        .setting("fsync", "off")
+        .setting("max_connections", "20")
+        .setting("my.motto", r"it's \ here")
+        .start()
+        .unwrap();
+    assert_eq!(server.setting_value("fsync").unwrap(), "off");
+    assert_eq!(server.setting_value("max_connections").unwrap(), "20");
+    assert_eq!(server.setting_value("my.motto").unwrap(), r"it's \ here");
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why_and_leaves_nothing() {
+    let folder = folder();
+    let error = server_in(&folder).setting("shared_buffers", "a lot").start().unwrap_err();
+    assert!(matches!(error, Error::Start { .. }), "{error}");
+    assert!(error.to_string().contains("shared_buffers"), "{error}");
+    let left =
+        std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_stopped_server_restarts_where_it_was() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+    server.query("create table t (id int primary key); insert into t values (1)").unwrap();
+    let (port, pid) = (server.port(), server.postmaster_pid());
+
+    server.stop().unwrap();
+    assert_eq!(server.postmaster_pid(), None);
+    assert!(matches!(server.query("select 1"), Err(Error::Connection { .. })));
+    server.stop().unwrap();
+
+    server.restart().unwrap();
+    assert_eq!(server.port(), port);
+    assert_ne!(server.postmaster_pid(), pid);
+    assert_eq!(value(&server, "select count(*) from t"), "1");
+    assert!(!server.log().contains("was not properly shut down"), "{}", server.log());
+
+    server.restart().unwrap();
+    assert_eq!(value(&server, "select count(*) from t"), "1");
+}
+
+#[test]
+fn a_crash_loses_no_committed_row_and_every_uncommitted_one() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+    let port = server.port();
+    server.query("create table t (id int primary key)").unwrap();
+    for (crash, rows) in [(1, "1"), (2, "1,2")] {
+        server.query(&format!("insert into t values ({crash})")).unwrap();
+        std::thread::scope(|scope| {
+            let lost = scope.spawn(|| server.query("begin; insert into t values (99); select pg_sleep(600)"));
+            while value(&server, "select count(*) from pg_stat_activity where wait_event = 'PgSleep'") != "1"
+            {
+            }
+            server.kill_dash_nine().unwrap();
+            assert!(matches!(lost.join().unwrap(), Err(Error::Connection { .. })));
+        });
+        assert_eq!(server.postmaster_pid(), None);
+        assert!(server.data_dir().join("postmaster.pid").exists(), "it was not killed, it quit");
+
+        server.restart().unwrap();
+        assert_eq!(server.port(), port);
+        assert_eq!(value(&server, "select string_agg(id::text, ',' order by id) from t"), rows);
+        assert_eq!(server.log().matches("was not properly shut down").count(), crash, "{}", server.log());
+    }
+}
+
+#[test]
+fn a_crashed_server_leaves_nothing_either() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+    let home = server.data_dir().parent().unwrap().to_owned();
+    let pid_file = std::fs::read_to_string(server.data_dir().join("postmaster.pid")).unwrap();
+    let segment = pid_file.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_owned();
+    let segments = || {
+        let listed = Command::new("ipcs").arg("-m").output().unwrap().stdout;
+        String::from_utf8(listed).unwrap().split_whitespace().filter(|word| *word == segment).count()
+    };
+    server.kill_dash_nine().unwrap();
+    assert_eq!(segments(), 1, "the crash left no shared memory, so nothing is tested here");
+    drop(server);
+    assert_eq!(segments(), 0);
+    assert!(!home.exists());
+}
+
+#[test]
+fn two_at_once_do_not_meet() {
+    let folder = folder();
+    let (first, second) = std::thread::scope(|scope| {
+        let start = || server_in(&folder).start().unwrap();
+        let other = scope.spawn(start);
+        (start(), other.join().unwrap())
+    });
+    assert_ne!(first.port(), second.port());
+    assert_ne!(first.data_dir(), second.data_dir());
+    first.query("create table only_here (id int)").unwrap();
+    assert_eq!(value(&second, "select count(*) from pg_class where relname = 'only_here'"), "0");
+    drop(first);
+    assert_eq!(value(&second, "select 1"), "1");
+}

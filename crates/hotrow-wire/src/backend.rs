@@ -1,0 +1,225 @@
+//! Messages that a server sends: views of the few whose insides matter, and those that the gateway writes itself.
+
+use bytes::BytesMut;
+
+use crate::{Error, Reader, put_cstr, put_frame};
+
+/// Tags of server messages.
+pub mod tag {
+    /// Authentication requests and their end.
+    pub const AUTHENTICATION: u8 = b'R';
+    /// BackendKeyData.
+    pub const BACKEND_KEY_DATA: u8 = b'K';
+    /// BindComplete.
+    pub const BIND_COMPLETE: u8 = b'2';
+    /// CloseComplete.
+    pub const CLOSE_COMPLETE: u8 = b'3';
+    /// CommandComplete.
+    pub const COMMAND_COMPLETE: u8 = b'C';
+    /// CopyBothResponse.
+    pub const COPY_BOTH: u8 = b'W';
+    /// CopyData.
+    pub const COPY_DATA: u8 = b'd';
+    /// CopyInResponse.
+    pub const COPY_IN: u8 = b'G';
+    /// DataRow.
+    pub const DATA_ROW: u8 = b'D';
+    /// EmptyQueryResponse.
+    pub const EMPTY_QUERY: u8 = b'I';
+    /// ErrorResponse.
+    pub const ERROR: u8 = b'E';
+    /// FunctionCallResponse.
+    pub const FUNCTION_CALL: u8 = b'V';
+    /// NoData.
+    pub const NO_DATA: u8 = b'n';
+    /// NoticeResponse.
+    pub const NOTICE: u8 = b'N';
+    /// NotificationResponse.
+    pub const NOTIFICATION: u8 = b'A';
+    /// ParameterDescription.
+    pub const PARAMETER_DESCRIPTION: u8 = b't';
+    /// ParameterStatus.
+    pub const PARAMETER_STATUS: u8 = b'S';
+    /// ParseComplete.
+    pub const PARSE_COMPLETE: u8 = b'1';
+    /// PortalSuspended.
+    pub const PORTAL_SUSPENDED: u8 = b's';
+    /// ReadyForQuery.
+    pub const READY: u8 = b'Z';
+    /// RowDescription.
+    pub const ROW_DESCRIPTION: u8 = b'T';
+}
+
+/// Whether the sender of these bytes is in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// In none.
+    Idle,
+    /// In one.
+    Transaction,
+    /// In one that has failed.
+    Failed,
+}
+
+/// ReadyForQuery outside a transaction.
+pub const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
+/// ParseComplete.
+pub const PARSE_COMPLETE: &[u8] = &[b'1', 0, 0, 0, 4];
+/// BindComplete.
+pub const BIND_COMPLETE: &[u8] = &[b'2', 0, 0, 0, 4];
+/// CloseComplete.
+pub const CLOSE_COMPLETE: &[u8] = &[b'3', 0, 0, 0, 4];
+/// NoData.
+pub const NO_DATA: &[u8] = &[b'n', 0, 0, 0, 4];
+/// EmptyQueryResponse.
+pub const EMPTY_QUERY: &[u8] = &[b'I', 0, 0, 0, 4];
+/// AuthenticationOk.
+pub const AUTHENTICATION_OK: &[u8] = &[b'R', 0, 0, 0, 8, 0, 0, 0, 0];
+
+/// ReadyForQuery's body.
+pub fn status(body: &[u8]) -> Result<Status, Error> {
+    match body {
+        b"I" => Ok(Status::Idle),
+        b"T" => Ok(Status::Transaction),
+        b"E" => Ok(Status::Failed),
+        _ => Err(Error::Malformed("invalid transaction status")),
+    }
+}
+
+/// The fields of an ErrorResponse or NoticeResponse that the gateway looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report<'a> {
+    /// ERROR, FATAL, PANIC, WARNING, ..., never translated.
+    pub severity: &'a [u8],
+    /// The SQLSTATE.
+    pub code: &'a [u8],
+    /// The message.
+    pub message: &'a [u8],
+}
+
+impl<'a> Report<'a> {
+    /// Takes the body apart.
+    pub fn read(body: &'a [u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(body);
+        let mut report = Report::default();
+        loop {
+            match reader.u8()? {
+                0 => return Ok(report),
+                b'V' => report.severity = reader.cstr()?,
+                b'S' if report.severity.is_empty() => report.severity = reader.cstr()?,
+                b'C' => report.code = reader.cstr()?,
+                b'M' => report.message = reader.cstr()?,
+                _ => {
+                    reader.cstr()?;
+                }
+            }
+        }
+    }
+
+    /// Whether the connection lives on behind this error.
+    pub fn is_error(&self) -> bool {
+        self.severity == b"ERROR"
+    }
+}
+
+/// ParameterStatus.
+pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Error> {
+    let mut reader = Reader::new(body);
+    let status = (reader.text()?, reader.text()?);
+    reader.end()?;
+    Ok(status)
+}
+
+/// A DataRow's values; none is NULL.
+pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, Error> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16()?;
+    let mut values = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        values.push(match usize::try_from(reader.i32()?) {
+            Ok(length) => Some(reader.bytes(length)?),
+            Err(_) => None,
+        });
+    }
+    reader.end()?;
+    Ok(values)
+}
+
+/// Appends a ParameterStatus.
+pub fn put_parameter_status(out: &mut BytesMut, name: &str, value: &str) {
+    put_frame(out, tag::PARAMETER_STATUS, |out| {
+        put_cstr(out, name.as_bytes());
+        put_cstr(out, value.as_bytes());
+    });
+}
+
+/// Appends BackendKeyData.
+pub fn put_backend_key_data(out: &mut BytesMut, process_id: u32, secret: &[u8]) {
+    put_frame(out, tag::BACKEND_KEY_DATA, |out| {
+        out.extend_from_slice(&process_id.to_be_bytes());
+        out.extend_from_slice(secret);
+    });
+}
+
+/// Appends NegotiateProtocolVersion: we speak this minor version and know none of these options.
+pub fn put_negotiate<'a>(out: &mut BytesMut, minor: u32, unknown: impl Iterator<Item = &'a str> + Clone) {
+    put_frame(out, b'v', |out| {
+        out.extend_from_slice(&((crate::startup::MAJOR << 16) | minor).to_be_bytes());
+        let count = u32::try_from(unknown.clone().count()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&count.to_be_bytes());
+        for name in unknown {
+            put_cstr(out, name.as_bytes());
+        }
+    });
+}
+
+/// Appends CommandComplete.
+pub fn put_command_complete(out: &mut BytesMut, command: &str) {
+    put_frame(out, tag::COMMAND_COMPLETE, |out| put_cstr(out, command.as_bytes()));
+}
+
+/// What the gateway itself has to report to a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// FATAL when the connection ends with it, ERROR otherwise.
+    pub fatal: bool,
+    /// The SQLSTATE.
+    pub code: &'static str,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Problem {
+    /// An error after which the session goes on.
+    pub fn error(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Problem { fatal: false, code, message: message.into(), hint: hint.into() }
+    }
+
+    /// An error that ends the session.
+    pub fn fatal(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Problem { fatal: true, code, message: message.into(), hint: hint.into() }
+    }
+
+    /// Appends the ErrorResponse.
+    pub fn put(&self, out: &mut BytesMut) {
+        let severity = if self.fatal { "FATAL" } else { "ERROR" };
+        put_frame(out, tag::ERROR, |out| {
+            let fields = [
+                (b'S', severity),
+                (b'V', severity),
+                (b'C', self.code),
+                (b'M', &*self.message),
+                (b'H', &*self.hint),
+            ];
+            for (field, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
+                out.extend_from_slice(&[field]);
+                // A zero would end the field early.
+                out.extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
+                out.extend_from_slice(&[0]);
+            }
+            out.extend_from_slice(&[0]);
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! What a client sends before there are tags: start-up, SSLRequest, GSSENCRequest, CancelRequest.
+
+use crate::{Error, Reader};
+
+const SSL_REQUEST: u32 = (1234 << 16) | 5679;
+const GSSENC_REQUEST: u32 = (1234 << 16) | 5680;
+const CANCEL_REQUEST: u32 = (1234 << 16) | 5678;
+/// The major version we speak.
+pub const MAJOR: u32 = 3;
+
+/// A packet without a tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// Asks for TLS.
+    Ssl,
+    /// Asks for GSSAPI encryption.
+    GssEnc,
+    /// Asks to cancel what another connection does.
+    Cancel {
+        /// The process id from that connection's BackendKeyData.
+        process_id: u32,
+        /// Its secret.
+        secret: Vec<u8>,
+    },
+    /// Begins a session.
+    Start {
+        /// The protocol's minor version that the client would like.
+        minor: u32,
+        /// The parameters in the order in which they came.
+        parameters: Vec<(String, String)>,
+    },
+    /// A major version that isn't ours.
+    Unsupported {
+        /// The major version asked for.
+        major: u32,
+        /// The minor version asked for.
+        minor: u32,
+    },
+}
+
+/// The packet at the front of `buffer` and its length in bytes, or none while bytes are missing.
+pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<(Packet, usize)>, Error> {
+    let Some((length, _)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*length);
+    let total = length as usize;
+    if total < 8 || total > bytes_max {
+        return Err(Error::Malformed("invalid length of startup packet"));
+    }
+    let Some(packet) = buffer.get(4..total) else { return Ok(None) };
+    Ok(Some((parse(packet)?, total)))
+}
+
+fn parse(packet: &[u8]) -> Result<Packet, Error> {
+    let mut reader = Reader::new(packet);
+    match reader.u32()? {
+        SSL_REQUEST => Ok(Packet::Ssl),
+        GSSENC_REQUEST => Ok(Packet::GssEnc),
+        CANCEL_REQUEST => Ok(Packet::Cancel { process_id: reader.u32()?, secret: reader.rest().to_vec() }),
+        version if version >> 16 == MAJOR => {
+            Ok(Packet::Start { minor: version & 0xffff, parameters: parameters(reader)? })
+        }
+        version => Ok(Packet::Unsupported { major: version >> 16, minor: version & 0xffff }),
+    }
+}
+
+fn parameters(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
+    let mut parameters = Vec::new();
+    loop {
+        let name = reader.text()?;
+        if name.is_empty() {
+            reader.end().map_err(|_| {
+                Error::Malformed("invalid startup packet layout: expected terminator as last byte")
+            })?;
+            return Ok(parameters);
+        }
+        parameters.push((name.to_owned(), reader.text()?.to_owned()));
+    }
+}
+
+/// Appends the start-up packet of protocol 3.0.
+pub fn put_start<'a>(out: &mut bytes::BytesMut, parameters: impl Iterator<Item = (&'a str, &'a str)>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&(MAJOR << 16).to_be_bytes());
+    for (name, value) in parameters {
+        crate::put_cstr(out, name.as_bytes());
+        crate::put_cstr(out, value.as_bytes());
+    }
+    out.extend_from_slice(&[0]);
+    put_length(out, start);
+}
+
+/// Appends a CancelRequest.
+pub fn put_cancel(out: &mut bytes::BytesMut, process_id: u32, secret: &[u8]) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
+    out.extend_from_slice(&process_id.to_be_bytes());
+    out.extend_from_slice(secret);
+    put_length(out, start);
+}
+
+fn put_length(out: &mut bytes::BytesMut, start: usize) {
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}

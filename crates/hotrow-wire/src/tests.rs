@@ -1,0 +1,145 @@
+//! Frames written are frames read, and no bytes make a view panic.
+
+use bytes::BytesMut;
+use proptest::prelude::*;
+
+use crate::backend::{self, Problem, Report};
+use crate::frontend::{self, Bind, Execute, Named, Parse, Value};
+use crate::startup::{self, Packet};
+use crate::{Error, split};
+
+fn only_frame(buffer: &BytesMut) -> crate::Frame<'_> {
+    let frame = split(buffer, |_| usize::MAX).unwrap().unwrap();
+    assert_eq!(frame.bytes.len(), buffer.len());
+    frame
+}
+
+#[test]
+fn a_frame_is_whole_or_asks_for_more() {
+    let mut buffer = BytesMut::new();
+    frontend::put_query(&mut buffer, "select 1");
+    for end in 0..buffer.len() {
+        assert!(split(&buffer[..end], |_| 100).unwrap().is_none());
+    }
+    assert_eq!(frontend::query(only_frame(&buffer).body()).unwrap(), b"select 1");
+}
+
+#[test]
+fn a_length_of_two_gigabytes_is_refused_before_its_bytes_come() {
+    let result = split(&[b'Q', 0x7f, 0xff, 0xff, 0xff], |_| 1 << 20);
+    assert_eq!(result.unwrap_err(), Error::Length { tag: 'Q', length: 0x7fff_ffff });
+    assert!(split(&[b'S', 0, 0, 0, 3], |_| 100).is_err());
+}
+
+#[test]
+fn only_client_messages_pass_the_tag_check() {
+    for tag in 0..=255u8 {
+        assert_eq!(frontend::check_tag(tag).is_ok(), b"QPBECDHSXFdcfp".contains(&tag), "{tag}");
+    }
+}
+
+#[test]
+fn bind_gives_each_value_its_format() {
+    let mut body = b"portal\0name\0".to_vec();
+    body.extend([0, 2, 0, 0, 0, 1]); // two formats: text, binary
+    body.extend([0, 2]);
+    body.extend([0, 0, 0, 1, b'5']);
+    body.extend([0xff, 0xff, 0xff, 0xff]);
+    body.extend([0, 0]);
+    let bind = Bind::read(&body).unwrap();
+    assert_eq!((bind.portal, bind.statement, bind.count()), (&b"portal"[..], &b"name"[..], 2));
+    assert_eq!(bind.value(0), Some(Value { binary: false, bytes: Some(b"5") }));
+    assert_eq!(bind.value(1), Some(Value { binary: true, bytes: None }));
+    assert_eq!(bind.value(2), None);
+    let mut out = BytesMut::new();
+    bind.put(b"", b"h1", &mut out);
+    assert_eq!(Bind::read(only_frame(&out).body()).unwrap().rest, bind.rest);
+}
+
+#[test]
+fn a_bind_that_lies_about_its_lengths_is_malformed() {
+    for body in [
+        &b"\0\0\0\0\xff\xff"[..],                         // 65,535 values and no bytes
+        &b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"[..],       // a value of 2 GB
+        &b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"[..],       // a negative length that isn't NULL
+        &b"\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0"[..], // three formats for one value
+        &b"\0\0\0\0\0\0\0\0trailing"[..],
+        &b"no zero"[..],
+    ] {
+        assert!(matches!(Bind::read(body), Err(Error::Malformed(_))), "{body:?}");
+    }
+}
+
+#[test]
+fn parse_and_its_types_survive() {
+    let parse = Parse { name: b"s", text: b"select $1", types: &[0, 0, 0, 23] };
+    let mut out = BytesMut::new();
+    parse.put(&mut out);
+    let read = Parse::read(only_frame(&out).body()).unwrap();
+    assert_eq!((read.name, read.text, read.types), (parse.name, parse.text, parse.types));
+}
+
+#[test]
+fn describe_and_execute() {
+    assert_eq!(Named::read(b"Sx\0").unwrap(), Named { statement: true, name: b"x" });
+    assert!(Named::read(b"Qx\0").is_err());
+    assert_eq!(Execute::read(&frontend::EXECUTE[5..]).unwrap(), Execute { portal: b"", rows_max: 0 });
+    let mut out = BytesMut::new();
+    Named { statement: false, name: b"" }.put(b'D', &mut out);
+    assert_eq!(out, frontend::DESCRIBE_PORTAL);
+}
+
+#[test]
+fn startup_packets() {
+    let mut out = BytesMut::new();
+    startup::put_start(&mut out, [("user", "ann"), ("database", "shop")].into_iter());
+    let (packet, length) = startup::split(&out, 10_000).unwrap().unwrap();
+    assert_eq!(length, out.len());
+    let parameters = vec![("user".into(), "ann".into()), ("database".into(), "shop".into())];
+    assert_eq!(packet, Packet::Start { minor: 0, parameters });
+    assert_eq!(startup::split(&[0, 0, 0, 8, 4, 210, 22, 47], 100).unwrap(), Some((Packet::Ssl, 8)));
+    assert_eq!(startup::split(&[0, 0, 0, 8, 4, 210, 22, 48], 100).unwrap(), Some((Packet::GssEnc, 8)));
+    assert_eq!(
+        startup::split(&[0, 0, 0, 8, 0, 2, 0, 0], 100).unwrap(),
+        Some((Packet::Unsupported { major: 2, minor: 0 }, 8))
+    );
+    assert!(startup::split(&[0, 0, 0, 7, 0, 3, 0], 100).is_err());
+    assert!(startup::split(&[0x7f, 0, 0, 7, 0, 3, 0], 100).is_err());
+    let mut cancel = BytesMut::new();
+    startup::put_cancel(&mut cancel, 7, &[1, 2, 3, 4]);
+    let (packet, _) = startup::split(&cancel, 100).unwrap().unwrap();
+    assert_eq!(packet, Packet::Cancel { process_id: 7, secret: vec![1, 2, 3, 4] });
+}
+
+#[test]
+fn a_problem_is_an_error_response_that_clients_can_read() {
+    let mut out = BytesMut::new();
+    Problem::fatal("08P01", "bad \0 frame", "send a good one").put(&mut out);
+    let report = Report::read(only_frame(&out).body()).unwrap();
+    assert_eq!(
+        (report.severity, report.code, report.message),
+        (&b"FATAL"[..], &b"08P01"[..], &b"bad   frame"[..])
+    );
+    assert!(!report.is_error());
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_view_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(Some(frame)) = split(&bytes, |_| 1000) {
+            prop_assert!(frame.bytes.len() <= bytes.len());
+        }
+        let _ = startup::split(&bytes, 1000);
+        let _ = Parse::read(&bytes);
+        let _ = Named::read(&bytes);
+        let _ = Execute::read(&bytes);
+        let _ = Report::read(&bytes);
+        let _ = backend::data_row(&bytes);
+        let _ = backend::parameter_status(&bytes);
+        if let Ok(bind) = Bind::read(&bytes) {
+            for index in 0..=bind.count() {
+                prop_assert_eq!(bind.value(index).is_some(), index < bind.count());
+            }
+        }
+    }
+}

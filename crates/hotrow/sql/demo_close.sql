@@ -1,0 +1,2 @@
+-- Removes all that the demo made.
+drop schema hotrow_demo cascade

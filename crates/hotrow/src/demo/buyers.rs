@@ -1,0 +1,193 @@
+//! The buyers: many connections in one thread of their own, and what they have been told. Never SQL, never output.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::connection::{Answer, Connection, Target};
+use super::error::Error;
+
+/// The longest wait that the histogram can hold; longer ones count as this.
+const LONGEST_WAIT_US: u64 = 60_000_000;
+
+/// How much longer than a round may last the buyers wait for their answers before the demo gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When the buyers stop buying.
+#[derive(Clone, Copy, Debug)]
+pub enum Demand {
+    /// Each buyer comes back until the time is over.
+    For(Duration),
+    /// So many buyers come once each.
+    Buyers(u64),
+}
+
+/// What the buyers have been told so far.
+#[derive(Clone)]
+pub struct Answers {
+    /// When the first one was asked.
+    pub since: Option<Instant>,
+    /// Sales acknowledged.
+    pub sold: u64,
+    /// Told that nothing is left.
+    pub refused: u64,
+    /// Told an error.
+    pub failed: u64,
+    /// The first of those errors.
+    pub first_failure: Option<String>,
+    /// Microseconds from the send to the end of the answer.
+    pub waits: Histogram<u64>,
+}
+
+impl Answers {
+    /// Before the first purchase.
+    pub fn none() -> Self {
+        let waits = Histogram::new_with_bounds(1, LONGEST_WAIT_US, 3)
+            .expect("bounds and precision are constants within what the histogram allows");
+        Self { since: None, sold: 0, refused: 0, failed: 0, first_failure: None, waits }
+    }
+
+    /// All answers of any kind.
+    pub fn total(&self) -> u64 {
+        self.sold + self.refused + self.failed
+    }
+
+    fn note(&mut self, answer: Answer, wait: Duration) {
+        match answer {
+            Answer::Sold => self.sold += 1,
+            Answer::Refused => self.refused += 1,
+            Answer::Failed(words) => {
+                self.failed += 1;
+                self.first_failure.get_or_insert(words);
+            }
+        }
+        self.waits.saturating_record(u64::try_from(wait.as_micros()).unwrap_or(LONGEST_WAIT_US).max(1));
+    }
+}
+
+/// Buyers at work. Dropping this sends them home.
+pub struct Buyers {
+    answers: Arc<Mutex<Answers>>,
+    done: oneshot::Receiver<Result<Duration, Error>>,
+}
+
+impl Buyers {
+    /// Connects `connections` buyers to `target` and lets them buy as `demand` says, all at once.
+    pub fn send(target: Target, connections: usize, demand: Demand) -> Result<Self, Error> {
+        let answers = Arc::new(Mutex::new(Answers::none()));
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+        let (mut report, done) = oneshot::channel();
+        let shared = Arc::clone(&answers);
+        thread::Builder::new()
+            .name("buyers".to_owned())
+            .spawn(move || {
+                let outcome = runtime.block_on(async {
+                    tokio::select! {
+                        outcome = shop(&target, connections, demand, &shared) => Some(outcome),
+                        () = report.closed() => None,
+                    }
+                });
+                if let Some(outcome) = outcome {
+                    // Nobody listens any more when the demo was stopped in this moment.
+                    let _ = report.send(outcome);
+                }
+            })
+            .map_err(Error::Runtime)?;
+        Ok(Self { answers, done })
+    }
+
+    /// What they have been told up to now.
+    pub fn so_far(&self) -> Answers {
+        lock(&self.answers).clone()
+    }
+
+    /// Waits until the last answer has come; says how long it took from the first purchase on.
+    pub async fn finished(&mut self) -> Result<Duration, Error> {
+        // The thread always reports, unless it was sent home by dropping this very value.
+        (&mut self.done).await.unwrap_or(Err(Error::Stopped))
+    }
+}
+
+async fn shop(
+    target: &Target,
+    connections: usize,
+    demand: Demand,
+    answers: &Arc<Mutex<Answers>>,
+) -> Result<Duration, Error> {
+    let patience = PATIENCE + if let Demand::For(time) = demand { time } else { Duration::ZERO };
+    let silent = |_| Error::Silent { address: target.address(), after: PATIENCE };
+    tokio::time::timeout(patience, async {
+        let lines = connect(target, connections).await?;
+        let start = Instant::now();
+        lock(answers).since = Some(start);
+        let queue = Arc::new(Queue::opened(demand, start));
+        let mut buyers = JoinSet::new();
+        for line in lines {
+            buyers.spawn(buy(line, Arc::clone(&queue), Arc::clone(answers)));
+        }
+        while let Some(ended) = buyers.join_next().await {
+            ended?.map_err(|source| Error::Line { address: target.address(), source })?;
+        }
+        Ok(start.elapsed())
+    })
+    .await
+    .map_err(silent)?
+}
+
+/// All connect at the same time; the round begins when the last one is ready.
+async fn connect(target: &Target, connections: usize) -> Result<Vec<Connection>, Error> {
+    let mut opening = JoinSet::new();
+    for _ in 0..connections {
+        let target = target.clone();
+        opening.spawn(async move { Connection::open(&target).await });
+    }
+    let mut lines = Vec::with_capacity(connections);
+    while let Some(opened) = opening.join_next().await {
+        lines.push(opened??);
+    }
+    Ok(lines)
+}
+
+async fn buy(mut line: Connection, queue: Arc<Queue>, answers: Arc<Mutex<Answers>>) -> std::io::Result<()> {
+    while queue.next() {
+        let asked = Instant::now();
+        let answer = line.buy().await?;
+        lock(&answers).note(answer, asked.elapsed());
+    }
+    Ok(())
+}
+
+/// Who may still buy.
+enum Queue {
+    Until(Instant),
+    Left(AtomicU64),
+}
+
+impl Queue {
+    fn opened(demand: Demand, at: Instant) -> Self {
+        match demand {
+            Demand::For(time) => Self::Until(at + time),
+            Demand::Buyers(count) => Self::Left(AtomicU64::new(count)),
+        }
+    }
+
+    fn next(&self) -> bool {
+        match self {
+            Self::Until(end) => Instant::now() < *end,
+            Self::Left(left) => {
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1)).is_ok()
+            }
+        }
+    }
+}
+
+/// A buyer that panicked between two counts leaves whole numbers behind, so the counts stay usable.
+fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
+}

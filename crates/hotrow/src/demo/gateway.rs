@@ -1,0 +1,191 @@
+//! The gateway as a child process: started, waited for until it listens, stopped. Never a byte of its traffic.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::error::Error;
+
+const READY: &str = "hotrow: listening on ";
+const START_LIMIT: Duration = Duration::from_secs(15);
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Of what the gateway says on stderr, the last lines explain why it failed.
+const KEPT_LINES: usize = 5;
+
+type Address = (String, u16);
+
+/// A running gateway; dropping it stops it.
+pub struct Gateway {
+    child: Child,
+    /// Brings the address when the gateway listens, and ends when its stdout does.
+    ready: Receiver<Address>,
+    complaints: Complaints,
+    address: Address,
+}
+
+impl Gateway {
+    /// This very program as a gateway in front of `upstream`, on a free port.
+    pub fn in_front_of(upstream: &str) -> Result<Self, Error> {
+        let program =
+            std::env::current_exe().map_err(|error| Error::Gateway { detail: error.to_string() })?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--upstream", upstream, "--listen", "127.0.0.1:0"]);
+        Self::start(command)
+    }
+
+    /// Blocks until the gateway listens.
+    fn start(mut command: Command) -> Result<Self, Error> {
+        // In a process group of its own, Ctrl-C reaches the demo alone, which then stops things in order.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|error| Error::Gateway { detail: error.to_string() })?;
+        let ready = await_address(child.stdout.take());
+        let complaints = Complaints::of(child.stderr.take());
+        let mut gateway = Self { child, ready, complaints, address: Address::default() };
+
+        gateway.address = gateway.ready.recv_timeout(START_LIMIT).map_err(|error| Error::Gateway {
+            detail: match error {
+                RecvTimeoutError::Timeout => format!("it does not listen after {} s", START_LIMIT.as_secs()),
+                RecvTimeoutError::Disconnected => gateway.complaints.all(),
+            },
+        })?;
+        Ok(gateway)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> (&str, u16) {
+        (&self.address.0, self.address.1)
+    }
+
+    /// The last lines of its log.
+    pub fn last_words(&self) -> String {
+        self.complaints.so_far()
+    }
+
+    /// SIGTERM, and SIGKILL for one that does not listen to it. A closed stdout is the sign that it is gone.
+    fn stop(&mut self) {
+        if kill(pid(&self.child), Signal::SIGTERM).is_ok() {
+            let deadline = Instant::now() + STOP_LIMIT;
+            while self.ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
+        }
+        // Both fail only for a child that is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+/// Host and port, if this line says that the gateway is ready.
+fn address(line: &str) -> Option<Address> {
+    let (host, port) = line.strip_prefix(READY)?.trim().rsplit_once(':')?;
+    Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+}
+
+fn await_address(stdout: Option<impl Read + Send + 'static>) -> Receiver<Address> {
+    let (found, ready) = channel();
+    read_lines(stdout, move |line| {
+        if let Some(address) = address(&line) {
+            // Nobody waits any more once the gateway is dropped.
+            let _ = found.send(address);
+        }
+    });
+    ready
+}
+
+/// Reads a pipe in a thread until its end, so that the child never blocks on a full one.
+fn read_lines(pipe: Option<impl Read + Send + 'static>, mut each: impl FnMut(String) + Send + 'static) {
+    if let Some(pipe) = pipe {
+        thread::spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).for_each(&mut each));
+    }
+}
+
+/// What the gateway says on stderr: the last few lines.
+struct Complaints {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    end: Receiver<()>,
+}
+
+impl Complaints {
+    fn of(stderr: Option<impl Read + Send + 'static>) -> Self {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let (reading, end): (Sender<()>, _) = channel();
+        let kept = Arc::clone(&lines);
+        read_lines(stderr, move |line| {
+            // Held by this closure, the sender goes with the pipe's end.
+            let _held = &reading;
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push_back(line);
+            if kept.len() > KEPT_LINES {
+                kept.pop_front();
+            }
+        });
+        Self { lines, end }
+    }
+
+    fn so_far(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
+    /// For a gateway that has ended: its last words are there, or on their way.
+    fn all(&self) -> String {
+        let _ended = self.end.recv_timeout(STOP_LIMIT);
+        let words = self.so_far();
+        if words.is_empty() { "it ended without a word".to_owned() } else { words }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn waits_for_the_ready_line_and_stops_it() {
+        let gateway = Gateway::start(shell(
+            "echo starting; echo 'hotrow: listening on 127.0.0.1:6432'; exec sleep 600",
+        ))
+        .unwrap();
+        assert_eq!(gateway.address(), ("127.0.0.1", 6432));
+        let pid = pid(&gateway.child);
+        drop(gateway);
+        assert!(kill(pid, None).is_err(), "the process is gone after the drop");
+    }
+
+    #[test]
+    fn repeats_the_last_words_of_one_that_fails() {
+        let failing =
+            shell("for n in 1 2 3 4 5 6 7; do echo $n >&2; done; echo 'no such upstream' >&2; exit 3");
+        let Err(Error::Gateway { detail }) = Gateway::start(failing) else {
+            panic!("a gateway that ends at once has not started");
+        };
+        assert_eq!(detail, "4; 5; 6; 7; no such upstream");
+    }
+
+    #[test]
+    fn reads_addresses() {
+        assert_eq!(address("hotrow: listening on [::1]:5000"), Some(("::1".to_owned(), 5000)));
+        assert_eq!(address("hotrow: reading hotrow.toml"), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! `hotrow explain`: what the gateway would do with a statement.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use hotrow_gateway::config::Config;
+
+use crate::settings::{self, Settings};
+
+/// `hotrow explain`
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: hotrow explain --upstream postgres://127.0.0.1/shop \"update item set stock = stock - 1 where id = 7\""
+)]
+pub struct Args {
+    /// The server whose catalogue is asked: a libpq URL or keyword string
+    #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
+    upstream: String,
+    /// The statement, with literals or with $1, $2, ...
+    sql: String,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The settings.
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    /// The server.
+    #[error(transparent)]
+    Explain(#[from] hotrow_gateway::explain::Error),
+    /// The system.
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Runs it.
+pub fn run(args: Args) -> Result<ExitCode, Error> {
+    let settings = Settings { upstream: Some(args.upstream), ..Settings::default() };
+    let config: Config = settings.resolve(None)?.config;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let text = runtime.block_on(hotrow_gateway::explain::explain(config, &args.sql))?;
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(ExitCode::SUCCESS)
+}

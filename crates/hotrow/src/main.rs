@@ -1,0 +1,52 @@
+//! The `hotrow` command: takes the command line apart and calls the part that does the work.
+
+mod demo;
+mod explain;
+mod help;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Group commit across clients for PostgreSQL.
+///
+/// Point your driver at Hotrow's port instead of PostgreSQL's. Statements that meet on one row are run in one
+/// transaction, committed once, and each client gets its own exact answer. Everything else is passed through.
+#[derive(Parser)]
+#[command(version, disable_help_subcommand = true, after_help = "Start with: hotrow demo")]
+struct Command {
+    #[command(subcommand)]
+    command: Subcommands,
+}
+
+#[derive(Subcommand)]
+enum Subcommands {
+    /// Sell phones to a crowd, directly and through the gateway, on a private server: needs no database
+    Demo(demo::Args),
+    /// Run the gateway in front of a PostgreSQL server
+    Serve(serve::Args),
+    /// Say what the gateway would do with a statement: packed or passed through, with which key, and why
+    Explain(explain::Args),
+    /// Measure Hotrow against today's techniques, side by side, and check every answer
+    Bench(hotrow_bench::Args),
+    /// Explain the settings (`hotrow help config`) or a command (`hotrow help serve`)
+    Help(help::Args),
+}
+
+fn main() -> ExitCode {
+    let result: Result<ExitCode, Box<dyn std::error::Error>> = match Command::parse().command {
+        Subcommands::Demo(args) => demo::run(args).map_err(Into::into),
+        Subcommands::Serve(args) => serve::run(args).map_err(Into::into),
+        Subcommands::Explain(args) => explain::run(args).map_err(Into::into),
+        Subcommands::Bench(args) => {
+            hotrow_bench::run(args).map(|outcome| outcome.exit_code()).map_err(Into::into)
+        }
+        Subcommands::Help(args) => help::run::<Command>(&args).map_err(Into::into),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("hotrow: {error}");
+        ExitCode::FAILURE
+    })
+}

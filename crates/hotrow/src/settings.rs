@@ -1,0 +1,245 @@
+//! The settings: each in one place with its flag, its environment variable, its name in the file, its default, its
+//! unit and what it means. A flag wins over the environment, that over the file, that over the default.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hotrow_core::limits;
+use hotrow_gateway::config::{Config, Listen, ListenError, Upstream, UpstreamError};
+
+/// Why the settings can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No server is named.
+    #[error(
+        "no upstream: say which server to stand in front of, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file)"
+    )]
+    NoUpstream,
+    /// The server can't be used.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The address can't be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The file can't be read.
+    #[error("can't read the configuration file {}: {error}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file isn't understood.
+    #[error("the configuration file {} is wrong: {error}see: hotrow help config", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        error: Box<toml::de::Error>,
+    },
+    /// A number that makes no sense.
+    #[error("{name} is {value} and must be {bounds}")]
+    OutOfBounds {
+        /// The setting.
+        name: &'static str,
+        /// What it is.
+        value: u64,
+        /// What it may be.
+        bounds: &'static str,
+    },
+}
+
+/// One line of `hotrow help config`.
+pub struct Setting {
+    /// Its name in the file; the flag has dashes.
+    pub name: &'static str,
+    /// Its environment variable.
+    pub variable: &'static str,
+    /// Its default.
+    pub default: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+macro_rules! settings {
+    ($($name:ident $variable:literal: $type:ty = $default:expr, $unit:literal, $meaning:literal;)*) => {
+        /// The settings as they were typed, from flags and environment.
+        #[derive(Debug, Default, clap::Args, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Settings {
+            $(
+                #[doc = $meaning]
+                #[arg(long, env = $variable, hide_env = true, hide_env_values = true, value_name = $unit)]
+                pub $name: Option<$type>,
+            )*
+        }
+
+        impl Settings {
+            /// What is set here, and for the rest what is set in `other`.
+            fn or(self, other: Settings) -> Settings {
+                Settings { $($name: self.$name.or(other.$name)),* }
+            }
+
+            /// All of them, for people.
+            pub fn table() -> Vec<Setting> {
+                vec![$(Setting {
+                    name: stringify!($name),
+                    variable: $variable,
+                    default: $default.to_string(),
+                    unit: $unit,
+                    meaning: $meaning,
+                }),*]
+            }
+        }
+    };
+}
+
+settings! {
+    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "The server: a libpq URL or keyword string, TCP or Unix socket";
+    listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Where clients connect: loopback addresses or paths of Unix sockets, several with commas";
+    metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Where Prometheus finds /metrics";
+    workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads that carry bytes; one serves over 100,000 statements a second";
+    pack "HOTROW_PACK": bool = true, "BOOL", "Whether anything is packed; off, the gateway only pools connections";
+    lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and as many again for point reads; opened when needed";
+    lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "How long a statement in a lane waits for an outsider's lock before it leaves the lane";
+    clients_max "HOTROW_CLIENTS_MAX": u64 = limits::CLIENTS_MAX, "CLIENTS", "Clients at once; one more is refused with 53300";
+    held_connections_max "HOTROW_HELD_CONNECTIONS_MAX": u64 = limits::HELD_CONNECTIONS_MAX, "CONNECTIONS", "Upstream connections beside the lanes, for what is passed through";
+    held_wait_ms "HOTROW_HELD_WAIT_MS": u64 = limits::HELD_WAIT_MS, "MS", "How long a session waits for one of those before 53300";
+    held_idle_ms "HOTROW_HELD_IDLE_MS": u64 = limits::HELD_IDLE_MS, "MS", "How long one that nobody uses stays open";
+    server_wait_ms "HOTROW_SERVER_WAIT_MS": u64 = limits::SERVER_WAIT_MS, "MS", "How long statements that were not sent wait for the server to come back before 57P03";
+    resolve_timeout_ms "HOTROW_RESOLVE_TIMEOUT_MS": u64 = limits::RESOLVE_TIMEOUT_MS, "MS", "How long to ask what became of a commit before 08007";
+    drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "How long a stop waits for transactions that are under way";
+    catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "How long what the catalogue said of a table is believed before it is asked again";
+    message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "The largest message a client may send";
+    log "HOTROW_LOG": String = "info", "FILTER", "What is logged to standard error: error, warn, info, debug, or a tracing filter";
+}
+
+/// What the program runs with.
+pub struct Resolved {
+    /// The gateway's part.
+    pub config: Config,
+    /// Where metrics are served.
+    pub metrics: Option<String>,
+    /// Threads.
+    pub workers: usize,
+    /// The log filter.
+    pub log: String,
+}
+
+impl Settings {
+    /// Puts flags, environment, file and defaults together and checks them.
+    pub fn resolve(self, file: Option<&Path>) -> Result<Resolved, Error> {
+        let settings = match file {
+            Some(path) => self.or(read(path)?),
+            None => self,
+        };
+        let upstream: Upstream = settings.upstream.ok_or(Error::NoUpstream)?.parse()?;
+        let listen = settings.listen.unwrap_or_else(|| "127.0.0.1:6432".to_owned());
+        let listen =
+            listen.split(',').map(|address| address.trim().parse()).collect::<Result<Vec<Listen>, _>>()?;
+        let mut config = Config::new(upstream, listen);
+        config.pack = settings.pack.unwrap_or(config.pack);
+        config.lanes = number("lanes", settings.lanes, config.lanes, 1..=64, "1 to 64")?;
+        config.clients_max =
+            number("clients_max", settings.clients_max, config.clients_max, 1..=1_000_000, "1 to 1,000,000")?;
+        config.held_connections_max = number(
+            "held_connections_max",
+            settings.held_connections_max,
+            config.held_connections_max,
+            1..=100_000,
+            "1 to 100,000",
+        )?;
+        config.message_bytes_max = number(
+            "message_bytes_max",
+            settings.message_bytes_max,
+            config.message_bytes_max,
+            limits::SESSION_BUFFER_BYTES as u64..=1 << 30,
+            "65,536 to 1,073,741,824",
+        )?;
+        for (name, value, target) in [
+            ("lane_lock_timeout_ms", settings.lane_lock_timeout_ms, &mut config.lane_lock_timeout),
+            ("held_wait_ms", settings.held_wait_ms, &mut config.held_wait),
+            ("held_idle_ms", settings.held_idle_ms, &mut config.held_idle),
+            ("server_wait_ms", settings.server_wait_ms, &mut config.server_wait),
+            ("resolve_timeout_ms", settings.resolve_timeout_ms, &mut config.resolve_timeout),
+            ("drain_timeout_ms", settings.drain_timeout_ms, &mut config.drain_timeout),
+            ("catalogue_age_ms", settings.catalogue_age_ms, &mut config.catalogue_age),
+        ] {
+            let default = usize::try_from(target.as_millis()).unwrap_or(usize::MAX);
+            let milliseconds = number(name, value, default, 1..=86_400_000, "1 to 86,400,000 (a day)")?;
+            *target = Duration::from_millis(milliseconds as u64);
+        }
+        Ok(Resolved {
+            config,
+            metrics: settings.metrics,
+            workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
+            log: settings.log.unwrap_or_else(|| "info".to_owned()),
+        })
+    }
+}
+
+fn number(
+    name: &'static str,
+    value: Option<u64>,
+    default: usize,
+    range: std::ops::RangeInclusive<u64>,
+    bounds: &'static str,
+) -> Result<usize, Error> {
+    match value {
+        None => Ok(default),
+        Some(value) if range.contains(&value) => Ok(usize::try_from(value).unwrap_or(usize::MAX)),
+        Some(value) => Err(Error::OutOfBounds { name, value, bounds }),
+    }
+}
+
+fn read(path: &Path) -> Result<Settings, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Read { path: path.to_owned(), error })?;
+    toml::from_str(&text).map_err(|error| Error::File { path: path.to_owned(), error: Box::new(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_upstream() -> Settings {
+        Settings { upstream: Some("postgres://ann@127.0.0.1/shop".to_owned()), ..Settings::default() }
+    }
+
+    #[test]
+    fn there_are_at_most_25_settings_and_each_has_a_unit() {
+        let table = Settings::table();
+        assert!(table.len() <= 25);
+        assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
+        assert!(
+            table.iter().all(|setting| setting.variable == format!("HOTROW_{}", setting.name.to_uppercase()))
+        );
+    }
+
+    #[test]
+    fn what_is_typed_wins_over_the_file() {
+        let directory = std::env::temp_dir().join(format!("hotrow-settings-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("hotrow.toml");
+        std::fs::write(&path, "lanes = 2\nheld_wait_ms = 7\n").unwrap();
+        let settings = Settings { lanes: Some(3), ..with_upstream() };
+        let config = settings.resolve(Some(&path)).unwrap().config;
+        assert_eq!((config.lanes, config.held_wait), (3, Duration::from_millis(7)));
+        std::fs::write(&path, "lane = 2\n").unwrap();
+        let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
+        assert!(error.contains("lane") && error.contains("hotrow help config"), "{error}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_words() {
+        let message = |settings: Settings| settings.resolve(None).err().unwrap().to_string();
+        assert!(message(Settings::default()).contains("--upstream"));
+        assert!(message(Settings { lanes: Some(0), ..with_upstream() }).contains("1 to 64"));
+        assert!(
+            message(Settings { listen: Some("0.0.0.0:1".into()), ..with_upstream() })
+                .contains("other machines")
+        );
+    }
+}
