@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use hotrow_wire::frontend::{Bind, Execute, Named, Parse, tag};
 use hotrow_wire::{Error, Frame, HEADER_BYTES};
 
@@ -12,6 +12,9 @@ pub struct Gather {
     raw: BytesMut,
     parts: Vec<(u8, Range<usize>)>,
 }
+
+/// A buffer of so many bytes is kept for the next unit.
+const KEPT_BYTES: usize = 4 << 10;
 
 /// A whole unit, seen from outside.
 #[derive(Debug)]
@@ -68,12 +71,6 @@ impl Gather {
         self.parts.push((frame.tag, start + HEADER_BYTES..self.raw.len()));
     }
 
-    /// All messages as they came; nothing is gathered any more.
-    pub fn take(&mut self) -> Bytes {
-        self.parts.clear();
-        self.raw.split().freeze()
-    }
-
     /// All messages as they came.
     pub fn raw(&self) -> &[u8] {
         &self.raw
@@ -83,6 +80,9 @@ impl Gather {
     pub fn clear(&mut self) {
         self.parts.clear();
         self.raw.clear();
+        if self.raw.capacity() > KEPT_BYTES {
+            self.raw = BytesMut::new();
+        }
     }
 
     /// What the unit is. Fails where a message is malformed.
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn taking_gives_the_bytes_as_they_came() {
+    fn the_bytes_are_as_they_came() {
         let mut gather = gather(&[BIND, EXECUTE]);
-        let bytes = gather.take();
-        assert_eq!(bytes.len(), BIND.1.len() + EXECUTE.1.len() + 2 * HEADER_BYTES);
-        assert!(gather.is_empty());
-        assert_eq!(&bytes[bytes.len() - 10..], frontend::EXECUTE);
+        assert_eq!(gather.raw().len(), BIND.1.len() + EXECUTE.1.len() + 2 * HEADER_BYTES);
+        assert!(gather.raw().ends_with(frontend::EXECUTE));
+        gather.clear();
+        assert!(gather.is_empty() && gather.raw().is_empty());
     }
 }

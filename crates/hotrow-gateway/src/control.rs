@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 
 use crate::lane::Message;
-use crate::net::Address;
 use crate::pool::Pool;
 use crate::upstream;
 
@@ -32,8 +31,6 @@ pub struct Control {
 /// A backend that works for a session.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The server.
-    pub address: Address,
     /// The backend's process id.
     pub process_id: u32,
     /// The backend's secret.
@@ -51,7 +48,9 @@ impl Control {
         let target = self.target.lock().expect("nothing panics while it holds a target").clone();
         match target {
             Some(target) => {
-                if let Err(error) = upstream::cancel(&target.address, target.process_id, &target.secret).await
+                if let Err(error) =
+                    upstream::cancel(&self.pool.config.upstream.address, target.process_id, &target.secret)
+                        .await
                 {
                     tracing::warn!(%error, session = self.session, "a cancel request could not be sent");
                 }

@@ -81,10 +81,12 @@ impl HeldConnections {
         parameters: &[(String, String)],
         application_name: &str,
     ) -> Result<Held, Error> {
-        let waiting = tokio::time::timeout(config.held_wait, self.in_use.clone().acquire_owned());
-        let permit = match waiting.await {
-            Ok(permit) => permit.expect("the semaphore is never closed"),
-            Err(_) => return Err(Error::AllInUse(config.held_wait)),
+        let permit = match self.in_use.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => tokio::time::timeout(config.held_wait, self.in_use.clone().acquire_owned())
+                .await
+                .map_err(|_| Error::AllInUse(config.held_wait))?
+                .expect("the semaphore is never closed"),
         };
         while let Some(mut open) = self.take_idle(pool, application_name) {
             if !open.upstream.is_quiet() {

@@ -201,8 +201,7 @@ impl Pool {
     pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
         let candidate = match &statement.analysis {
             Analysis::Candidate(candidate) => candidate,
-            Analysis::Pass(pass) => return Ok(Verdict::Pass(pass.effect)),
-            _ => return Ok(Verdict::Pass(classify::Effect::NONE)),
+            _ => return Ok(Verdict::Pass),
         };
         let epoch = self.epoch.load(Relaxed);
         match statement.known(epoch, self.config.catalogue_age) {
@@ -238,7 +237,7 @@ impl Pool {
         let facts = self.facts(candidate).await?;
         let verdict = match classify::decide(candidate, &facts) {
             Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
-            Decision::Pass { effect, .. } => Verdict::Pass(effect),
+            Decision::Pass { .. } => Verdict::Pass,
         };
         statement.decide(verdict.clone(), epoch);
         Ok(verdict)

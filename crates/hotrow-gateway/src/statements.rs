@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Effect, Packing};
+use hotrow_core::classify::{self, Analysis, Packing};
 use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
 use hotrow_wire::frontend::Parse;
@@ -37,8 +37,8 @@ pub struct Statement {
 pub enum Verdict {
     /// It may be packed.
     Packed(Arc<Packing>),
-    /// It is passed through, and may leave this behind.
-    Pass(Effect),
+    /// It is passed through.
+    Pass,
 }
 
 #[derive(Clone, Debug)]

@@ -6,13 +6,13 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::side_effects::{SideEffects, side_effects};
-use super::tokens::{self, Cursor, is_word};
-use super::{Candidate, Effect, Reason, candidate, insert, screen, utility};
+use super::tokens::{self, is_word};
+use super::{Candidate, Effect, Reason, insert, point, screen, utility};
 
 /// Longer texts are passed through without being parsed.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Nesting beyond this is passed through; the parser's frames are large and lanes' threads have small stacks.
+/// Nesting beyond this is passed through: the parser takes about 20 KiB of stack for each level.
 const MAX_NESTING: usize = 40;
 
 /// What a statement's text says by itself.
@@ -78,43 +78,38 @@ pub fn analyse(sql: &str) -> Analysis {
 fn union(statements: &[Vec<Token>]) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
     for tokens in statements {
-        let pass = pass_of(one(tokens));
-        union.effect = union.effect.union(pass.effect);
-        union.ddl |= pass.ddl;
+        if starts_query(tokens) {
+            let SideEffects { effect, clears: _, creates } = side_effects(tokens);
+            union.effect = union.effect.union(effect);
+            union.ddl |= creates;
+            continue;
+        }
+        match utility::command(tokens) {
+            Analysis::Pass(pass) => {
+                union.effect = union.effect.union(pass.effect);
+                union.ddl |= pass.ddl;
+            }
+            // The server is given the setting too, under which nothing is packed.
+            Analysis::SetPack(_) | Analysis::ResetPack => union.effect.settings = true,
+            Analysis::Candidate(_) | Analysis::ShowPack | Analysis::Deallocate(_) => {}
+        }
     }
     union
 }
 
-/// What an analysis means when the statement is passed through after all.
-fn pass_of(analysis: Analysis) -> Pass {
-    match analysis {
-        Analysis::Pass(pass) => pass,
-        Analysis::Candidate(candidate) => {
-            let reason = Reason::SeveralStatements;
-            Pass { effect: candidate.effect(), ..Pass::harmless(reason) }
-        }
-        Analysis::SetPack(_) | Analysis::ResetPack => {
-            let effect = Effect { settings: true, ..Effect::NONE };
-            Pass { effect, ..Pass::harmless(Reason::Session("SET".to_owned())) }
-        }
-        Analysis::ShowPack | Analysis::Deallocate(_) => Pass::harmless(Reason::Session("SHOW".to_owned())),
-    }
-}
-
 /// One statement.
 fn one(tokens: &[Token]) -> Analysis {
-    match Cursor::new(tokens).peek_word().as_deref() {
-        Some("select" | "insert" | "update" | "delete" | "with" | "values" | "table" | "merge") => {
-            query(tokens)
-        }
-        None if tokens.first() == Some(&Token::LParen) => query(tokens),
-        _ => utility::command(tokens),
-    }
+    if starts_query(tokens) { query(tokens) } else { utility::command(tokens) }
 }
 
-/// What a query among other tokens leaves behind: the rest of EXPLAIN, PREPARE, CREATE TABLE AS, COPY.
+fn starts_query(tokens: &[Token]) -> bool {
+    const QUERIES: &[&str] = &["select", "insert", "update", "delete", "with", "values", "table", "merge"];
+    is_word(tokens.first(), QUERIES) || tokens.first() == Some(&Token::LParen)
+}
+
+/// What a query inside another command leaves behind: the rest of EXPLAIN, PREPARE, CREATE TABLE AS, COPY.
 pub(super) fn effect_of_query(tokens: &[Token]) -> Effect {
-    pass_of(one(tokens)).effect
+    if starts_query(tokens) { side_effects(tokens).effect } else { Effect::UNKNOWN }
 }
 
 fn query(tokens: &[Token]) -> Analysis {
@@ -131,9 +126,9 @@ fn query(tokens: &[Token]) -> Analysis {
 fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
     screen::screen(tokens)?;
     match &parse(tokens)? {
-        Statement::Query(query) => candidate::select(query),
-        Statement::Update(update) => candidate::update(update),
-        Statement::Delete(delete) => candidate::delete(delete),
+        Statement::Query(query) => point::select(query),
+        Statement::Update(update) => point::update(update),
+        Statement::Delete(delete) => point::delete(delete),
         Statement::Insert(insert) => insert::insert(insert),
         _ => Err(Reason::NotUnderstood("the parser takes it for another command".to_owned())),
     }

@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CeilFloorKind, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, BinaryOperator, Expr, Ident, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::functions::is_keyword_function;
 use super::names::folded;
-use super::{FunctionName, Reason, casts};
+use super::{FunctionName, Reason, TableName, casts};
 
 /// What the expressions of one statement use.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     /// Names that may qualify a column: the table, its alias, `excluded`, `old`, `new`.
     pub qualifiers: Vec<String>,
+    /// The table with its schema, when both are written and there is no alias.
+    pub table: Option<TableName>,
     /// All functions called.
     pub functions: BTreeSet<FunctionName>,
     /// All operators.
@@ -92,111 +93,6 @@ impl Uses {
         all.into_iter().try_for_each(|expr| self.expression(expr))
     }
 
-    /// The forms that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on.
-    fn worded_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
-        match expr {
-            Expr::Like { expr, pattern, escape_char, any: false, negated: _ } => {
-                self.pattern(["~~", "!~~"], expr, pattern, escape_char.as_deref())
-            }
-            Expr::ILike { expr, pattern, escape_char, any: false, negated: _ } => {
-                self.pattern(["~~*", "!~~*"], expr, pattern, escape_char.as_deref())
-            }
-            Expr::SimilarTo { expr, pattern, escape_char, negated: _ } => {
-                self.pattern(["~", "!~"], expr, pattern, escape_char.as_deref())
-            }
-            Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
-                if let Some(operand) = operand {
-                    self.operator("=");
-                    self.expression(operand)?;
-                }
-                for when in conditions {
-                    self.expressions([&when.condition, &when.result])?;
-                }
-                self.expressions(else_result.as_deref())
-            }
-            Expr::Cast { expr, data_type, format: None, kind: _ } => {
-                self.casts.insert(casts::allowed(data_type)?);
-                self.expression(expr)
-            }
-            Expr::AtTimeZone { timestamp, time_zone } => {
-                self.syntax("timezone");
-                self.expressions([&**timestamp, &**time_zone])
-            }
-            Expr::Function(function) => self.function(function),
-            Expr::CompoundFieldAccess { root, access_chain } => {
-                self.expression(root)?;
-                access_chain.iter().try_for_each(|access| self.access(access))
-            }
-            _ => self.worded_function(expr),
-        }
-    }
-
-    /// Functions with a syntax of their own.
-    fn worded_function(&mut self, expr: &Expr) -> Result<(), Reason> {
-        match expr {
-            Expr::Extract { expr, field: _, syntax: _ } => {
-                self.syntax("extract");
-                self.expression(expr)
-            }
-            Expr::Ceil { expr, field } => {
-                self.syntax("ceil");
-                self.rounded(expr, field)
-            }
-            Expr::Floor { expr, field } => {
-                self.syntax("floor");
-                self.rounded(expr, field)
-            }
-            Expr::Position { expr, r#in } => {
-                self.syntax("position");
-                self.expressions([&**expr, &**r#in])
-            }
-            Expr::Substring { expr, substring_from, substring_for, special: _, shorthand: _ } => {
-                self.syntax("substring");
-                self.expression(expr)?;
-                self.expressions(substring_from.as_deref())?;
-                self.expressions(substring_for.as_deref())
-            }
-            Expr::Trim { expr, trim_what, trim_characters, trim_where: _ } => {
-                self.syntax("btrim");
-                self.expression(expr)?;
-                self.expressions(trim_what.as_deref())?;
-                self.expressions(trim_characters.iter().flatten())
-            }
-            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
-                self.syntax("overlay");
-                self.expressions([&**expr, &**overlay_what, &**overlay_from])?;
-                self.expressions(overlay_for.as_deref())
-            }
-            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                Err(Reason::Form("a subquery"))
-            }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Form("ANY or ALL over a set")),
-            _ => Err(Reason::Form("an expression of a kind that is not known to be harmless")),
-        }
-    }
-
-    fn pattern(
-        &mut self,
-        operators: [&str; 2],
-        expr: &Expr,
-        pattern: &Expr,
-        escape: Option<&Expr>,
-    ) -> Result<(), Reason> {
-        for operator in operators {
-            self.operator(operator);
-        }
-        self.expressions([expr, pattern])?;
-        self.expressions(escape)
-    }
-
-    fn rounded(&mut self, expr: &Expr, field: &CeilFloorKind) -> Result<(), Reason> {
-        if matches!(field, CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime)) {
-            self.expression(expr)
-        } else {
-            Err(Reason::Form("CEIL or FLOOR with a field"))
-        }
-    }
-
     /// An unquoted word can be a function without parentheses, such as `current_user`.
     fn word(&mut self, ident: &Ident) -> Result<(), Reason> {
         let name = column_name(ident)?;
@@ -210,72 +106,29 @@ impl Uses {
 
     /// `table.column`; what looks like a column can be a function applied to the row, so the name is looked up later.
     fn column(&mut self, idents: &[Ident]) -> Result<(), Reason> {
-        let [qualifier, ident] = idents else {
-            return Err(Reason::Form("a column name of more than two parts"));
+        let Some((ident, qualifier)) = idents.split_last() else {
+            return Err(Reason::Form("a column without a name"));
         };
-        if !self.qualifiers.contains(&folded(qualifier)) {
-            return Err(Reason::Form("a column of something other than the table"));
-        }
+        self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
         self.columns.insert(column_name(ident)?);
         Ok(())
     }
 
-    /// Checks that `alias.*` means the table.
-    pub(super) fn qualifier(&self, name: &ObjectName) -> Result<(), Reason> {
-        match super::names::parts(name)?.as_slice() {
-            [only] if self.qualifiers.contains(only) => Ok(()),
-            _ => Err(Reason::Form("a column of something other than the table")),
-        }
-    }
-
-    fn function(&mut self, function: &Function) -> Result<(), Reason> {
-        let Function { name, uses_odbc_syntax, parameters, args, filter, null_treatment, over, within_group } =
-            function;
-        if over.is_some() {
-            return Err(Reason::Form("a window function"));
-        }
-        let plain = !uses_odbc_syntax
-            && matches!(parameters, FunctionArguments::None)
-            && filter.is_none()
-            && null_treatment.is_none()
-            && within_group.is_empty();
-        if !plain {
-            return Err(Reason::Form("an aggregate"));
-        }
-        let name = FunctionName::new(name)?;
-        if matches!(args, FunctionArguments::None) && is_keyword_function(&name.name) {
-            self.syntax(&name.name);
-        } else {
-            if name.name == "nullif" {
-                self.operator("=");
-            }
-            self.functions.insert(name);
-        }
-        match args {
-            FunctionArguments::None => Ok(()),
-            FunctionArguments::Subquery(_) => Err(Reason::Form("a subquery")),
-            FunctionArguments::List(list) => {
-                if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
-                    return Err(Reason::Form("an aggregate"));
-                }
-                list.args.iter().try_for_each(|arg| self.argument(arg))
-            }
-        }
-    }
-
-    fn argument(&mut self, arg: &FunctionArg) -> Result<(), Reason> {
-        match arg {
-            FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }
-            | FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.expression(expr),
-            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(expr), .. } => {
-                self.expressions([name, expr])
-            }
-            _ => Err(Reason::Form("an aggregate")),
-        }
+    /// Checks that what stands in front of a column or `*` means the table.
+    pub(super) fn qualifier(&self, parts: &[String]) -> Result<(), Reason> {
+        let known = match parts {
+            [name] => self.qualifiers.contains(name),
+            [schema, name] => self
+                .table
+                .as_ref()
+                .is_some_and(|table| table.schema.as_ref() == Some(schema) && table.name == *name),
+            _ => false,
+        };
+        if known { Ok(()) } else { Err(Reason::Form("a column of something other than the table")) }
     }
 
     /// Array subscripts; a field after a dot could be a function.
-    fn access(&mut self, access: &AccessExpr) -> Result<(), Reason> {
+    pub(super) fn access(&mut self, access: &AccessExpr) -> Result<(), Reason> {
         match access {
             AccessExpr::Subscript(Subscript::Index { index }) => self.expression(index),
             AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
@@ -352,11 +205,11 @@ impl Uses {
         Ok(())
     }
 
-    fn operator(&mut self, name: &str) {
+    pub(super) fn operator(&mut self, name: &str) {
         self.operators.insert(name.to_owned());
     }
 
-    fn syntax(&mut self, name: &str) {
+    pub(super) fn syntax(&mut self, name: &str) {
         self.functions.insert(FunctionName::of_syntax(name));
     }
 }

@@ -5,7 +5,8 @@ use sqlparser::ast::{
     TableObject,
 };
 
-use super::candidate::{Candidate, Conflict, Draft, InsertParts, Operand, Verb, is_default, value_of};
+use super::candidate::{Candidate, Conflict, InsertParts, Operand, Verb};
+use super::draft::{Draft, is_default, value_of};
 use super::expression::column_name;
 use super::names::{folded, parts};
 use super::{Reason, TableName};
@@ -53,7 +54,7 @@ pub(super) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
     let mut draft = Draft::new(Verb::Insert);
     draft.name_table(TableName::new(table)?);
     if let Some(TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
-        draft.uses.qualifiers = vec![folded(alias)];
+        draft.rename_table(folded(alias));
     }
     let mut insert = InsertParts::default();
     for column in columns {

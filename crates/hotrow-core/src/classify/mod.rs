@@ -6,23 +6,29 @@
 //! is its [`Effect`].
 
 mod analysis;
+mod calls;
 mod candidate;
 mod casts;
 mod decision;
+mod draft;
 mod effect;
 mod explain;
 mod expression;
 mod facts;
 mod functions;
 mod insert;
+mod judge;
 mod names;
+mod point;
 mod reason;
+mod row;
 mod screen;
 mod side_effects;
 mod source;
 mod table;
 mod tokens;
 mod utility;
+mod worded;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Whether a table lets its statements be packed: kind, rules, constraints, triggers, expressions; never which key.
 
-use super::decision::Judge;
+use super::judge::Judge;
 use super::source::Source;
 use super::{Candidate, Column, FunctionName, Reason, TableFacts, Trigger, TypeKind, Verb};
 

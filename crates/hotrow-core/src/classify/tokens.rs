@@ -11,19 +11,40 @@ pub(super) fn statements(sql: &str) -> Result<Vec<Vec<Token>>, Reason> {
     let tokens =
         Tokenizer::new(&dialect, sql).tokenize().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
     let mut statements = vec![Vec::new()];
+    let mut run = String::new();
     for token in tokens {
+        check_operator(&token, &mut run)?;
         match token {
             Token::Whitespace(_) => {}
-            // PostgreSQL ends an operator where a comment begins; the tokeniser does not, and reads on in the comment.
-            Token::CustomBinaryOperator(text) if text.contains("--") || text.contains("/*") => {
-                return Err(Reason::NotUnderstood("a comment begins inside an operator".to_owned()));
-            }
             Token::SemiColon => statements.push(Vec::new()),
             token => statements.last_mut().expect("there is always one to fill").push(token),
         }
     }
     statements.retain(|tokens| !tokens.is_empty());
     Ok(statements)
+}
+
+/// Checks that PostgreSQL sees the same operators: it takes the longest run of operator characters for one, less the
+/// signs at its end unless the run has a special character, and ends it where a comment begins. `run` holds the
+/// operator characters just before this token.
+fn check_operator(token: &Token, run: &mut String) -> Result<(), Reason> {
+    const SPECIAL: &str = "~!@#%^&|`?";
+    let text = token.to_string();
+    let is_operator = |c: char| "+-*/<>=".contains(c) || SPECIAL.contains(c);
+    if matches!(token, Token::Whitespace(_) | Token::Placeholder(_)) || !text.chars().all(is_operator) {
+        run.clear();
+        return Ok(());
+    }
+    if text.contains("--") || text.contains("/*") {
+        return Err(Reason::NotUnderstood("a comment begins inside an operator".to_owned()));
+    }
+    let goes_on = !run.is_empty();
+    run.push_str(&text);
+    let is_sign = matches!(token, Token::Plus | Token::Minus) && !run.contains(|c| SPECIAL.contains(c));
+    if goes_on && !is_sign {
+        return Err(Reason::NotUnderstood(format!("the operator {run}")));
+    }
+    Ok(())
 }
 
 /// A place in a statement's tokens, for commands that are recognised by their first words.

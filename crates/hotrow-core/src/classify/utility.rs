@@ -3,11 +3,14 @@
 use sqlparser::tokenizer::Token;
 
 use super::analysis::effect_of_query;
-use super::tokens::Cursor;
+use super::tokens::{Cursor, is_word};
 use super::{Analysis, Effect, Pass, Reason};
 
-const QUERIES: &[&str] =
-    &["select", "insert", "update", "delete", "with", "values", "table", "merge", "execute"];
+/// What EXPLAIN and CREATE TABLE AS can run.
+const RUNNABLE: &[&str] = &[
+    "select", "insert", "update", "delete", "with", "values", "table", "merge", "execute", "declare",
+    "create",
+];
 
 /// One command that does not start like a query.
 pub(super) fn command(tokens: &[Token]) -> Analysis {
@@ -220,11 +223,10 @@ fn inside(tokens: &[Token]) -> &[Token] {
 /// EXPLAIN runs the statement only with ANALYZE, but planning may run its immutable functions either way.
 fn explain(mut cursor: Cursor<'_>) -> Pass {
     let reason = Reason::Utility("EXPLAIN".to_owned());
-    let starts = [QUERIES, &["declare", "create", "refresh"]].concat();
     if !cursor.mentions(&["analyze", "analyse"]) {
         return Pass::harmless(reason);
     }
-    let effect = if cursor.skip_to(&starts) { effect_of_query(cursor.rest()) } else { Effect::UNKNOWN };
+    let effect = if cursor.skip_to(RUNNABLE) { effect_of_query(cursor.rest()) } else { Effect::UNKNOWN };
     Pass { effect, ..Pass::harmless(reason) }
 }
 
@@ -240,7 +242,7 @@ fn create(mut cursor: Cursor<'_>) -> Pass {
     pass.effect.temporary |= temporary;
     if runs_a_query && cursor.skip_to(&["as"]) {
         cursor.advance();
-        if cursor.peek_word().is_some_and(|word| QUERIES.contains(&word.as_str())) {
+        if is_word(cursor.rest().first(), RUNNABLE) {
             pass.effect = pass.effect.union(effect_of_query(cursor.rest()));
         }
     }

@@ -13,13 +13,15 @@ const WHOLE_TABLE: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Blocked<P> {
     keys: HashMap<Key, VecDeque<Unit<P>>>,
-    sessions: HashMap<u64, usize>,
+    /// Where the units of a session are parked, and how many. They are all under one key.
+    sessions: HashMap<u64, (Key, usize)>,
     units: usize,
+    bytes: usize,
 }
 
 impl<P> Default for Blocked<P> {
     fn default() -> Self {
-        Blocked { keys: HashMap::new(), sessions: HashMap::new(), units: 0 }
+        Blocked { keys: HashMap::new(), sessions: HashMap::new(), units: 0, bytes: 0 }
     }
 }
 
@@ -28,19 +30,29 @@ impl<P> Blocked<P> {
         self.units
     }
 
-    pub(super) fn blocks(&self, unit: &Unit<P>) -> bool {
-        !self.keys.is_empty() && self.key_of(unit).is_some()
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
-    pub(super) fn holds_session(&self, session: u64) -> bool {
-        !self.sessions.is_empty() && self.sessions.contains_key(&session)
+    /// The key that holds this unit up, if one does.
+    pub(super) fn key_of(&self, unit: &Unit<P>) -> Option<Key> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let whole = Key { table: unit.key.map_or(0, |key| key.table), hash: WHOLE_TABLE };
+        unit.key.filter(|key| self.keys.contains_key(key)).or(self.keys.contains_key(&whole).then_some(whole))
     }
 
-    /// Parks a unit that [`Blocked::blocks`].
-    pub(super) fn park(&mut self, unit: Unit<P>) {
-        let Some(key) = self.key_of(&unit) else { return };
-        *self.sessions.entry(unit.session).or_insert(0) += 1;
+    /// The key under which units of this session are parked.
+    pub(super) fn key_of_session(&self, session: u64) -> Option<Key> {
+        if self.sessions.is_empty() { None } else { self.sessions.get(&session).map(|(key, _)| *key) }
+    }
+
+    /// Parks a unit under the key that holds it up.
+    pub(super) fn park(&mut self, key: Key, unit: Unit<P>) {
+        self.sessions.entry(unit.session).or_insert((key, 0)).1 += 1;
         self.units += 1;
+        self.bytes += unit.bytes;
         self.keys.entry(key).or_default().push_back(unit);
     }
 
@@ -50,7 +62,7 @@ impl<P> Blocked<P> {
         let table = culprit.map_or(0, |key| key.table);
         let same_table = self.keys.keys().filter(|key| key.table == table).count();
         let key = match culprit {
-            Some(key) if same_table < limits::BLOCKED_KEYS_MAX => key,
+            Some(key) if self.keys.contains_key(&key) || same_table < limits::BLOCKED_KEYS_MAX => key,
             _ => Key { table, hash: WHOLE_TABLE },
         };
         self.keys.entry(key).or_default();
@@ -60,44 +72,34 @@ impl<P> Blocked<P> {
     /// The units that waited for this key, in order.
     pub(super) fn release(&mut self, key: Key) -> Vec<Unit<P>> {
         let parked = Vec::from(self.keys.remove(&key).unwrap_or_default());
-        for unit in &parked {
-            self.forget_session(unit.session);
-        }
-        self.units -= parked.len();
+        parked.iter().for_each(|unit| self.forget(unit));
         parked
     }
 
     pub(super) fn take_first_of(&mut self, session: u64) -> Option<Unit<P>> {
-        if !self.holds_session(session) {
-            return None;
-        }
-        let (units, index) = self.keys.values_mut().find_map(|units| {
-            let index = units.iter().position(|unit| unit.session == session)?;
-            Some((units, index))
-        })?;
-        let unit = units.remove(index);
-        self.units -= 1;
-        self.forget_session(session);
-        unit
+        let key = self.key_of_session(session)?;
+        let units = self.keys.get_mut(&key)?;
+        let index = units.iter().position(|unit| unit.session == session)?;
+        let unit = units.remove(index)?;
+        self.forget(&unit);
+        Some(unit)
     }
 
     /// All that is parked; the keys stay blocked.
     pub(super) fn take_all(&mut self) -> Vec<Unit<P>> {
         self.sessions.clear();
         self.units = 0;
+        self.bytes = 0;
         self.keys.values_mut().flat_map(std::mem::take).collect()
     }
 
-    fn key_of(&self, unit: &Unit<P>) -> Option<Key> {
-        let whole = Key { table: unit.key.map_or(0, |key| key.table), hash: WHOLE_TABLE };
-        unit.key.filter(|key| self.keys.contains_key(key)).or(self.keys.contains_key(&whole).then_some(whole))
-    }
-
-    fn forget_session(&mut self, session: u64) {
-        if let Some(count) = self.sessions.get_mut(&session) {
+    fn forget(&mut self, unit: &Unit<P>) {
+        self.units -= 1;
+        self.bytes -= unit.bytes;
+        if let Some((_, count)) = self.sessions.get_mut(&unit.session) {
             *count -= 1;
             if *count == 0 {
-                self.sessions.remove(&session);
+                self.sessions.remove(&unit.session);
             }
         }
     }

@@ -257,25 +257,37 @@ impl<P> Lane<P> {
     }
 
     fn submit(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
-        if self.waiting() >= limits::LANE_QUEUE_UNITS_MAX
-            || self.queue.bytes() + unit.bytes > limits::LANE_QUEUE_BYTES_MAX
-        {
+        let bytes = self.queue.bytes() + self.blocked.bytes() + unit.bytes;
+        if self.waiting() >= limits::LANE_QUEUE_UNITS_MAX || bytes > limits::LANE_QUEUE_BYTES_MAX {
             actions.push(Action::Refuse(vec![unit], Refusal::QueueFull));
             return;
         }
         if unit.first {
             self.returned.remove(&unit.session);
         }
-        if self.returned.contains(&unit.session) {
+        self.place(unit, actions);
+        self.send(actions);
+    }
+
+    /// Puts a unit where it waits. A parked unit is overtaken by all that is in the queue or under way, so that it has
+    /// nothing of its session in front of it in this lane, and nothing behind it but units of the same key.
+    fn place(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
+        let session = unit.session;
+        if self.returned.contains(&session) {
             actions.push(Action::Return(unit));
-        } else if self.blocked.blocks(&unit) {
-            self.blocked.park(unit);
-        } else if self.blocked.holds_session(unit.session) {
-            self.give_back(unit, actions);
-        } else {
-            self.queue.push(unit);
-            self.send(actions);
+            return;
         }
+        match (self.blocked.key_of(&unit), self.blocked.key_of_session(session)) {
+            (None, None) => self.queue.push(unit),
+            (Some(key), Some(same)) if key == same => self.blocked.park(key, unit),
+            (Some(key), None) if unit.first || !self.has(session) => self.blocked.park(key, unit),
+            _ => self.give_back(unit, actions),
+        }
+    }
+
+    /// Whether units of this session wait in the queue or are with the server.
+    fn has(&self, session: u64) -> bool {
+        self.under_way.iter().any(|batch| batch.has_session(session)) || self.queue.has_session(session)
     }
 
     fn give_back(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
@@ -350,36 +362,32 @@ impl<P> Lane<P> {
         }
         let culprit = batch.units.remove(batch.answered);
         let session = culprit.session;
-        let (before, after): (Vec<_>, Vec<_>) = {
-            let after = batch.units.split_off(batch.answered);
-            (batch.units, after)
-        };
+        let after = batch.units.split_off(batch.answered);
         let (followers, others): (Vec<_>, Vec<_>) =
             after.into_iter().partition(|unit| unit.session == session);
+        let later = self.queue.take_all_of(session);
+        // What the session sent before a unit that is blocked leaves with it: parked, it would wait for its session
+        // to release a key, which the session does not before it is done.
+        let leaves = |unit: &Unit<P>| failure == Failure::Blocked && unit.session == session;
+        let (before, rest): (Vec<_>, Vec<_>) = batch.units.into_iter().partition(leaves);
         self.queue.prepend(others);
-        self.queue.prepend(before);
+        self.queue.prepend(rest);
+        self.returned.insert(session);
         let key = match failure {
-            Failure::Blocked => Some(self.block(&culprit, actions)),
+            Failure::Blocked => Some(self.block(culprit.key, actions)),
             Failure::Error => None,
         };
-        self.returned.insert(session);
+        actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));
         actions.push(Action::Alone(culprit, key));
-        actions.extend(followers.into_iter().map(Action::Return));
-        self.return_followers(session, actions);
+        actions.extend(followers.into_iter().chain(later).map(Action::Return));
     }
 
-    /// The culprit's key is blocked from now on: what waits for it is parked, and what its sessions sent after that
-    /// goes back to them. Returns the key to release later.
-    fn block(&mut self, culprit: &Unit<P>, actions: &mut Vec<Action<P>>) -> Key {
-        let key = self.blocked.block(culprit.key);
-        for unit in self.queue.take(|unit| unit.session != culprit.session) {
-            if self.blocked.blocks(&unit) {
-                self.blocked.park(unit);
-            } else if self.blocked.holds_session(unit.session) {
-                self.give_back(unit, actions);
-            } else {
-                self.queue.push(unit);
-            }
+    /// A unit of this key is blocked: what waits for the key from now on is parked, and what its sessions sent after
+    /// that goes back to them. Returns the key to release later.
+    fn block(&mut self, culprit: Option<Key>, actions: &mut Vec<Action<P>>) -> Key {
+        let key = self.blocked.block(culprit);
+        for unit in self.queue.take(|_| true) {
+            self.place(unit, actions);
         }
         key
     }

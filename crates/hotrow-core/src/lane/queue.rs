@@ -58,6 +58,10 @@ impl<P> Queue<P> {
         }
     }
 
+    pub(super) fn has_session(&self, session: u64) -> bool {
+        self.units.iter().any(|unit| unit.session == session)
+    }
+
     pub(super) fn take_first_of(&mut self, session: u64) -> Option<Unit<P>> {
         let index = self.units.iter().position(|unit| unit.session == session)?;
         let unit = self.units.remove(index)?;

@@ -5,6 +5,7 @@
 //! (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the literal would.
 //! The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
 
+mod lexeme;
 mod lexicon;
 mod scanner;
 #[cfg(test)]

@@ -264,7 +264,7 @@ fn with_literals(shape: &Shape<'_>) -> Vec<Token> {
     for token in &mut tokens {
         // The tokeniser calls `?` and `@a` placeholders too.
         let Token::Placeholder(name) = token else { continue };
-        if !name.strip_prefix('$').is_some_and(|number| number.parse::<u16>().is_ok()) {
+        if name.strip_prefix('$').is_none_or(|number| number.parse::<u16>().is_err()) {
             continue;
         }
         let literal = literals.next().unwrap_or_else(|| panic!("no literal for {name} in {}", shape.shape));

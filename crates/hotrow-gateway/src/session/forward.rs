@@ -12,13 +12,15 @@ use hotrow_wire::Frame;
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 
+use super::extended::too_many_statements;
 use super::hold::Holding;
 use super::{End, Sequences, Session};
 use crate::metrics::METRICS;
 use crate::statements::Statement;
 
 impl Session {
-    /// Forwards one message on the connection that the session holds.
+    /// Forwards one message on the connection that the session holds; it is written with all others that are there
+    /// when the session next waits.
     pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let body = frame.body();
         match frame.tag {
@@ -27,7 +29,7 @@ impl Session {
             tag::BIND => return self.forward_bind(&Bind::read(body)?).await,
             tag::DESCRIBE => {
                 let named = Named::read(body)?;
-                let statement = if named.statement { self.statements.get(named.name).cloned() } else { None };
+                let statement = if named.statement { self.named(named.name) } else { None };
                 let holding = self.held();
                 match statement {
                     Some(statement) => {
@@ -63,7 +65,7 @@ impl Session {
                 }
             }
         }
-        self.held().write()
+        Ok(())
     }
 
     /// The connection that is held.
@@ -85,13 +87,15 @@ impl Session {
             return Ok(());
         }
         METRICS.passed_through.inc();
+        self.statements.remove(&b""[..]);
         let holding = self.held();
+        holding.held.upstream.prepared.unnamed = None; // the server drops it at every simple query
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
             holding.on_trial = Some(statement);
         }
         holding.output().extend_from_slice(frame.bytes);
         holding.sent(Owed::Query);
-        holding.write()
+        Ok(())
     }
 
     /// The gateway's own commands, while a connection is held that has nothing to do.
@@ -148,7 +152,7 @@ impl Session {
         let taken = !parse.name.is_empty()
             && (self.statements.contains_key(parse.name)
                 || self.held().naming.iter().any(|(name, _)| name == parse.name));
-        let statement = self.pool.statements.extended(parse.text, parse.types);
+        let statement = self.parsed_statement(&parse);
         let holding = self.held();
         if taken {
             // The server has the right words for that: it is shown the client's name twice.
@@ -158,14 +162,10 @@ impl Session {
             holding.sent(Owed::Parse(0));
             holding.naming.push_back((Bytes::new(), statement));
             holding.spoilt = true;
-            return holding.write();
+            return Ok(());
         }
         if self.statements.len() >= limits::CLIENT_STATEMENTS_MAX {
-            return Err(End::Problem(Problem::fatal(
-                "53400",
-                format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX),
-                "Close statements that are not needed any more.",
-            )));
+            return Err(too_many_statements());
         }
         let holding = self.held();
         let id = statement.id;
@@ -181,15 +181,18 @@ impl Session {
         }
         holding.naming.push_back((Bytes::copy_from_slice(parse.name), statement));
         holding.sent(Owed::Parse(id));
-        holding.write()
+        Ok(())
+    }
+
+    /// The statement of this name, also if its Parse is not answered yet.
+    fn named(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
+        let naming = self.held().naming.iter().rev().find(|(other, _)| other == name);
+        let statement = naming.map(|(_, statement)| statement);
+        statement.cloned().or_else(|| self.statements.get(name).cloned())
     }
 
     async fn forward_bind(&mut self, bind: &Bind<'_>) -> Result<(), End> {
-        let naming = self.held().naming.iter().rev().find(|(name, _)| name == bind.statement);
-        let statement = naming
-            .map(|(_, statement)| statement.clone())
-            .or_else(|| self.statements.get(bind.statement).cloned());
-        match statement {
+        match self.named(bind.statement) {
             Some(statement) => {
                 if !self.note_effect(&statement).await? {
                     // The server is asked for something that fails, so that it and the client agree on what follows.
@@ -206,7 +209,7 @@ impl Session {
         }
         let holding = self.held();
         holding.sent(Owed::Bind);
-        holding.write()
+        Ok(())
     }
 
     /// Ends the unit with the error that belongs to a sequence read that has no right answer: the server is made to
@@ -221,7 +224,7 @@ impl Session {
         holding.sent(Owed::Bind);
         holding.output().extend_from_slice(frontend::EXECUTE);
         holding.sent(Owed::Execute);
-        holding.write()
+        Ok(())
     }
 }
 
@@ -263,12 +266,11 @@ impl Holding {
         }
     }
 
-    /// Writes what the server takes now.
-    pub(super) fn write(&mut self) -> Result<(), End> {
+    /// Writes what the server takes now. An error shows again when the connection is read, with what the server
+    /// had to say.
+    pub(super) fn write(&mut self) {
         let upstream = &mut self.held.upstream;
-        // An error shows again when the connection is read, with what the server had to say.
         let _ = upstream.write.try_drain(&mut upstream.output);
-        Ok(())
     }
 }
 

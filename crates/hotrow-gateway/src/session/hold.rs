@@ -38,7 +38,6 @@ pub struct Holding {
     pub(super) on_trial: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
     pub(super) spoilt: bool,
-    address: crate::net::Address,
 }
 
 impl Holding {
@@ -50,11 +49,7 @@ impl Holding {
     /// The backend that works for the session.
     pub fn cancel_target(&self) -> Target {
         let upstream = &self.held.upstream;
-        Target {
-            address: self.address.clone(),
-            process_id: upstream.process_id,
-            secret: upstream.secret.clone(),
-        }
+        Target { process_id: upstream.process_id, secret: upstream.secret.clone() }
     }
 
     /// Nothing is owed and nothing was begun.
@@ -90,7 +85,6 @@ impl Session {
             rest: 0,
             on_trial: None,
             spoilt: false,
-            address: self.pool.config.upstream.address.clone(),
         }));
         self.note_cancel_target();
         Ok(())

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::classify::Effect;
 use hotrow_core::gather::Gather;
 use hotrow_core::lane::Kind;
 use hotrow_core::limits;
 use hotrow_core::normalise::Normaliser;
 use hotrow_wire::backend::Problem;
-use hotrow_wire::frontend::tag;
+use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
 use tokio::sync::watch;
 
@@ -95,6 +95,8 @@ pub struct Session {
     statements: HashMap<Bytes, Arc<Statement>>,
     /// The simple query before this one, which is often the same again.
     last_simple: Option<(Bytes, Arc<Statement>)>,
+    /// The statement parsed before this one, likewise.
+    last_parsed: Option<Arc<Statement>>,
     holding: Option<Box<Holding>>,
     /// What is left behind on the connection that it holds.
     left: Effect,
@@ -145,6 +147,7 @@ impl Session {
             scratch: BytesMut::new(),
             statements: HashMap::new(),
             last_simple: None,
+            last_parsed: None,
             holding: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
@@ -222,32 +225,42 @@ impl Session {
 
     /// Deals with all whole messages that have come.
     async fn take_frames(&mut self) -> Result<(), End> {
-        let since = Instant::now();
-        while !self.holding.as_ref().is_some_and(|holding| holding.is_full()) {
-            if self.holding.is_none() && self.mailbox.pending() >= limits::PIPELINE_UNITS_MAX {
-                break;
-            }
-            if let Some(tag) = self.input.first() {
-                frontend::check_tag(*tag)?;
-            }
-            let large = self.pool.config.message_bytes_max;
-            let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
-            let Some(frame) = split(&self.input, bytes_max)? else { break };
-            let length = frame.bytes.len();
-            // Taken off for the time being, so that the session can be changed while the message is looked at.
-            let message = self.input.split_to(length);
-            self.take_frame(&message, since).await?;
-            if self.input.is_empty() {
-                // The memory is used again for what comes next.
-                self.input = message;
-                self.input.clear();
-            }
+        if self.input.is_empty() {
+            return self.keep_budget();
         }
+        // Out of the session for the time being, so that it can be changed while its messages are looked at.
+        let mut input = std::mem::take(&mut self.input);
+        let mut taken = 0;
+        let result = self.take_whole_frames(&input, &mut taken).await;
+        if taken == input.len() {
+            input.clear();
+        } else {
+            input.advance(taken);
+        }
+        self.input = input;
+        result?;
         self.keep_budget()
     }
 
-    async fn take_frame(&mut self, message: &BytesMut, since: Instant) -> Result<(), End> {
-        let frame = Frame { tag: message[0], bytes: message };
+    async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
+        let since = Instant::now();
+        let large = self.pool.config.message_bytes_max;
+        let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
+        loop {
+            let wait = match &self.holding {
+                Some(holding) => holding.is_full(),
+                None => self.mailbox.pending() >= limits::PIPELINE_UNITS_MAX,
+            };
+            let rest = &input[*taken..];
+            let Some(tag) = rest.first().filter(|_| !wait) else { return Ok(()) };
+            frontend::check_tag(*tag)?;
+            let Some(frame) = split(rest, bytes_max)? else { return Ok(()) };
+            *taken += frame.bytes.len();
+            self.take_frame(frame, input.get(*taken).copied(), since).await?;
+        }
+    }
+
+    async fn take_frame(&mut self, frame: Frame<'_>, next: Option<u8>, since: Instant) -> Result<(), End> {
         if frame.tag == tag::TERMINATE {
             return Err(End::Client);
         }
@@ -269,7 +282,7 @@ impl Session {
                 if self.gather.bytes() > limits::UNIT_BYTES_MAX { self.pass_gathered().await } else { Ok(()) }
             }
             // Some drivers send Flush and Sync together: that is a Sync.
-            tag::FLUSH if self.input.first() == Some(&tag::SYNC) => Ok(()),
+            tag::FLUSH if next == Some(tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => {
                 self.pass_gathered().await?;
@@ -319,6 +332,19 @@ impl Session {
             self.mailbox.write.writable().await?;
         }
         Ok(())
+    }
+
+    /// The statement of a Parse.
+    fn parsed_statement(&mut self, parse: &Parse<'_>) -> Arc<Statement> {
+        if let Some(statement) = &self.last_parsed
+            && statement.text == parse.text
+            && statement.types == parse.types
+        {
+            return statement.clone();
+        }
+        let statement = self.pool.statements.extended(parse.text, parse.types);
+        self.last_parsed = Some(statement.clone());
+        statement
     }
 
     /// Whether the session may send anything to a lane.

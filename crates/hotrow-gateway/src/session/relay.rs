@@ -1,6 +1,7 @@
 //! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
 //! own messages.
 
+use bytes::{Buf, BytesMut};
 use hotrow_core::classify::Effect;
 use hotrow_core::expect::{Owed, Reply};
 use hotrow_core::limits;
@@ -35,8 +36,7 @@ impl Session {
                     Ok(())
                 }
             }
-            Woken::ServerTakes => self.held().write(),
-            Woken::ClientTakes | Woken::Mailbox => Ok(()),
+            Woken::ServerTakes | Woken::ClientTakes | Woken::Mailbox => Ok(()),
             Woken::Stop => self.stop_if_idle(),
         }
     }
@@ -46,17 +46,18 @@ impl Session {
         match self.wait_held(unread, false).await {
             Woken::Server(Ok(1..)) => self.relay().await,
             Woken::Server(_) => Err(self.server_gone()),
-            Woken::ServerTakes => self.held().write(),
             _ => Ok(()),
         }
     }
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.write();
         let full = holding.is_full();
         let Upstream { read, write, input, output, .. } = &mut holding.held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
         tokio::select! {
+            biased;
             count = read.fill(input), if unread < limits::UNREAD_BYTES_MAX => Woken::Server(count),
             count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
             _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
@@ -86,41 +87,19 @@ impl Session {
 
     /// Passes on what the server has said.
     async fn relay(&mut self) -> Result<(), End> {
-        let mut ready = false;
-        loop {
-            let holding = self.held();
-            let input = &mut holding.held.upstream.input;
-            if holding.rest > 0 {
-                let count = holding.rest.min(input.len());
-                let bytes = input.split_to(count);
-                holding.rest -= count;
-                self.mailbox.append(|out| out.extend_from_slice(&bytes));
-                if self.held().rest > 0 {
-                    break;
-                }
-                continue;
-            }
-            let Some(frame) = split(input, |_| usize::MAX)? else {
-                if let Some(rest) = begins_large(input) {
-                    holding.rest = rest;
-                    continue;
-                }
-                break;
-            };
-            let length = frame.bytes.len();
-            let message = input.split_to(length);
-            let frame = Frame { tag: message[0], bytes: &message };
-            if self.take_reply(frame)? {
-                self.mailbox.append(|out| out.extend_from_slice(frame.bytes));
-            }
-            ready |= frame.tag == tag::READY;
+        let mut input = std::mem::take(&mut self.held().held.upstream.input);
+        let mut taken = 0;
+        let ready = self.take_replies(&input, &mut taken);
+        if taken == input.len() {
+            input.clear();
+        } else {
+            input.advance(taken);
         }
-        if self.held().held.upstream.input.is_empty()
-            && self.held().held.upstream.input.capacity() > limits::SESSION_BUFFER_BYTES
-        {
-            self.held().held.upstream.input = bytes::BytesMut::new();
+        if input.is_empty() && input.capacity() > limits::SESSION_BUFFER_BYTES {
+            input = BytesMut::new();
         }
-        if ready {
+        self.held().held.upstream.input = input;
+        if ready? {
             self.let_go().await;
             self.note_cancel_target();
             if *self.stop.borrow() && self.holding.is_some() && self.mailbox.pending() == 0 {
@@ -128,6 +107,50 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Looks at whole messages, and at the beginnings of large rows, and gives the client what is its. True if a
+    /// ReadyForQuery was among them.
+    fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, End> {
+        let mut ready = false;
+        let mut begin = 0; // of what goes to the client in one piece
+        let result = loop {
+            let rest = &input[*taken..];
+            let holding = self.held();
+            if holding.rest > 0 {
+                let count = holding.rest.min(rest.len());
+                holding.rest -= count;
+                *taken += count;
+                if count == 0 || holding.rest > 0 {
+                    break Ok(());
+                }
+                continue;
+            }
+            let frame = match split(rest, |_| usize::MAX) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => match begins_large(rest) {
+                    Some(bytes) => {
+                        holding.rest = bytes;
+                        continue;
+                    }
+                    None => break Ok(()),
+                },
+                Err(error) => break Err(error.into()),
+            };
+            ready |= frame.tag == tag::READY;
+            let end = *taken + frame.bytes.len();
+            match self.take_reply(frame) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.mailbox.append(|out| out.extend_from_slice(&input[begin..*taken]));
+                    begin = end;
+                }
+                Err(end) => break Err(end),
+            }
+            *taken = end;
+        };
+        self.mailbox.append(|out| out.extend_from_slice(&input[begin..*taken]));
+        result.map(|()| ready)
     }
 
     /// Notes what a reply means; whether it is the client's.

@@ -21,12 +21,13 @@ impl Session {
             return self.forward(frame).await;
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
+        self.statements.remove(&b""[..]); // as the server does
         if self.answer_here(&statement) {
             return Ok(());
         }
         if frame.bytes.len() <= hotrow_core::limits::UNIT_BYTES_MAX {
             match self.packing(&statement).await {
-                Ok(Ok(packing)) => {
+                Ok(Some(packing)) => {
                     let mut normaliser = std::mem::take(&mut self.normaliser);
                     let text = str::from_utf8(frontend::query(frame.body())?).unwrap_or_default();
                     let parts = Parts {
@@ -40,8 +41,11 @@ impl Session {
                     self.normaliser = normaliser;
                     return self.submit(packed).await;
                 }
-                Ok(Err(_)) => {}
-                Err(error) => return self.cannot_hold(&error, true),
+                Ok(None) => {}
+                Err(error) => {
+                    self.refuse_query(&super::hold::problem(&error, false));
+                    return Ok(());
+                }
             }
         }
         match self.hold().await {

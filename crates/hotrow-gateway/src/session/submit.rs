@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotrow_core::classify::{Effect, Packing};
+use hotrow_core::classify::Packing;
 use hotrow_core::lane::Kind;
 
 use super::{End, Sequences, Session};
@@ -21,18 +21,17 @@ pub fn lane_kind(packing: &Packing) -> Kind {
 }
 
 impl Session {
-    /// How the statement may be packed, if it may; otherwise what it may leave behind.
+    /// How the statement may be packed, if it may.
     pub(super) async fn packing(
-        &mut self,
+        &self,
         statement: &Arc<Statement>,
-    ) -> Result<Result<Arc<Packing>, Effect>, held::Error> {
-        let verdict = self.pool.verdict(statement).await?;
-        Ok(match verdict {
-            Verdict::Packed(packing) if self.packs() && statement.has_credit() => Ok(packing),
-            Verdict::Packed(packing) => {
-                Err(Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE })
-            }
-            Verdict::Pass(effect) => Err(effect),
+    ) -> Result<Option<Arc<Packing>>, held::Error> {
+        if !self.packs() || !statement.has_credit() {
+            return Ok(None);
+        }
+        Ok(match self.pool.verdict(statement).await? {
+            Verdict::Packed(packing) => Some(packing),
+            Verdict::Pass => None,
         })
     }
 

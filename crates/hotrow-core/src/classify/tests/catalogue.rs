@@ -104,12 +104,8 @@ fn triggers_must_be_proven_harmless() {
         ("begin new.note := new.xmin; return new; end", "uses xmin"),
         ("begin new.note := other.lower('A'); return new; end", "other.lower is not known"),
         ("begin new.note := 'unterminated; end", "can't be read"),
-        ("begin new.note := current_query; return new; end", ""),
     ] {
         let verdict = with_table(UPDATE, |table| table.triggers.push(trigger(source)));
-        if why.is_empty() {
-            continue;
-        }
         assert!(verdict.contains("trigger touch") && verdict.contains(why), "{source}: {verdict}");
     }
     let in_c = |table: &mut TableFacts| table.triggers.push(Trigger { language: "c".into(), ..trigger("") });

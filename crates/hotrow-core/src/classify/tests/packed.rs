@@ -208,12 +208,12 @@ fn what_frameworks_send() {
         ("update inv set stock=stock-$1 where id=$2 returning stock", "write id=$2, rows"),
         (
             "INSERT INTO \"public\".\"users\" (\"email\",\"name\") VALUES ($1,$2) RETURNING \"public\".\"users\".\"id\"",
-            "pass: a column name of more than two parts",
+            "write no key, rows, sequence",
         ),
         (
             "SELECT \"public\".\"users\".\"id\" FROM \"public\".\"users\" WHERE (\"public\".\"users\".\"id\" = $1 AND 1=1) \
           LIMIT $2 OFFSET $3",
-            "pass: a column name of more than two parts",
+            "read id=$1, rows",
         ),
         ("SELECT u0.\"id\", u0.\"email\" FROM \"users\" AS u0 WHERE (u0.\"id\" = $1)", "read id=$1, rows"),
         ("UPDATE \"users\" AS u0 SET \"name\" = $1 WHERE (u0.\"id\" = $2)", "write id=$2"),

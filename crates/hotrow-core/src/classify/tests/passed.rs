@@ -50,7 +50,7 @@ fn more_than_one_row_or_table() {
         ("with x as (select 1) select * from inv where id = 1", "WITH"),
         ("with x as (delete from inv where id = 1 returning *) insert into log select now(), 'x'", "WITH"),
         ("select * from generate_series(1, 2) where id = 1", "something other than a table"),
-        ("select * from (select 1) x where id = 1", "something other than a table"),
+        ("select * from (select 1) x where id = 1", "a subquery"),
         ("select * from unnest(array[1]) x where x = 1", "something other than a table"),
         ("select * from inv tablesample system (1) where id = 1", "TABLESAMPLE"),
         ("select id from inv where id = 1 union select 2", "UNION"),
@@ -67,7 +67,7 @@ fn more_than_one_row_or_table() {
         ("select row_number() over () from inv where id = 1", "window"),
         ("select id from inv where id = 1 window w as (order by id)", "WINDOW"),
         ("select * from inv where id = 1 limit 1 + 1", "LIMIT"),
-        ("select * from inv where id = 1 limit (select 1)", "LIMIT"),
+        ("select * from inv where id = 1 limit (select 1)", "a subquery"),
         ("select * from inv where id = 1 fetch first 1 rows with ties", "TIES"),
         ("select * into x from inv where id = 1", "SELECT INTO"),
     ]);
@@ -138,7 +138,8 @@ fn casts_and_operators() {
         ("select id", "id is not a column"),
         ("select 1 operator(public.+) 2", "operator"),
         ("select 1 <-> 2", "<->"),
-        ("select 1 +++ 2", "+++"),
+        ("select note ||-5 from inv where id = 1", "operator ||-"),
+        ("select 1 =*2", "the operator =*"),
     ]);
 }
 
@@ -177,7 +178,9 @@ fn what_is_not_understood() {
         ("select 1 ||/* ' */ 2 -- '", "comment begins inside an operator"),
         ("merge into inv using users u on u.id = inv.id when matched then delete", "MERGE"),
         ("123", "not understood"),
-        ("select a.b.c.d from inv where id = 1", "more than two parts"),
+        ("select a.b.c.d from inv where id = 1", "something other than the table"),
+        ("select other.inv.id from public.inv where id = 1", "something other than the table"),
+        ("select public.inv.id from public.inv i where id = 1", "something other than the table"),
         ("select * from a.b.inv where id = 1", "more than two parts"),
     ]);
 }

@@ -13,7 +13,7 @@ fn deep_texts_do_not_overflow_the_stack() {
         for text in [
             repeated("select 1", "+1", "", count),
             repeated("select ", "(", "1", count),
-            repeated(&"select ".to_owned(), "(", &format!("1{}", ")".repeat(count)), count),
+            repeated("select ", "(", &format!("1{}", ")".repeat(count)), count),
             repeated("select ", "- ", "1", count),
             repeated("select ", "not ", "true", count),
             repeated("select 1", "::int", "", count),
@@ -40,7 +40,6 @@ fn deep_texts_do_not_overflow_the_stack() {
             repeated("select ", "array[", "1", count),
             repeated("insert into inv values (1)", ", (1)", "", count),
         ] {
-            eprintln!("{count} {}", text.chars().take(60).collect::<String>());
             let analysis = analyse(&text);
             assert!(!explain(&analysis, None).is_empty());
         }

@@ -34,45 +34,51 @@ pub enum Then {
     IsCutAgain(usize),
 }
 
-/// One cut of lane 0, before this step: of the frames on their way the server still gets `keep`.
+/// One cut of a lane's connection, before this step: of the frames on their way the server still gets `keep`.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    pub step: usize,
-    pub keep: usize,
-    pub then: Then,
-    pub struck: bool,
+    lane: usize,
+    step: usize,
+    keep: usize,
+    then: Then,
+    struck: bool,
+    /// Frames that the server had not taken in when it was cut.
+    pub on_their_way: usize,
     failures: usize,
     again_at: Option<usize>,
 }
 
 impl Cut {
-    pub fn new(step: usize, keep: usize, then: Then) -> Self {
-        Cut { step, keep, then, struck: false, failures: 0, again_at: Option::None }
+    pub fn new(lane: usize, step: usize, keep: usize, then: Then) -> Self {
+        Cut { lane, step, keep, then, struck: false, on_their_way: 0, failures: 0, again_at: Option::None }
     }
 }
 
 impl Faults for Cut {
     fn strike(&mut self, world: &mut World, step: usize) {
-        if step == self.step && world.wires[0].backend.is_some() {
+        if step == self.step
+            && let Some(backend) = world.wires[self.lane].backend
+        {
             self.struck = true;
-            world.cut(0, self.keep);
+            self.on_their_way = world.backends[backend].input.len();
+            world.cut(self.lane, self.keep);
             if let Then::IsCutAgain(steps) = self.then {
                 self.again_at = Some(step + steps);
             }
         }
-        if self.struck && world.wires[0].wanted && self.failures < 2 {
-            match self.then {
-                Then::Recovers | Then::IsForgotten | Then::IsCutAgain(_) => {}
-                Then::Waits => world.fail_to_connect(0, false),
-                Then::GivesUp => world.fail_to_connect(0, self.failures == 1),
-            }
-            self.failures += 1;
+        if self.again_at == Some(step) {
+            world.cut(self.lane, self.keep);
         }
         if self.struck && self.then == Then::IsForgotten {
-            world.resolve(0, Outcome::Unknown);
+            world.resolve(self.lane, Outcome::Unknown);
         }
-        if self.again_at == Some(step) {
-            world.cut(0, self.keep);
+        while self.struck && world.wires[self.lane].wanted && self.failures < 2 {
+            self.failures += 1;
+            match self.then {
+                Then::Recovers | Then::IsForgotten | Then::IsCutAgain(_) => {}
+                Then::Waits => world.fail_to_connect(self.lane, false),
+                Then::GivesUp => world.fail_to_connect(self.lane, self.failures == 2),
+            }
         }
     }
 }

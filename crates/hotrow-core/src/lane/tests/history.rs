@@ -97,6 +97,8 @@ pub struct History {
     pub gave_up: bool,
     /// Nothing failed, nothing was lost, and no session had two units on their way.
     pub calm: bool,
+    /// Units that waited in a lane for a lock of an outsider's when nothing else moved.
+    pub parked: usize,
     /// What went wrong while it ran.
     pub complaints: Vec<String>,
 }

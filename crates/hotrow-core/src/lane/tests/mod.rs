@@ -2,17 +2,24 @@
 //! Here only the map: what is tested is in the files below.
 
 mod backend;
+mod blocking;
 mod checker;
+mod doubt;
+mod every_step;
+mod failures;
 mod faults;
+mod gathering;
 mod history;
 mod limits;
 mod model;
+mod notation;
 mod random;
 mod rest;
 mod schedule;
 mod server;
 mod sessions;
 mod shell;
+mod tally;
 mod wire;
 mod workload;
 mod world;

@@ -5,12 +5,13 @@ use fastrand::Rng;
 
 use super::faults::Seeded;
 use super::schedule::{self, Schedule};
+use super::tally::Tally;
 use super::workload::Random;
 
 const SEEDS: u64 = 2_000;
 
 /// Every fifth world is calm: nothing fails and nobody interferes, so that more can be asked of it.
-fn simulate(seed: u64, traced: bool) {
+fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut rng = Rng::with_seed(seed);
     let calm = seed.is_multiple_of(5);
     let mut workload = Random::new(rng.fork(), calm);
@@ -24,6 +25,7 @@ fn simulate(seed: u64, traced: bool) {
         eprintln!("{line}");
     }
     assert!(wrong.is_empty(), "HOTROW_SEED={seed}: {wrong:#?}");
+    tally.add(&world.history);
 }
 
 /// Names the seed also where the lane itself panics.
@@ -41,8 +43,10 @@ impl Drop for Named {
 fn random_worlds_keep_every_promise() {
     let wanted = std::env::var("HOTROW_SEED").ok().map(|seed| seed.parse().expect("HOTROW_SEED is a number"));
     let seeds = wanted.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
+    let mut tally = Tally::default();
     for seed in seeds {
         let _named = Named(seed);
-        simulate(seed, wanted.is_some());
+        simulate(seed, wanted.is_some(), &mut tally);
     }
+    eprintln!("{tally:#?}");
 }

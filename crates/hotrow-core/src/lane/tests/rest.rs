@@ -13,6 +13,7 @@ pub fn only_locks_are_waited_for(world: &mut World) {
     let blocked: Vec<(usize, Key)> = world.sessions.iter().flat_map(|session| session.blocks()).collect();
     let mut complaints = Vec::new();
     for session in &world.sessions {
+        world.history.parked += usize::from(matches!(session.front(), Some((_, _, State::InLane))));
         let excused = match session.front() {
             None => session.is_idle(),
             Some((unit, lane, State::InLane)) => {

@@ -41,15 +41,16 @@ impl Schedule {
     }
 }
 
-/// Runs until nothing moves. Returns the number of steps.
-fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) -> usize {
+/// Runs until nothing moves.
+fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) {
     let mut moves = Vec::new();
-    for step in 0..STEPS_MAX {
-        faults.strike(world, step);
+    while world.steps < STEPS_MAX {
+        faults.strike(world, world.steps);
         world.moves(&mut moves);
         if moves.is_empty() {
-            return step;
+            return;
         }
+        world.steps += 1;
         let next = schedule.pick(&moves);
         if let Some(trace) = &mut world.trace {
             trace.push(format!("{next:?}"));
@@ -57,7 +58,6 @@ fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) -> 
         world.perform(next);
     }
     world.history.complaints.push("it never comes to rest".to_owned());
-    STEPS_MAX
 }
 
 /// Runs a world to its end, outsiders' locks and all, and says what is wrong with it.

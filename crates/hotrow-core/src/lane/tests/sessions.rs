@@ -98,22 +98,20 @@ impl Session {
         true
     }
 
-    /// The client is gone. Returns the units that are not in a lane, those of them with a key that a lane waits for,
-    /// and leaves the others to their lanes.
-    pub fn leave(&mut self) -> Vec<(usize, Option<(usize, Key)>)> {
+    /// The client is gone. What it has not sent is forgotten, and what is in lanes is left to them.
+    pub fn leave(&mut self) -> Vec<usize> {
         self.gone = true;
-        let mut left: Vec<_> = self.unsent.drain(..).map(|unit| (unit, None)).collect();
-        for sent in &mut self.sent {
-            if matches!(sent.state, State::Alone(..) | State::Returned(_)) {
-                let key = match sent.state {
-                    State::Alone(_, key) => key,
-                    _ => None,
-                };
-                left.push((sent.unit, key.map(|key| (sent.lane, key))));
-                sent.state = State::InLane;
-            }
+        self.unsent.drain(..).collect()
+    }
+
+    /// Takes a unit that a lane gave back and that nobody will run, with the key that the lane waits for.
+    pub fn drop_given_back(&mut self) -> Option<(usize, usize, Option<Key>)> {
+        let given_back = |sent: &&mut OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
+        let sent = self.sent.iter_mut().find(given_back)?;
+        match std::mem::replace(&mut sent.state, State::InLane) {
+            State::Alone(_, key) => Some((sent.unit, sent.lane, key)),
+            _ => Some((sent.unit, sent.lane, None)),
         }
-        left
     }
 
     /// The keys that wait for a unit of this session to run alone, with their lanes.

@@ -33,9 +33,12 @@ impl World {
         if self.sessions[session].gone {
             return;
         }
-        for (unit, key) in self.sessions[session].leave() {
+        for unit in self.sessions[session].leave() {
+            self.record(unit, Fate::Left, None);
+        }
+        while let Some((unit, lane, key)) = self.sessions[session].drop_given_back() {
             self.tell(unit, Fate::Left, None);
-            if let Some((lane, key)) = key {
+            if let Some(key) = key {
                 self.wires[lane].inbox.push_back(Event::Unblocked(key));
             }
         }
@@ -172,8 +175,12 @@ impl World {
     }
 
     fn tell(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
-        self.history.told.push(Told { unit, fate, log: self.server.log.len(), evidence });
+        self.record(unit, fate, evidence);
         self.note(unit, State::Done);
+    }
+
+    fn record(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
+        self.history.told.push(Told { unit, fate, log: self.server.log.len(), evidence });
     }
 
     fn note(&mut self, unit: usize, state: State) {

@@ -92,7 +92,7 @@ impl Random {
             }
         };
         let mut work = plain(session, statement);
-        work.rows_per_commit = [1, 2, 8, 128][self.rng.usize(..4)];
+        work.rows_per_commit = [1, 2, 8, 128][row.hash as usize % 4];
         match self.rng.u8(..20) {
             0 => work.bytes = 60_000,
             1 if self.failures > 0 => work.key = None,

@@ -42,6 +42,7 @@ pub struct World {
     pub history: History,
     /// Locks that outsiders hold.
     pub outsiders: Vec<(Lock, Txn)>,
+    pub steps: usize,
     /// The moves so far, where somebody wants to read them.
     pub trace: Option<Vec<String>>,
     affinity: BTreeMap<(usize, bool), Affinity>,

@@ -1,0 +1,29 @@
+# What a newcomer and CI call. `make help` lists it.
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+# What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
+ARGS ?=
+
+.PHONY: help demo test check bench fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## sell phones to a crowd, directly and through the gateway, on a private server
+	$(CARGO) run --release --quiet --package hotrow -- demo
+
+test: ## all tests; they start the servers they need
+	$(CARGO) test --workspace
+
+check: ## formatting, lints and dependencies, as CI does
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) deny --log-level error check
+
+bench: ## Hotrow against today's techniques, side by side (half an hour; results in bench-results/)
+	$(CARGO) run --release --quiet --package hotrow -- bench all $(ARGS)
+
+fuzz: ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
+	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)
+	cd fuzz && $(CARGO) +nightly fuzz run classify -- -max_total_time=$(FUZZ_SECONDS)

@@ -1,0 +1,189 @@
+//! The connection is lost: before, during and after a commit, with one batch and with two under way.
+
+use super::notation::script;
+use crate::lane::Kind::{Read, Write};
+
+#[test]
+fn a_batch_that_was_not_all_sent_runs_again() {
+    script(
+        Write,
+        "
+        submit 1a 2b                    -> connect
+        connected                       -> write 1a 2b
+        answered, lost                  -> connect
+        submit 3a                       ->
+        connected                       -> write 1a 3a 2b
+        commits                         -> answer 1a 3a 2b
+        ",
+    );
+}
+
+#[test]
+fn a_batch_that_was_sent_and_has_no_id_is_unknown() {
+    script(
+        Write,
+        "
+        submit 1a 2b                    -> connect
+        connected                       -> write 1a 2b
+        written, answered 2, lost       -> connect
+        submit 1a2                      ->
+        connected                       -> unknown 1a 2b; write 1a2
+        ",
+    );
+}
+
+#[test]
+fn a_batch_with_an_id_is_asked_about() {
+    for (outcome, due) in [
+        ("committed", "answer 1a 2b; write 3a"),
+        ("aborted", "write 1a 3a 2b"),
+        ("unknown", "unknown 1a 2b; write 3a"),
+    ] {
+        script(
+            Write,
+            &format!(
+                "
+                submit 1a 2b                        -> connect
+                connected                           -> write 1a 2b
+                written, answered 2, xid 7, lost    -> connect
+                submit 3a                           ->
+                connected                           -> resolve 7
+                # In progress: nothing is sent in the meantime.
+                submit 4b                           ->
+                cancel 4                            -> cancelled 4b
+                {outcome}                           -> {due}
+                "
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_batch_that_has_written_nothing_is_answered() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, answered, xid none, lost   -> connect
+        connected                           -> answer 1a
+        ",
+    );
+}
+
+#[test]
+fn a_batch_that_has_failed_runs_again_whatever_was_lost() {
+    script(
+        Write,
+        "
+        submit 1a 2b                        -> connect
+        connected                           -> write 1a 2b
+        written, answered, error, lost      -> connect
+        connected                           -> write 1a 2b
+        written, answered 2, xid 7, error, lost -> connect
+        connected                           -> write 1a 2b
+        ",
+    );
+}
+
+#[test]
+fn reads_run_again_and_are_never_in_doubt() {
+    script(
+        Read,
+        "
+        submit 1a 2b                        -> connect
+        connected                           -> write 1a 2b
+        written, answered 2, lost           -> connect
+        connected                           -> write 1a 2b
+        lost, give-up                       -> connect; not-sent 1a 2b
+        ",
+    );
+}
+
+#[test]
+fn two_batches_are_judged_in_order() {
+    let begin = "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        submit 2..33a                       -> write 2..33a
+        ";
+    for (events, then) in [
+        // All was sent: the second is as unknown as the first would be, whatever became of that.
+        ("written, answered, xid 7, lost", "connected -> resolve 7\n committed -> answer 1a; unknown 2..33a"),
+        ("written, answered, xid 7, lost", "connected -> resolve 7\n aborted -> unknown 2..33a; write 1a"),
+        ("written, answered, xid 7, lost", "give-up -> unknown 1a; unknown 2..33a"),
+        ("written, lost", "connected -> unknown 1a; unknown 2..33a"),
+        ("written, answered, xid none, lost", "connected -> answer 1a; unknown 2..33a"),
+        ("written, error, lost", "connected -> unknown 2..33a; write 1a"),
+        ("written, error, lost", "give-up -> unknown 2..33a; not-sent 1a"),
+        // Nothing was sent whole.
+        ("lost", "connected -> write 1..33a"),
+        ("lost", "give-up -> not-sent 1..33a"),
+    ] {
+        script(Write, &format!("{begin}\n{events} -> connect\n{then}"));
+    }
+    // The first is ready when the connection is lost.
+    script(
+        Write,
+        &format!(
+            "{begin}
+            commits                         -> answer 1a
+            answered 32, xid 8, lost        -> connect
+            connected                       -> resolve 8
+            committed                       -> answer 2..33a"
+        ),
+    );
+}
+
+#[test]
+fn a_first_batch_with_an_id_and_a_second_that_was_not_all_sent() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, answered, xid 7            ->
+        submit 2..33a                       -> write 2..33a
+        lost                                -> connect
+        submit 34a                          ->
+        connected                           -> resolve 7
+        committed                           -> answer 1a; write 2..34a
+        ",
+    );
+}
+
+#[test]
+fn the_doubt_outlives_failed_attempts_and_further_losses() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        connected                           -> write 1a
+        written, answered, xid 7, lost      -> connect
+        no-connection                       -> connect
+        no-connection                       -> connect
+        connected                           -> resolve 7
+        lost                                -> connect
+        connected                           -> resolve 7
+        committed                           -> answer 1a
+        ",
+    );
+}
+
+#[test]
+fn giving_up_refuses_what_was_not_sent_and_owns_up_to_the_rest() {
+    script(
+        Write,
+        "
+        submit 1a                           -> connect
+        no-connection                       -> connect
+        submit 2b                           ->
+        give-up                             -> not-sent 1a 2b
+        submit 3a                           -> connect
+        connected                           -> write 3a
+        submit 4b                           ->
+        written, answered, xid 7, lost      -> connect
+        give-up                             -> unknown 3a; not-sent 4b
+        ",
+    );
+}

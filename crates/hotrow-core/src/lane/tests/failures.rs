@@ -1,0 +1,123 @@
+//! One fails, one fails: what becomes of a failed unit, of its batch, and of what its session sent after it.
+
+use super::notation::script;
+use crate::lane::Kind::{Read, Write};
+
+#[test]
+fn a_poison_unit_leaves_and_the_others_run_again() {
+    for (culprit, others) in [("1a", "2b 3c"), ("2b", "1a 3c"), ("3c", "1a 2b")] {
+        script(
+            Write,
+            &format!(
+                "
+                submit 1a 2b 3c     -> connect
+                connected           -> write 1a 2b 3c
+                submit 4a           ->
+                fails-at {culprit}  -> alone {culprit}; write {again}
+                commits             -> answer {again}
+                ",
+                again = if culprit == "1a" { format!("4a {others}") } else { others.replace("1a", "1a 4a") },
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_failed_batch_is_not_answered_in_part() {
+    script(
+        Write,
+        "
+        submit 1a 2b 3c                 -> connect
+        connected                       -> write 1a 2b 3c
+        written, answered 2, error      ->
+        ready                           -> alone 3c; write 1a 2b
+        ",
+    );
+}
+
+#[test]
+fn what_a_session_sent_after_a_failed_unit_waits_for_it() {
+    script(
+        Write,
+        "
+        submit 1a 1b 1c 2b              -> connect
+        connected                       -> write 1a 1b 2b 1c
+        submit 1d                       ->
+        fails-at 1b                     -> alone 1b; return 1c; return 1d; write 1a 2b
+        # It does not know yet that it has to wait.
+        submit 1e                       -> return 1e
+        commits                         -> answer 1a 2b
+        done 1b, again 1c               -> write 1c
+        commits                         -> answer 1c
+        again 1d                        -> write 1d
+        commits                         -> answer 1d
+        again 1e                        -> write 1e
+        submit 1f                       ->
+        commits                         -> write 1f; answer 1e
+        ",
+    );
+}
+
+#[test]
+fn a_lane_forgets_the_sessions_that_are_gone() {
+    script(
+        Write,
+        "
+        submit 1a 1b            -> connect
+        connected               -> write 1a 1b
+        fails-at 1a             -> alone 1a; return 1b
+        submit 1c               -> return 1c
+        gone 1                  ->
+        # The number is used again here only to see what the lane remembers.
+        submit 1d               -> write 1d
+        ",
+    );
+}
+
+#[test]
+fn a_failure_at_the_commit_sends_each_unit_on_its_own() {
+    script(
+        Write,
+        "
+        submit 1a 2b 2c                         -> connect
+        connected                               -> write 1a 2b 2c
+        submit 2d 3d                            ->
+        written, answered 3, xid 7, error       ->
+        ready                                   -> alone 1a; alone 2b; return 2d; alone 2c; write 3d
+        ",
+    );
+}
+
+#[test]
+fn a_failure_leaves_the_batch_behind_it_alone() {
+    script(
+        Write,
+        "
+        submit 1a               -> connect
+        connected               -> write 1a
+        submit 2..33a           -> write 2..33a
+        fails-at 1a             -> alone 1a
+        submit 34a              ->
+        fails-at 5a             -> alone 5a; write 2..4a 6..34a
+        commits                 -> answer 2..4a 6..34a
+        ",
+    );
+}
+
+#[test]
+fn a_unit_that_takes_every_connection_down_ends_alone() {
+    script(
+        Read,
+        "
+        submit 1a 2b 2c         -> connect
+        connected               -> write 1a 2b 2c
+        lost                    -> connect
+        submit 2d 3d            ->
+        connected               -> write 1a 2b 2c 2d 3d
+        written, lost           -> connect
+        connected               -> write 1a 2b 2c 2d 3d
+        written, answered, lost -> connect
+        connected               -> alone 1a; alone 2b; return 2c; return 2d; write 3d
+        ",
+    );
+}

@@ -1,0 +1,176 @@
+//! How units are gathered into batches while nothing goes wrong: when one is sent, what is in it, in which order.
+
+use super::notation::script;
+use crate::lane::Kind::Write;
+
+#[test]
+fn an_idle_lane_sends_at_once_and_what_comes_meanwhile_gathers() {
+    script(
+        Write,
+        "
+        submit 1a           -> connect
+        submit 2b           ->
+        connected           -> write 1a 2b
+        submit 3a 4b 5-     ->
+        # The next batch goes out before the answers of the last.
+        commits             -> write 5- 3a 4b; answer 1a 2b
+        commits             -> answer 5- 3a 4b
+        submit 6a           -> write 6a
+        commits             -> answer 6a
+        # An idle connection that is lost is no loss: the next unit makes another.
+        lost                ->
+        submit 7a           -> connect
+        ",
+    );
+}
+
+#[test]
+fn nothing_is_answered_before_the_server_is_ready() {
+    script(
+        Write,
+        "
+        submit 1a 2b            -> connect
+        connected               -> write 1a 2b
+        written, answered 2     ->
+        xid 7                   ->
+        ready                   -> answer 1a 2b
+        ",
+    );
+}
+
+#[test]
+fn a_batch_is_in_key_order_and_a_key_keeps_its_own() {
+    script(
+        Write,
+        "
+        submit 1c 2B 3a 4c 5- 6A 7a 8-  -> connect
+        connected                       -> write 5- 8- 3a 7a 1c 4c 6A 2B
+        ",
+    );
+}
+
+#[test]
+fn a_session_whose_units_are_not_in_key_order_takes_two_batches() {
+    script(
+        Write,
+        "
+        submit 1b 1c 1a 1d 2a   -> connect
+        connected               -> write 2a 1b 1c
+        commits                 -> write 1a 1d; answer 2a 1b 1c
+        commits                 -> answer 1a 1d
+        # A unit without a key runs first in its batch, so that one behind a keyed one waits.
+        submit 1a2 1- 1a3       -> write 1a2
+        commits                 -> write 1- 1a3; answer 1a2
+        ",
+    );
+}
+
+#[test]
+fn a_second_batch_goes_behind_the_first_when_enough_units_wait() {
+    script(
+        Write,
+        "
+        submit 1a               -> connect
+        connected               -> write 1a
+        submit 2..32b           ->
+        submit 33b              -> write 2..33b
+        # Two are under way: a third waits.
+        submit 34..99c          ->
+        commits                 -> write 34..99c; answer 1a
+        commits                 -> answer 2..33b
+        commits                 -> answer 34..99c
+        ",
+    );
+}
+
+#[test]
+fn a_session_that_is_under_way_waits_for_its_units() {
+    script(
+        Write,
+        "
+        submit 1a                   -> connect
+        connected                   -> write 1a
+        submit 1a2 2..32b           ->
+        # 32 wait, and only 31 of them may go: that is not enough for a second batch.
+        submit 33b                  ->
+        submit 34..64b              -> write 2..64b
+        commits                     -> answer 1a
+        commits                     -> write 1a2; answer 2..64b
+        ",
+    );
+}
+
+#[test]
+fn a_batch_is_bounded_by_units_bytes_and_versions_of_a_row() {
+    script(
+        Write,
+        "
+        submit 1..300-              -> connect
+        connected                   -> write 1..256-
+        commits                     -> write 257..300-; answer 1..256-
+        commits                     -> answer 257..300-
+        submit 1b                   -> write 1b
+        submit 2..18-@65536         ->
+        commits                     -> write 2..17-; answer 1b
+        commits                     -> write 18-; answer 2..17-
+        submit 1..5a%2 6b           ->
+        commits                     -> write 1a 2a 6b; answer 18-
+        commits                     -> write 3a 4a; answer 1a 2a 6b
+        commits                     -> write 5a; answer 3a 4a
+        ",
+    );
+}
+
+#[test]
+fn past_its_bounds_a_queue_refuses_at_once() {
+    script(
+        Write,
+        "
+        submit 1..10000a            -> connect
+        submit 10001a               -> full 10001a
+        cancel 1                    -> cancelled 1a
+        submit 10002a               ->
+        submit 10003a               -> full 10003a
+        ",
+    );
+    script(
+        Write,
+        "
+        submit 1..1024a@65536       -> connect
+        submit 1025a                -> full 1025a
+        ",
+    );
+}
+
+#[test]
+fn what_is_parked_counts_too() {
+    script(
+        Write,
+        "
+        submit 1a                   -> connect
+        connected                   -> write 1a
+        blocks-at 1a                -> alone 1a blocking a
+        submit 2..1025a@65536       ->
+        submit 1026a                -> full 1026a
+        submit 1027b                -> full 1027b
+        cancel 2                    -> cancelled 2a
+        submit 1028b                -> write 1028b
+        ",
+    );
+}
+
+#[test]
+fn what_waits_can_be_cancelled_and_what_runs_can_not() {
+    script(
+        Write,
+        "
+        submit 1a 2b                -> connect
+        connected                   -> write 1a 2b
+        submit 1a2 3c 3c2           ->
+        cancel 1                    ->
+        cancel 3                    -> cancelled 3c
+        cancel 4                    ->
+        commits                     -> write 1a2 3c2; answer 1a 2b
+        ",
+    );
+}

@@ -1,0 +1,205 @@
+//! Scripts of what happens to one lane and what it does: `submit 1a 2b -> connect`. Exact where the simulator is broad.
+//!
+//! A unit is written as its session, its key (a letter, a capital for table 2, `-` for none) and, if need be, a
+//! number that tells it from its session's others: `1a`, `12-`, `3B2`. `1..9a` are the units of sessions 1 to 9.
+//! `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. The whole of table 1 is `*`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::key::Key;
+use crate::lane::{Action, Event, Failure, Kind, Lane, Outcome, Refusal, Unit};
+
+/// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
+pub fn script(kind: Kind, lines: &str) {
+    let mut desk = Desk {
+        lane: Lane::new(kind),
+        pending: BTreeSet::new(),
+        given_back: BTreeMap::new(),
+        actions: Vec::new(),
+    };
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (events, due) = line.split_once("->").expect("every line has an arrow");
+        events.split(',').for_each(|event| desk.happens(event.trim()));
+        assert_eq!(desk.did(), due.trim(), "at `{line}`");
+    }
+}
+
+struct Desk {
+    lane: Lane<String>,
+    /// Units on their way, by name.
+    pending: BTreeSet<String>,
+    /// Units that the lane gave back, to be handed over again.
+    given_back: BTreeMap<String, Unit<String>>,
+    actions: Vec<Action<String>>,
+}
+
+impl Desk {
+    fn happens(&mut self, event: &str) {
+        let (verb, rest) = event.split_once(' ').unwrap_or((event, ""));
+        let number = || rest.parse::<u64>().unwrap_or_else(|_| panic!("{event}: a number is missing"));
+        match verb {
+            "submit" => rest.split_whitespace().flat_map(spread).for_each(|name| self.submit(name)),
+            "again" => {
+                let unit = self.given_back.remove(rest).unwrap_or_else(|| panic!("{rest} was not returned"));
+                self.step(Event::Submit(Unit { first: true, ..unit }));
+            }
+            "done" => assert!(self.pending.remove(rest), "{rest} is not on its way"),
+            "cancel" => self.step(Event::Cancel(number())),
+            "gone" => self.step(Event::Gone(number())),
+            "connected" => self.step(Event::Connected),
+            "no-connection" => self.step(Event::ConnectFailed { give_up: false }),
+            "give-up" => self.step(Event::ConnectFailed { give_up: true }),
+            "written" => self.written(),
+            "answered" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Answered)),
+            "xid" => self.step(Event::TransactionId(rest.parse().ok())),
+            "error" => self.step(Event::Failed(Failure::Error)),
+            "blocked" => self.step(Event::Failed(Failure::Blocked)),
+            "ready" => self.step(Event::Ready),
+            "lost" => self.step(Event::Lost),
+            "committed" => self.step(Event::Resolved(Outcome::Committed)),
+            "aborted" => self.step(Event::Resolved(Outcome::Aborted)),
+            "unknown" => self.step(Event::Resolved(Outcome::Unknown)),
+            "unblocked" => self.step(Event::Unblocked(key(rest).unwrap_or(Key { table: 0, hash: u64::MAX }))),
+            // The usual course of the earliest batch, as a whole.
+            "commits" => {
+                self.runs(usize::MAX);
+                self.step(Event::TransactionId(Some(7)));
+                self.step(Event::Ready);
+            }
+            "fails-at" | "blocks-at" => {
+                self.runs(self.place(rest));
+                let failure = if verb == "fails-at" { Failure::Error } else { Failure::Blocked };
+                self.step(Event::Failed(failure));
+                self.step(Event::Ready);
+            }
+            _ => panic!("nobody knows what `{event}` means"),
+        }
+    }
+
+    fn submit(&mut self, name: String) {
+        let unit = unit(&name, self.pending.iter().all(|other| session(other) != session(&name)));
+        assert!(self.pending.insert(unit.payload.clone()), "{name} is on its way already");
+        self.step(Event::Submit(unit));
+    }
+
+    fn step(&mut self, event: Event<String>) {
+        self.lane.step(event, &mut self.actions);
+    }
+
+    /// All batches under way are written.
+    fn written(&mut self) {
+        let numbers: Vec<_> = self.lane.under_way().iter().map(|batch| batch.number).collect();
+        numbers.into_iter().for_each(|number| self.step(Event::Written(number)));
+    }
+
+    /// The earliest batch is written, and so many of its units are answered.
+    fn runs(&mut self, answers: usize) {
+        self.written();
+        let units = self.lane.under_way().front().map_or(0, |batch| batch.units.len());
+        (0..units.min(answers)).for_each(|_| self.step(Event::Answered));
+    }
+
+    fn place(&self, name: &str) -> usize {
+        let batch = self.lane.under_way().front().expect("a batch is under way");
+        batch.units.iter().position(|unit| unit.payload == name).expect("it is in the batch")
+    }
+
+    /// What the lane did since this was last asked.
+    fn did(&mut self) -> String {
+        let actions: Vec<_> = self.actions.drain(..).collect();
+        let did: Vec<String> = actions.into_iter().map(|action| self.told(action)).collect();
+        did.join("; ")
+    }
+
+    fn told(&mut self, action: Action<String>) -> String {
+        match action {
+            Action::Connect => "connect".to_owned(),
+            Action::Write(number) => {
+                let batch = self.lane.batch(number);
+                format!("write {}", batch.map_or(String::new(), |batch| names(&batch.units)))
+            }
+            Action::Answer(batch) => format!("answer {}", self.end(&batch.units)),
+            Action::Alone(unit, None) => format!("alone {}", unit.payload),
+            Action::Alone(unit, Some(key)) => format!("alone {} blocking {}", unit.payload, key_name(key)),
+            Action::Return(unit) => {
+                let name = unit.payload.clone();
+                self.given_back.insert(name.clone(), unit);
+                format!("return {name}")
+            }
+            Action::Refuse(units, refusal) => {
+                let why = match refusal {
+                    Refusal::OutcomeUnknown => "unknown",
+                    Refusal::NotSent => "not-sent",
+                    Refusal::QueueFull => "full",
+                    Refusal::Cancelled => "cancelled",
+                };
+                format!("{why} {}", self.end(&units))
+            }
+            Action::Resolve(xid) => format!("resolve {xid}"),
+        }
+    }
+
+    fn end(&mut self, units: &[Unit<String>]) -> String {
+        units.iter().for_each(|unit| {
+            self.pending.remove(&unit.payload);
+        });
+        names(units)
+    }
+}
+
+/// `1..3a` means `1a`, `2a` and `3a`.
+fn spread(name: &str) -> Vec<String> {
+    let Some((from, rest)) = name.split_once("..") else { return vec![name.to_owned()] };
+    let (to, key) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).expect("a key"));
+    let range = from.parse::<u64>().expect("a session")..=to.parse().expect("a session");
+    range.map(|session| format!("{session}{key}")).collect()
+}
+
+/// The other way round: neighbours with one key are written as a range.
+fn names(units: &[Unit<String>]) -> String {
+    let mut runs: Vec<(u64, u64, &str)> = Vec::new();
+    for unit in units {
+        let key = &unit.payload[unit.session.to_string().len()..];
+        match runs.last_mut() {
+            Some((_, to, same)) if *to + 1 == unit.session && *same == key => *to += 1,
+            _ => runs.push((unit.session, unit.session, key)),
+        }
+    }
+    let names = runs.iter().map(|(from, to, key)| match to - from {
+        0 => format!("{from}{key}"),
+        1 => format!("{from}{key} {to}{key}"),
+        _ => format!("{from}..{to}{key}"),
+    });
+    names.collect::<Vec<_>>().join(" ")
+}
+
+fn session(name: &str) -> u64 {
+    let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+    name[..digits].parse().expect("a unit begins with its session")
+}
+
+fn key(name: &str) -> Option<Key> {
+    match name.chars().next() {
+        Some('*') => Some(Key { table: 1, hash: u64::MAX }),
+        Some(c) if c.is_ascii_lowercase() => Some(Key { table: 1, hash: c.into() }),
+        Some(c) if c.is_ascii_uppercase() => Some(Key { table: 2, hash: c.into() }),
+        _ => None,
+    }
+}
+
+fn key_name(key: Key) -> String {
+    match key {
+        Key { table: 0, .. } => "-".to_owned(),
+        Key { hash: u64::MAX, .. } => "*".to_owned(),
+        Key { hash, .. } => char::from(hash as u8).to_string(),
+    }
+}
+
+fn unit(text: &str, first: bool) -> Unit<String> {
+    let (text, bytes) =
+        text.split_once('@').map_or((text, 100), |(name, bytes)| (name, bytes.parse().unwrap()));
+    let (name, rows) = text.split_once('%').map_or((text, 128), |(name, rows)| (name, rows.parse().unwrap()));
+    let session = session(name);
+    let key = key(&name[session.to_string().len()..]);
+    Unit { session, first, key, rows_per_commit: rows, bytes, losses: 0, payload: name.to_owned() }
+}

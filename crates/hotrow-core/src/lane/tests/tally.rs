@@ -1,0 +1,71 @@
+//! How often each thing that matters happened in simulated runs, so that a test can insist on having seen it.
+
+use std::collections::BTreeMap;
+
+use super::history::{Evidence, Fate, History};
+use super::model::Reply;
+use super::server::Entry;
+use crate::lane::{Kind, Outcome};
+
+#[derive(Debug, Default)]
+pub struct Tally(BTreeMap<String, usize>);
+
+impl Tally {
+    pub fn add(&mut self, history: &History) {
+        for one in &history.told {
+            match (one.fate, &one.evidence) {
+                (Fate::Answered(..), Some(evidence)) => self.count(&format!("answered: {}", proof(evidence))),
+                (Fate::Answered(_, Reply::Error), None) => self.count("failed alone"),
+                (Fate::Answered(..), None) => self.count("answered alone"),
+                (fate, Some(evidence)) => self.count(&format!("{fate:?}: {}", proof(evidence))),
+                (fate, None) => self.count(&format!("{fate:?}")),
+            }
+        }
+        for (_, evidence) in &history.again {
+            self.count(&format!("again: {}", proof(evidence)));
+        }
+        for batch in &history.batches {
+            self.count(&format!("{} under way", batch.under_way));
+        }
+        if history.log.iter().any(|entry| matches!(entry, Entry::Direct { .. })) {
+            self.count("direct change");
+        }
+        if history.parked > 0 {
+            self.count("parked behind a lock");
+        }
+    }
+
+    fn count(&mut self, what: &str) {
+        *self.0.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Fails unless all of this happened.
+    pub fn insist(&self, wanted: &[&str]) {
+        for what in wanted {
+            assert!(self.0.contains_key(*what), "{what:?} never happened: {self:#?}");
+        }
+    }
+
+    /// Fails if something like this happened.
+    pub fn insist_never(&self, unwanted: &str) {
+        assert!(!self.0.keys().any(|what| what.contains(unwanted)), "{unwanted:?} happened: {self:#?}");
+    }
+}
+
+/// What proved the fate of a batch, the strongest first.
+fn proof(evidence: &Evidence) -> &'static str {
+    match evidence {
+        Evidence { failed: true, ready: true, .. } => "failed",
+        Evidence { failed: true, .. } => "failed and lost",
+        Evidence { ready: true, .. } => "ready",
+        Evidence { kind: Kind::Read, .. } => "reads only",
+        Evidence { written: false, .. } => "not all sent",
+        Evidence { xid: Some(None), .. } => "nothing written",
+        Evidence { resolved: Some(Outcome::Committed), .. } => "asked, committed",
+        Evidence { resolved: Some(Outcome::Aborted), .. } => "asked, aborted",
+        Evidence { resolved: Some(Outcome::Unknown), .. } => "asked, unknown",
+        Evidence { xid: Some(_), gave_up: true, .. } => "nobody to ask",
+        Evidence { xid: None, .. } => "no id",
+        Evidence { .. } => "nothing",
+    }
+}

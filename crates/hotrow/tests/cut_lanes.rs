@@ -1,0 +1,222 @@
+//! Promise 5 byte by byte: a lane's connection that breaks after n bytes, for every n and in either direction. The
+//! clients' own connections live on, and each unit is answered: exactly, or with 08007. Dying processes are in
+//! `faults.rs`.
+
+mod support;
+
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "support/line.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod line;
+#[path = "support/load.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod load;
+#[path = "support/proxy.rs"]
+mod proxy;
+
+use std::sync::atomic::AtomicU64;
+
+use checker::check;
+use line::Line;
+use load::{Book, Fate, Load, ORDER, SELL, TABLES, Task};
+use proxy::{After, Fault, How, Proxy, Way};
+use support::{Gateway, server};
+
+/// Longer than what a batch of a few units, or a log-in, takes in either direction.
+const BYTES_MAX: usize = 3_000;
+
+/// A gateway behind a proxy, with one lane, and one client.
+struct Stage {
+    schema: String,
+    proxy: Proxy,
+    gateway: Gateway,
+    line: Line,
+    book: Book,
+    next: u64,
+}
+
+impl Stage {
+    /// With more start-up options of the client's, which its lane gets too.
+    fn new(schema: &str, options: &str) -> Self {
+        let mut direct = Line::connect(server().port(), schema).unwrap().expect("the server takes us");
+        assert_eq!(direct.query(&format!("create schema {schema}; {TABLES}")).error(), None);
+        let proxy = Proxy::start(server().port());
+        let gateway = Gateway::in_front_of(&proxy.url(), &["--lanes", "1"]);
+        let start = format!("{schema} {options}");
+        let mut line = Line::connect(gateway.port(), &start).unwrap().expect("the gateway takes us");
+        line.put_prepare("order", ORDER);
+        line.put_prepare("sell", SELL);
+        line.send().unwrap();
+        (0..2).for_each(|_| assert_eq!(line.answer().error(), None));
+        Self { schema: schema.to_owned(), proxy, gateway, line, book: Book::default(), next: 0 }
+    }
+
+    /// Sends units together and returns what became of them. The client's connection has to survive.
+    fn run(&mut self, tasks: &[Task]) -> Vec<Fate> {
+        for task in tasks {
+            let (name, _, values) = task.statement(1);
+            let values: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
+            self.line.put_call(name, &values);
+            self.line.put_sync();
+        }
+        self.line.send().unwrap();
+        let answers: Vec<_> = tasks.iter().map(|_| self.line.answer()).collect();
+        assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
+        self.book.note(tasks, &answers, 1, &AtomicU64::new(0));
+        self.book.entries[self.book.entries.len() - tasks.len()..].iter().map(|entry| entry.fate).collect()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// The lane is connected, its statements are prepared, and it works.
+    fn warm_up(&mut self, orders: usize) {
+        let mut tasks: Vec<_> = (0..orders).map(|_| Task::Order(self.number())).collect();
+        tasks.push(Task::Sell);
+        let fates = self.run(&tasks);
+        assert!(fates.iter().all(|fate| *fate == Fate::Acknowledged), "{:#?}", self.book.errors);
+    }
+
+    /// Breaks the lane under three units; none when they got through before it broke.
+    fn break_once(&mut self, fault: Fault, second_fails: bool) -> Option<Vec<Fate>> {
+        // So many good orders that one bad one does not get the statement out of the lanes.
+        self.warm_up(if second_fails { 12 } else { 1 });
+        let cuts = self.proxy.cuts();
+        self.proxy.arm(fault);
+        let (first, second) = (self.number(), self.number());
+        let second = if second_fails { Task::BadOrder(second) } else { Task::Order(second) };
+        let fates = self.run(&[Task::Order(first), second, Task::Sell]);
+        self.proxy.disarm();
+        (self.proxy.cuts() > cuts).then_some(fates)
+    }
+
+    /// Breaks the lane after 0, `step`, ... bytes under three units until all of them fit. How many units got their
+    /// answer, and of how many it could not be found out.
+    fn break_everywhere(&mut self, way: Way, how: How, step: usize, second_fails: bool) -> (usize, usize) {
+        let (mut exact, mut unknown) = (0, 0);
+        for bytes in (0..BYTES_MAX).step_by(step) {
+            let Some(fates) = self.break_once(Fault { way, after: After::Bytes(bytes), how }, second_fails)
+            else {
+                return (exact, unknown);
+            };
+            for (index, fate) in fates.into_iter().enumerate() {
+                match fate {
+                    Fate::Acknowledged => exact += 1,
+                    Fate::Unknown => unknown += 1,
+                    Fate::Failed => assert!(second_fails && index == 1, "{:#?}", self.book.errors),
+                }
+            }
+        }
+        panic!("three units take more than {BYTES_MAX} bytes");
+    }
+
+    fn finish(self) {
+        assert_eq!(self.book.unexpected(&["ERROR 08007"]), []);
+        check(server().port(), &self.schema, &self.book);
+        let packed = self.gateway.metric("packed_units_total") as usize;
+        assert!(packed * 2 > self.book.entries.len(), "{packed} of {}", self.book.entries.len());
+    }
+}
+
+#[test]
+fn answers_cut_off_after_any_byte_are_found_out_or_said_to_be_unknown() {
+    let mut stage = Stage::new("cut_answers", "");
+    let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Cut, 1, false);
+    assert!(exact > 0 && unknown > 0, "{exact} exact, {unknown} unknown");
+    stage.finish();
+}
+
+#[test]
+fn answers_swallowed_from_any_byte_on_are_found_out_or_said_to_be_unknown() {
+    let mut stage = Stage::new("swallowed", "");
+    let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Swallow, 1, false);
+    assert!(exact > 0 && unknown > 0, "{exact} exact, {unknown} unknown");
+    stage.finish();
+}
+
+#[test]
+fn questions_cut_off_after_any_byte_are_never_run_twice() {
+    let mut stage = Stage::new("cut_questions", "");
+    stage.break_everywhere(Way::ToServer, How::Cut, 1, false);
+    stage.finish();
+}
+
+#[test]
+fn a_batch_that_fails_and_is_cut_off_fails_only_whom_it_must() {
+    let mut stage = Stage::new("cut_failures", "");
+    let (exact, _) = stage.break_everywhere(Way::ToGateway, How::Cut, 3, true);
+    assert!(exact > 0);
+    stage.break_everywhere(Way::ToServer, How::Cut, 7, true);
+    assert!(stage.gateway.metric("batches_rolled_back_total") > 100);
+    stage.finish();
+}
+
+#[test]
+fn a_commit_whose_confirmation_is_lost_is_always_found_out() {
+    let mut stage = Stage::new("confirmation", "");
+    for _ in 0..50 {
+        let fault = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow };
+        let fates = stage.break_once(fault, false).expect("a batch ends with its transaction's id");
+        assert_eq!(fates, [Fate::Acknowledged; 3], "{:#?}", stage.book.errors);
+    }
+    stage.finish();
+}
+
+#[test]
+fn a_commit_that_is_still_under_way_is_waited_for() {
+    let mut stage = Stage::new("under_way", "-c commit_delay=100000 -c commit_siblings=0");
+    for _ in 0..5 {
+        let fault = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Cut };
+        let fates = stage.break_once(fault, false).expect("a batch ends with its transaction's id");
+        assert_eq!(fates, [Fate::Acknowledged; 3], "{:#?}", stage.book.errors);
+    }
+    stage.finish();
+}
+
+#[test]
+fn a_lane_that_breaks_again_while_it_asks_asks_again() {
+    let mut stage = Stage::new("asks_again", "");
+    for (way, step) in [(Way::ToGateway, 5), (Way::ToServer, 5)] {
+        let fits = (0..BYTES_MAX).step_by(step).any(|bytes| {
+            let mut next = Some(Fault { way, after: After::Bytes(bytes), how: How::Cut });
+            stage.proxy.for_new(move || next.take());
+            let cuts = stage.proxy.cuts();
+            let lost = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow };
+            let fates = stage.break_once(lost, false).expect("a batch ends with its transaction's id");
+            assert_eq!(fates, [Fate::Acknowledged; 3], "{way:?} {bytes}: {:#?}", stage.book.errors);
+            stage.proxy.cuts() == cuts + 1
+        });
+        assert!(fits, "a log-in takes more than {BYTES_MAX} bytes");
+    }
+    stage.finish();
+}
+
+#[test]
+fn lanes_that_break_at_random_under_load_lose_nothing() {
+    let seed = std::env::var("HOTROW_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("HOTROW_SEED={seed}");
+    let mut direct = Line::connect(server().port(), "random").unwrap().expect("the server takes us");
+    assert_eq!(direct.query(&format!("create schema random; {TABLES}")).error(), None);
+    let proxy = Proxy::start(server().port());
+    let mut random = fastrand::Rng::with_seed(seed);
+    proxy.for_new(move || {
+        let way = if random.bool() { Way::ToServer } else { Way::ToGateway };
+        let how = if random.bool() { How::Swallow } else { How::Cut };
+        let how = if way == Way::ToServer { How::Cut } else { how };
+        Some(Fault { way, after: After::Bytes(random.usize(700..30_000)), how })
+    });
+    let gateway = Gateway::in_front_of(&proxy.url(), &[]);
+    let load = Load::start(24, gateway.port(), "random");
+    while proxy.cuts() < 60 {
+        load.flows(20);
+    }
+    proxy.disarm();
+    load.flows(500);
+    let book = load.stop();
+    println!("{} acknowledged, {} unknown", book.count(Fate::Acknowledged), book.count(Fate::Unknown));
+    check(server().port(), "random", &book);
+    assert_eq!(book.unexpected(&["ERROR 08007"]), []);
+}

@@ -1,0 +1,11 @@
+//! Drivers and tools that others wrote, and a client that sends what none of them does: through the gateway they must
+//! see what they see directly. What they do is in the modules; here is only their list.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod frames;
+mod pgbench;
+mod pipelines;
+mod postgres_driver;
+mod psql;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,132 @@
+//! psql, directly and through the gateway: the output must be the same to the byte. The statements are in
+//! `statements.sql`.
+
+use std::io::{Read, pipe};
+use std::process::{Command, Stdio};
+
+use crate::support::server::tool;
+use crate::support::{Gateway, connect, new_schema, server, value};
+
+fn psql(port: u16, schema: &str) -> Command {
+    let mut psql = Command::new(tool("psql").expect("psql is installed"));
+    psql.args(["-X", "-h", "127.0.0.1", "-U", "postgres", "-d", "postgres", "-p", &port.to_string()]);
+    psql.env("PGOPTIONS", format!("-c search_path={schema}"))
+        .env("LC_ALL", "C")
+        .env("PGCLIENTENCODING", "UTF8");
+    psql.stdin(Stdio::null());
+    psql
+}
+
+/// Output and errors in the order in which they came.
+fn output(mut command: Command) -> String {
+    let (mut reader, writer) = pipe().unwrap();
+    command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command); // our own ends of the pipe go with it
+    let mut output = String::new();
+    reader.read_to_string(&mut output).unwrap();
+    child.wait().unwrap();
+    output
+}
+
+fn run(port: u16, schema: &str, commands: &[&str]) -> String {
+    let mut psql = psql(port, schema);
+    commands.iter().for_each(|command| {
+        psql.args(["-c", command]);
+    });
+    output(psql)
+}
+
+#[tokio::test]
+async fn a_script_of_statements_has_the_same_output() {
+    let (schema, direct) = new_schema().await;
+    let gateway = Gateway::start(&[]);
+    let mut outputs = Vec::new();
+    for port in [server().port(), gateway.port()] {
+        direct.batch_execute(&format!("drop schema {schema} cascade; create schema {schema}")).await.unwrap();
+        let mut psql = psql(port, &schema);
+        psql.args(["-a", "-f", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drivers/statements.sql")]);
+        outputs.push(output(psql));
+    }
+    let through = outputs.pop().unwrap();
+    let directly = outputs.pop().unwrap();
+    assert!(directly.lines().count() > 500, "the script has run: {directly}");
+    for (number, (directly, through)) in directly.lines().zip(through.lines()).enumerate() {
+        assert_eq!(through, directly, "line {number} of the output");
+    }
+    assert_eq!(through.len(), directly.len());
+    let packed = gateway.metric("packed_units_total") + gateway.metric("packed_reads_total");
+    assert!(packed > 25, "only {packed} of the statements were packed");
+    assert!(gateway.metric("failed_units_total") > 5, "those that fail are tried in a lane first");
+}
+
+#[tokio::test]
+async fn several_statements_in_one_command_are_one_transaction() {
+    let (schema, direct) = new_schema().await;
+    let gateway = Gateway::start(&[]);
+    direct
+        .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0)")
+        .await
+        .unwrap();
+    let add = "update t set n = n + 1 where id = 1";
+    let said = run(
+        gateway.port(),
+        &schema,
+        &[&format!("{add}; {add}; select n from t; {add}; select 1 / 0; {add}")],
+    );
+    assert!(said.contains("ERROR:  division by zero"), "{said}");
+    assert_eq!(value(&direct, "select n from t").await, "0");
+    let said = run(gateway.port(), &schema, &[&format!("{add}; {add}"), add, "select n from t"]);
+    assert!(said.contains("UPDATE 1\nUPDATE 1\nUPDATE 1") && said.contains(" 3\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_goes_in_and_out_by_copy() {
+    let (schema, direct) = new_schema().await;
+    let gateway = Gateway::start(&[]);
+    direct.batch_execute("create table t (id int primary key, text text)").await.unwrap();
+    let folder = std::env::temp_dir().join(format!("hotrow-copy-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, back) = (folder.join("in"), folder.join("out"));
+    let lines: String =
+        (0..20_000).map(|n| format!("{n}\tline {n} of many, wide enough to fill frames\n")).collect();
+    std::fs::write(&file, &lines).unwrap();
+    let said = run(
+        gateway.port(),
+        &schema,
+        &[
+            &format!("\\copy t from {}", file.display()),
+            &format!("\\copy (select * from t order by id) to {}", back.display()),
+            &format!("\\copy t from {}", file.display()),
+        ],
+    );
+    assert!(said.contains("COPY 20000\nCOPY 20000\n") && said.contains("t_pkey"), "{said}");
+    assert!(std::fs::read_to_string(&back).unwrap() == lines, "what comes out is what went in");
+    assert_eq!(value(&direct, "select count(*) from t").await, "20000");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn who_listens_hears_what_others_notify() {
+    let (schema, _direct) = new_schema().await;
+    let gateway = Gateway::start(&[]);
+    let other = connect(&gateway.config()).await;
+    let own = run(gateway.port(), &schema, &["listen bell", "notify bell, 'one'", "select 1"]);
+    assert_eq!(own.matches("Asynchronous notification \"bell\" with payload \"one\"").count(), 1, "{own}");
+
+    // The second command lets the other session ring, through the gateway too.
+    let script = "select pg_advisory_lock(4711)";
+    other.batch_execute("select pg_advisory_lock(4711)").await.unwrap();
+    let port = gateway.port();
+    let listening =
+        tokio::task::spawn_blocking(move || run(port, &schema, &["listen bell", script, "select 1"]));
+    let waiting = "select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted";
+    crate::support::until("psql waits for the lock", async || {
+        !crate::support::rows(&other, waiting).await.unwrap().is_empty()
+    })
+    .await;
+    other.batch_execute("notify bell, 'two'").await.unwrap();
+    other.batch_execute("select pg_advisory_unlock(4711)").await.unwrap();
+    let heard = listening.await.unwrap();
+    assert!(heard.contains("notification \"bell\" with payload \"two\""), "{heard}");
+}

@@ -1,0 +1,124 @@
+//! Promises 1, 5 and 7 under load while things die: what is acknowledged is there exactly once, what is refused is
+//! not, and what can't be known is said to be unknown. Cut connections are in `cut_lanes.rs`.
+
+mod support;
+
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "support/line.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod line;
+#[path = "support/load.rs"]
+mod load;
+
+use checker::check;
+use hotrow_postgres::PrivateServer;
+use line::Line;
+use load::{Book, Fate, Load, TABLES};
+use support::{Gateway, server};
+
+const CLIENTS: u64 = 16;
+
+/// A schema with the load's tables.
+fn prepare(port: u16, schema: &str) -> Line {
+    let mut direct = Line::connect(port, schema).unwrap().expect("the server takes us");
+    let made = direct.query(&format!("create schema {schema}; {TABLES}"));
+    assert_eq!(made.error(), None);
+    direct
+}
+
+fn summary(test: &str, book: &Book) {
+    println!(
+        "{test}: {} acknowledged, {} failed, {} unknown; {:#?}",
+        book.count(Fate::Acknowledged),
+        book.count(Fate::Failed),
+        book.count(Fate::Unknown),
+        book.errors
+    );
+}
+
+#[test]
+fn a_server_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+    let server = PrivateServer::builder().label("crash").start().unwrap();
+    prepare(server.port(), "crash");
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let load = Load::start(CLIENTS, gateway.port(), "crash");
+    for _ in 0..3 {
+        load.flows(500);
+        server.kill_dash_nine().unwrap();
+        server.restart().unwrap();
+    }
+    load.flows(500);
+    let book = load.stop();
+    summary("server killed", &book);
+    check(server.port(), "crash", &book);
+    assert!(gateway.metric("packed_units_total") > 500);
+    // 08007: a commit was under way. 57P03: not sent. 08006, 57P01, 57P02: what was passed through.
+    let expected = ["ERROR 08007", "ERROR 57P03", "FATAL 57P03", "FATAL 08006", "FATAL 57P01", "FATAL 57P02"];
+    let log_in = ["at log-in: FATAL 57P03", "at prepare: ERROR 57P03", "at prepare: FATAL"];
+    assert_eq!(book.unexpected(&[&expected[..], &log_in].concat()), []);
+}
+
+#[test]
+fn a_gateway_that_is_killed_under_load_loses_nothing_that_was_acknowledged() {
+    prepare(server().port(), "killed");
+    let mut gateway = Gateway::start(&[]);
+    let load = Load::start(CLIENTS, gateway.port(), "killed");
+    for _ in 0..4 {
+        load.flows(500);
+        let next = Gateway::start(&[]);
+        load.redirect(next.port());
+        std::mem::replace(&mut gateway, next).kill_dash_nine();
+    }
+    load.flows(500);
+    let book = load.stop();
+    summary("gateway killed", &book);
+    check(server().port(), "killed", &book);
+    assert!(book.count(Fate::Unknown) > 0, "the kills hit nobody");
+    assert_eq!(book.unexpected(&[]), []);
+}
+
+#[test]
+fn a_gateway_that_is_told_to_stop_leaves_nothing_unknown() {
+    prepare(server().port(), "stopped");
+    let mut gateway = Gateway::start(&[]);
+    let load = Load::start(CLIENTS, gateway.port(), "stopped");
+    for _ in 0..4 {
+        load.flows(500);
+        let mut last = std::mem::replace(&mut gateway, Gateway::start(&[]));
+        load.redirect(gateway.port());
+        last.sigterm();
+        assert!(last.wait().success(), "it says that it stopped in order");
+        assert!(!last.log().contains("cut off"), "nobody was cut off:\n{}", last.log());
+    }
+    load.flows(500);
+    let book = load.stop();
+    summary("gateway stopped", &book);
+    check(server().port(), "stopped", &book);
+    let unknown: Vec<_> = book.entries.iter().filter(|entry| entry.fate == Fate::Unknown).collect();
+    assert!(unknown.is_empty(), "{} units are unknown: {unknown:?}", unknown.len());
+    assert_eq!(book.unexpected(&["FATAL 57P01", "at log-in: FATAL 57P01", "at prepare: FATAL 57P01"]), []);
+}
+
+#[test]
+fn lanes_whose_backends_are_terminated_in_a_loop_lose_nothing() {
+    let mut direct = prepare(server().port(), "terminated");
+    let gateway = Gateway::start(&[]);
+    let load = Load::start(CLIENTS, gateway.port(), "terminated");
+    let mut terminated = 0;
+    for _ in 0..30 {
+        load.flows(100);
+        let answer = direct.query(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'hotrow lane%'",
+        );
+        assert_eq!(answer.error(), None);
+        terminated += answer.rows().len();
+    }
+    load.flows(500);
+    let lost = gateway.metric("lane_connections_lost_total");
+    let book = load.stop();
+    summary("lanes terminated", &book);
+    check(server().port(), "terminated", &book);
+    assert!(terminated >= 30 && lost >= 30, "{terminated} terminated, {lost} noticed");
+    assert_eq!(book.unexpected(&["ERROR 08007"]), []);
+}

@@ -1,0 +1,197 @@
+//! A TCP proxy between gateway and server that cuts the connections of lanes where a test wants it. Knows of the
+//! protocol only the start-up packet, which tells lanes from others, and what ReadyForQuery looks like.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
+const ONE_ROW_SELECTED: &[u8] = b"SELECT 1\0";
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    ToServer,
+    ToGateway,
+}
+
+/// What happens to a connection then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It is cut at once, whatever the server is doing.
+    Cut,
+    /// The server is served on, its answers are lost, and the cut comes when it is ready: the commit is done then.
+    Swallow,
+}
+
+/// What goes through before a connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// So many more bytes.
+    Bytes(usize),
+    /// The answer to the last statement of a batch, which asks for the transaction's id: the commit follows.
+    TransactionId,
+}
+
+/// Where a connection breaks.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    pub way: Way,
+    pub after: After,
+    pub how: How,
+}
+
+/// Decides about each new connection of a lane.
+type ForNew = Box<dyn FnMut() -> Option<Fault> + Send>;
+
+/// Listens until the test program ends.
+pub struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    server: u16,
+    lanes: Mutex<Vec<Arc<Connection>>>,
+    for_new: Mutex<Option<ForNew>>,
+    cuts: AtomicUsize,
+}
+
+struct Connection {
+    gateway: TcpStream,
+    server: TcpStream,
+    fault: Mutex<Option<Fault>>,
+}
+
+impl Proxy {
+    /// In front of the server on this port.
+    pub fn start(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let (lanes, for_new) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { server, lanes, for_new, cuts: AtomicUsize::new(0) });
+        let accepting = shared.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shared = accepting.clone();
+                // A server that is down, or a peer that leaves at once, is what the tests are about.
+                thread::spawn(move || shared.serve(stream).ok());
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// For `--upstream`.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Breaks the lanes' connections that are there now.
+    pub fn arm(&self, fault: Fault) {
+        for connection in self.shared.lanes.lock().unwrap().iter() {
+            *connection.fault.lock().unwrap() = Some(fault);
+        }
+    }
+
+    /// Nothing that is there now breaks any more.
+    pub fn disarm(&self) {
+        self.for_new(|| None);
+        for connection in self.shared.lanes.lock().unwrap().iter() {
+            *connection.fault.lock().unwrap() = None;
+        }
+    }
+
+    /// What becomes of the lanes' next connections.
+    pub fn for_new(&self, decide: impl FnMut() -> Option<Fault> + Send + 'static) {
+        *self.shared.for_new.lock().unwrap() = Some(Box::new(decide));
+    }
+
+    /// How many connections it has cut.
+    pub fn cuts(&self) -> usize {
+        self.shared.cuts.load(Relaxed)
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut gateway: TcpStream) -> io::Result<()> {
+        let mut server = TcpStream::connect(("127.0.0.1", self.server))?;
+        gateway.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let mut start = vec![0; 4];
+        gateway.read_exact(&mut start)?;
+        let length = u32::from_be_bytes(*start.first_chunk().expect("four bytes")) as usize;
+        start.resize(length, 0);
+        gateway.read_exact(&mut start[4..])?;
+        server.write_all(&start)?;
+
+        let is_lane = String::from_utf8_lossy(&start).contains("application_name\0hotrow lane");
+        let fault = match &mut *self.for_new.lock().unwrap() {
+            Some(decide) if is_lane => decide(),
+            _ => None,
+        };
+        let connection = Arc::new(Connection { gateway, server, fault: Mutex::new(fault) });
+        if is_lane {
+            self.lanes.lock().unwrap().push(connection.clone());
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| self.carry(&connection, Way::ToServer));
+            self.carry(&connection, Way::ToGateway);
+        });
+        self.lanes.lock().unwrap().retain(|other| !Arc::ptr_eq(other, &connection));
+        Ok(())
+    }
+
+    /// Carries bytes one way until the connection ends or is cut.
+    fn carry(&self, connection: &Connection, way: Way) {
+        let (mut from, mut to) = match way {
+            Way::ToServer => (&connection.gateway, &connection.server),
+            Way::ToGateway => (&connection.server, &connection.gateway),
+        };
+        let mut chunk = [0; 16 << 10];
+        let mut tail = Vec::new();
+        let mut swallowing = false;
+        while let Ok(count @ 1..) = from.read(&mut chunk) {
+            let (passed, broken) =
+                if swallowing { (0, Some(How::Swallow)) } else { connection.passes(way, &chunk[..count]) };
+            tail.extend_from_slice(&chunk[..count]);
+            tail.drain(..tail.len().saturating_sub(READY_IDLE.len()));
+            if to.write_all(&chunk[..passed]).is_err() {
+                break;
+            }
+            match broken {
+                None => {}
+                Some(How::Swallow) if tail != READY_IDLE => swallowing = true,
+                Some(_) => {
+                    self.cuts.fetch_add(1, Relaxed);
+                    break;
+                }
+            }
+        }
+        // Either end may be gone already.
+        let _ = connection.gateway.shutdown(Shutdown::Both);
+        let _ = connection.server.shutdown(Shutdown::Both);
+    }
+}
+
+impl Connection {
+    /// How many of these bytes may pass, and how the connection breaks behind them if it does.
+    fn passes(&self, way: Way, bytes: &[u8]) -> (usize, Option<How>) {
+        let mut armed = self.fault.lock().unwrap();
+        let Some(fault) = armed.as_mut().filter(|fault| fault.way == way) else { return (bytes.len(), None) };
+        let end = match &mut fault.after {
+            After::Bytes(left) if *left > bytes.len() => {
+                *left -= bytes.len();
+                None
+            }
+            After::Bytes(left) => Some(*left),
+            After::TransactionId => {
+                let found =
+                    bytes.windows(ONE_ROW_SELECTED.len()).position(|window| window == ONE_ROW_SELECTED);
+                found.map(|at| at + ONE_ROW_SELECTED.len())
+            }
+        };
+        end.map_or((bytes.len(), None), |end| (end, Some(fault.how)))
+    }
+}
