@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
 
-.PHONY: help demo test check bench fuzz
+.PHONY: help demo test check audit bench fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,10 @@ test: ## all tests; they start the servers they need
 check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) deny --log-level error check
+	$(CARGO) deny --log-level error check bans licenses sources
+
+audit: ## known vulnerabilities of the dependencies (fetches the advisory database)
+	$(CARGO) deny check advisories
 
 bench: ## Hotrow against today's techniques, side by side (half an hour; results in bench-results/)
 	$(CARGO) run --release --quiet --package hotrow -- bench all $(ARGS)

@@ -40,7 +40,7 @@ kind as (
                     when 'd'::pg_catalog."char" then true
                     else n.nspname = 'pg_catalog'::pg_catalog.name and t.typtype <> 'c'::pg_catalog."char"
                end
-               and not exists (
+               and (n.nspname = 'pg_catalog'::pg_catalog.name or not exists (
                    select
                      from pg_catalog.pg_cast k
                      join pg_catalog.pg_proc p on p.oid = k.castfunc
@@ -48,7 +48,7 @@ kind as (
                     where (k.castsource = t.oid or k.casttarget = t.oid)
                       and pn.nspname <> 'pg_catalog'::pg_catalog.name
                       and p.provolatile <> 'i'::pg_catalog."char"
-               )
+               ))
            ) as harmless
       from layer l
       join pg_catalog.pg_type t on t.oid = l.type
@@ -154,7 +154,7 @@ expression_fact as (
      cross join lateral (values (i.indexprs), (i.indpred)) as stored (tree)
      where stored.tree is not null
 ),
--- Foreign keys elsewhere that change rows of their own when a row of this table changes.
+-- Foreign keys that refer to this table, which may change rows of their own when a row here changes.
 referrer_fact as (
     select pg_catalog.json_build_object(
                'table', k.conrelid::pg_catalog.regclass::pg_catalog.text,
@@ -164,6 +164,7 @@ referrer_fact as (
                     where a.attnum = any (k.confkey)
                ),
                'acts_on_delete', k.confdeltype in ('c'::pg_catalog."char", 'n'::pg_catalog."char", 'd'::pg_catalog."char"),
+               'deferred', k.condeferred,
                'acts_on_update', k.confupdtype in ('c'::pg_catalog."char", 'n'::pg_catalog."char", 'd'::pg_catalog."char")
            ) as fact
       from relation c
@@ -180,13 +181,22 @@ select pg_catalog.json_build_object(
            'row_security', c.relrowsecurity,
            'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent = c.oid),
            'is_partition', c.relispartition,
-           -- A deferred foreign key is judged at commit, where another unit's row could save or spoil it.
            'deferrable', exists (
                select
                  from pg_catalog.pg_constraint k
-                where (k.conrelid = c.oid and k.condeferrable and k.contype <> 'f'::pg_catalog."char")
-                   or ((k.conrelid = c.oid or k.confrelid = c.oid) and k.condeferred)
+                where k.conrelid = c.oid
+                  and k.condeferrable
+                  and k.contype <> 'f'::pg_catalog."char"
            ),
+           -- A deferred foreign key is judged at commit, where another unit's row could save or spoil it.
+           'deferred_columns', coalesce((
+               select pg_catalog.json_agg(distinct a.attname)
+                 from pg_catalog.pg_constraint k
+                 join attribute a on a.attnum = any (k.conkey)
+                where k.conrelid = c.oid
+                  and k.condeferred
+                  and k.contype = 'f'::pg_catalog."char"
+           ), '[]'),
            'columns', coalesce((select pg_catalog.json_agg(f.fact order by f.attnum) from column_fact f), '[]'),
            'unique_indexes', coalesce((select pg_catalog.json_agg(f.fact) from index_fact f), '[]'),
            'triggers', coalesce((select pg_catalog.json_agg(f.fact) from trigger_fact f), '[]'),

@@ -53,8 +53,6 @@ pub enum Error {
 pub struct Setting {
     /// Its name in the file; the flag has dashes.
     pub name: &'static str,
-    /// Its environment variable.
-    pub variable: &'static str,
     /// Its default.
     pub default: String,
     /// Its unit.
@@ -86,7 +84,6 @@ macro_rules! settings {
             pub fn table() -> Vec<Setting> {
                 vec![$(Setting {
                     name: stringify!($name),
-                    variable: $variable,
                     default: $default.to_string(),
                     unit: $unit,
                     meaning: $meaning,
@@ -212,9 +209,11 @@ mod tests {
         let table = Settings::table();
         assert!(table.len() <= 25);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
-        assert!(
-            table.iter().all(|setting| setting.variable == format!("HOTROW_{}", setting.name.to_uppercase()))
-        );
+        let command = <Settings as clap::Args>::augment_args(clap::Command::new("x"));
+        for argument in command.get_arguments() {
+            let variable = argument.get_env().and_then(|variable| variable.to_str()).unwrap();
+            assert_eq!(variable, format!("HOTROW_{}", argument.get_id().as_str().to_uppercase()));
+        }
     }
 
     #[test]

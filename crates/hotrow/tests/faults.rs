@@ -15,6 +15,7 @@ use checker::check;
 use hotrow_postgres::PrivateServer;
 use line::Line;
 use load::{Book, Fate, Load, TABLES};
+use nix::sys::signal::Signal;
 use support::{Gateway, server};
 
 const CLIENTS: u64 = 16;
@@ -121,4 +122,32 @@ fn lanes_whose_backends_are_terminated_in_a_loop_lose_nothing() {
     check(server().port(), "terminated", &book);
     assert!(terminated >= 30 && lost >= 30, "{terminated} terminated, {lost} noticed");
     assert_eq!(book.unexpected(&["ERROR 08007"]), []);
+}
+
+#[test]
+fn a_session_whose_server_hangs_up_in_mid_sentence_holds_up_nobody() {
+    let mut direct = prepare(server().port(), "hung_up");
+    let gateway = Gateway::start(&[]);
+    let mut neighbour = Line::connect(gateway.port(), "hung_up").unwrap().unwrap();
+    for _ in 0..20 {
+        let mut line = Line::connect(gateway.port(), "hung_up").unwrap().unwrap();
+        assert_eq!(line.query("begin").error(), None);
+        let pid = line.query("select pg_backend_pid()").rows()[0][0].clone().unwrap();
+        // While the gateway is stopped both ends act: it finds the client's words and the server's end together.
+        gateway.signal(Signal::SIGSTOP);
+        direct.query(&format!("select pg_terminate_backend({pid}, 30000)"));
+        for _ in 0..10 {
+            line.put_query("update inv set sold = 7");
+            line.send().unwrap();
+        }
+        gateway.signal(Signal::SIGCONT);
+        assert_eq!(neighbour.query("select sold from inv").rows(), [[Some("0".to_owned())]]);
+        let answer = line.answer();
+        assert!(!answer.whole, "its server is gone: {:?}", answer.frames());
+        assert!(
+            matches!(answer.error(), Some(report) if report.severity == "FATAL"),
+            "{:?}",
+            answer.frames()
+        );
+    }
 }

@@ -116,6 +116,13 @@ impl Candidate {
         row.get(self.position(name, table)?).cloned()
     }
 
+    /// True when an INSERT gives the column a value in some row.
+    pub(super) fn gives(&self, name: &str, table: &TableFacts) -> bool {
+        let Some(position) = self.position(name, table) else { return false };
+        let rows = self.insert.iter().flat_map(|insert| &insert.rows);
+        rows.filter_map(|row| row.get(position)).any(|value| *value != Operand::Default)
+    }
+
     /// Where a column's value stands in the rows of VALUES.
     fn position(&self, name: &str, table: &TableFacts) -> Option<usize> {
         let columns = &self.insert.as_ref()?.columns;

@@ -33,8 +33,10 @@ pub struct TableFacts {
     pub has_children: bool,
     /// It is a partition.
     pub is_partition: bool,
-    /// A constraint other than a foreign key is deferrable, or a foreign key or trigger is initially deferred.
+    /// A constraint or constraint trigger other than a foreign key is deferrable.
     pub deferrable: bool,
+    /// Columns of foreign keys that are initially deferred.
+    pub deferred_columns: Vec<String>,
     /// Its columns in order, dropped ones left out.
     pub columns: Vec<Column>,
     /// Its usable unique indexes: valid, immediate, no predicate, no expressions.
@@ -43,7 +45,7 @@ pub struct TableFacts {
     pub triggers: Vec<Trigger>,
     /// The text of check constraints (its own and its columns' domains'), index expressions and predicates.
     pub expressions: Vec<String>,
-    /// Tables whose foreign keys act on rows of their own when this table changes.
+    /// Foreign keys that refer to this table.
     pub referrers: Vec<Referrer>,
 }
 
@@ -114,13 +116,15 @@ pub struct Trigger {
     pub on_delete: bool,
 }
 
-/// A foreign key of another table (or this one) that acts when a row here changes.
+/// A foreign key of another table (or this one) that refers to a table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Referrer {
     /// The table that refers to this one.
     pub table: String,
     /// The columns here that it refers to.
     pub columns: Vec<String>,
+    /// It is initially deferred.
+    pub deferred: bool,
     /// It does something on DELETE.
     pub acts_on_delete: bool,
     /// It does something on UPDATE.

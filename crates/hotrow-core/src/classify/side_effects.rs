@@ -17,12 +17,12 @@ pub(super) struct SideEffects {
 
 /// Words that stand before a parenthesis without calling anything.
 const NOT_CALLED: &str = "
-    all and any array as between by case cube cross distinct else except exists filter from full group having ilike in
-    inner intersect into is isnull join lateral left like limit materialized natural not notnull offset on only or
-    order outer over partition recursive returning right rollup row select sets set similar some symmetric then to
-    union using values when where window with
-    bit bpchar char character dec decimal float interval nchar numeric precision time timestamp timestamptz timetz
-    varbit varchar varying
+    all and any array as bernoulli between by case cast cross cube distinct else except exists filter for
+    from full group having ilike in inner intersect into is isnull join lateral left like limit materialized
+    natural not notnull offset on only or order outer over partition recursive returning right rollup row
+    select set sets similar some symmetric then to union using values when where window with
+    bit bpchar char character dec decimal float interval nchar numeric precision time timestamp timestamptz
+    timetz varbit varchar varying
 ";
 
 /// The side effects of one query.
@@ -31,7 +31,7 @@ const NOT_CALLED: &str = "
 /// of a user's that hides behind a built-in name and changes the session is not worth a catalogue query each time.
 pub(super) fn side_effects(tokens: &[Token]) -> SideEffects {
     let mut found = SideEffects::default();
-    let selects = is_word(tokens.first(), &["select", "with"]);
+    let selects = !is_word(tokens.first(), &["insert", "merge"]);
     for (index, token) in tokens.iter().enumerate() {
         let Some(name) = folded(token) else { continue };
         let plain = word(token).is_some();
@@ -41,6 +41,12 @@ pub(super) fn side_effects(tokens: &[Token]) -> SideEffects {
                 found.creates = true;
                 let temporary = is_word(tokens.get(index + 1), &["temp", "temporary", "local", "global"]);
                 found.effect.temporary |= temporary;
+            }
+            // A field of a composite value, or a function applied to it: `(x).f` is `f(x)`.
+            _ if before(tokens, index, 1) == Some(&Token::Period)
+                && before(tokens, index, 2) == Some(&Token::RParen) =>
+            {
+                found.effect = found.effect.union(Effect::UNKNOWN);
             }
             "operator" if plain => found.effect = found.effect.union(Effect::UNKNOWN),
             _ if name.starts_with("pg_temp") => found.effect.temporary = true,
@@ -75,8 +81,13 @@ fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool) -> bool {
         return false;
     }
     let names_columns = match before(tokens, index, 1) {
-        // `insert into t (a)`, `… as t (a)`, `(values …) t (a)`, `with recursive t (a)`
-        Some(Token::RParen) => true,
+        // `(values …) t (a)`, but not `distinct on (a) f(b)`
+        Some(Token::RParen) => {
+            let is_distinct_on =
+                |at: usize| is_word(tokens.get(at), &["distinct"]) && is_word(tokens.get(at + 1), &["on"]);
+            !(0..index).any(is_distinct_on)
+        }
+        // `insert into t (a)`, `… as t (a)`, `with recursive t (a)`
         previous => is_word(previous, &["into", "as", "recursive", "conflict"]),
     };
     let is_conflict = plain && name == "conflict" && is_word(before(tokens, index, 1), &["on"]);

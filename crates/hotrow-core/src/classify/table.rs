@@ -110,6 +110,7 @@ pub(super) fn check_writing(
     if table.deferrable {
         return Err(Reason::Deferrable(table.name.clone()));
     }
+    check_deferred(candidate, table)?;
     check_referrers(candidate, table)?;
     for trigger in &table.triggers {
         if fires(trigger, candidate) {
@@ -126,20 +127,37 @@ pub(super) fn check_writing(
     Ok(())
 }
 
-/// Foreign keys that refer to this table must not change rows of other tables.
-fn check_referrers(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
-    let acting = table.referrers.iter().find(|referrer| match candidate.verb {
-        Verb::Delete => referrer.acts_on_delete,
-        Verb::Update | Verb::Insert => {
-            referrer.acts_on_update
-                && referrer.columns.iter().any(|column| candidate.assigned.contains(column))
-        }
-        Verb::Select => false,
-    });
-    match acting {
-        Some(referrer) => Err(Reason::Cascade(referrer.table.clone())),
-        None => Ok(()),
+/// A deferred foreign key is checked at commit, so a batch could hide an error that the unit alone would meet.
+fn check_deferred(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
+    let sets = |name: &String| {
+        let computed = |column: &Column| column.default.is_some() && candidate.uses_default_of(column, table);
+        candidate.assigned.contains(name)
+            || candidate.gives(name, table)
+            || table.column(name).is_some_and(computed)
+    };
+    if table.deferred_columns.iter().any(sets) {
+        return Err(Reason::Deferrable(table.name.clone()));
     }
+    Ok(())
+}
+
+/// Foreign keys that refer to this table must not change rows of other tables, nor put their check off.
+fn check_referrers(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
+    for referrer in &table.referrers {
+        let moves_key = referrer.columns.iter().any(|column| candidate.assigned.contains(column));
+        let (concerned, acts) = match candidate.verb {
+            Verb::Delete => (true, referrer.acts_on_delete),
+            Verb::Update | Verb::Insert => (moves_key, referrer.acts_on_update),
+            Verb::Select => (false, false),
+        };
+        if concerned && acts {
+            return Err(Reason::Cascade(referrer.table.clone()));
+        }
+        if concerned && referrer.deferred {
+            return Err(Reason::Deferrable(referrer.table.clone()));
+        }
+    }
+    Ok(())
 }
 
 fn fires(trigger: &Trigger, candidate: &Candidate) -> bool {

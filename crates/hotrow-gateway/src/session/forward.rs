@@ -270,7 +270,10 @@ impl Holding {
     /// had to say.
     pub(super) fn write(&mut self) {
         let upstream = &mut self.held.upstream;
-        let _ = upstream.write.try_drain(&mut upstream.output);
+        if upstream.write.try_drain(&mut upstream.output).is_err() {
+            // A broken socket is always writable: with bytes left the session would spin and never get to read the end.
+            upstream.output.clear();
+        }
     }
 }
 

@@ -22,6 +22,7 @@ impl Session {
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
         self.statements.remove(&b""[..]); // as the server does
+        self.forget_unnamed();
         if self.answer_here(&statement) {
             return Ok(());
         }
@@ -55,6 +56,13 @@ impl Session {
                 Ok(())
             }
             Err(end) => Err(end),
+        }
+    }
+
+    /// A simple query takes the unnamed statement away.
+    pub(super) fn forget_unnamed(&mut self) {
+        if !self.statements.is_empty() {
+            self.statements.remove(&b""[..]);
         }
     }
 

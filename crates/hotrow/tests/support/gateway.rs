@@ -131,7 +131,12 @@ impl Gateway {
 
     /// Asks it to stop; returns at once.
     pub fn sigterm(&self) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Sends it any signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
     }
 
     /// Waits until it has ended by itself.

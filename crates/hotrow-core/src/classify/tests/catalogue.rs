@@ -68,6 +68,37 @@ fn deferrable_constraints_stop_writes_only() {
     assert_eq!(with_table(SELECT, |table| table.deferrable = true), "read id=$1, rows");
 }
 
+/// Django makes every foreign key initially deferred: only statements that touch one are kept from packing.
+#[test]
+fn deferred_foreign_keys_stop_what_touches_them() {
+    let own = |table: &mut TableFacts| table.deferred_columns.push("sold".to_owned());
+    assert_eq!(with_table(UPDATE, own), "write id=$1");
+    assert_eq!(with_table(DELETE, own), "write id=$1");
+    assert_eq!(with_table(INSERT, own), "write id=$1", "the column stays null");
+    for sql in [
+        "update inv set sold = 2 where id = $1",
+        "insert into inv (id, sold) values (1, 2)",
+        "insert into inv values (1, 2, 3)",
+        "insert into inv (id) values (1) on conflict (id) do update set sold = 2",
+    ] {
+        assert!(with_table(sql, own).contains("a constraint of inv is deferrable"), "{sql}");
+    }
+    let of_other = |table: &mut TableFacts| {
+        let (columns, table_name) = (vec!["id".to_owned()], "orders".to_owned());
+        table.referrers.push(Referrer {
+            table: table_name,
+            columns,
+            deferred: true,
+            acts_on_delete: false,
+            acts_on_update: false,
+        });
+    };
+    assert_eq!(with_table(UPDATE, of_other), "write id=$1");
+    assert_eq!(with_table(INSERT, of_other), "write id=$1");
+    assert!(with_table(DELETE, of_other).contains("a constraint of orders is deferrable"));
+    assert!(with_table("update inv set id = 2 where id = 1", of_other).contains("a constraint of orders"));
+}
+
 #[test]
 fn columns_of_unknown_types_stop_everything() {
     for sql in [UPDATE, SELECT] {
@@ -177,6 +208,7 @@ fn foreign_keys_of_others_that_act() {
             table.referrers.push(Referrer {
                 table: "orders".to_owned(),
                 columns: vec!["id".to_owned()],
+                deferred: false,
                 acts_on_delete,
                 acts_on_update,
             });
@@ -263,14 +295,14 @@ fn what_to_look_up() {
 #[test]
 fn facts_read_what_the_queries_give() {
     let json = r#"{"oid":16386,"schema":"public","name":"t","relkind":"r","persistence":"p","has_rules":false,
-        "row_security":false,"has_children":false,"is_partition":false,"deferrable":false,
+        "row_security":false,"has_children":false,"is_partition":false,"deferrable":false,"deferred_columns":[],
         "columns":[{"name":"id","attnum":1,"type_oid":23,"type_name":"integer","type_kind":"builtin","avg_width":4,
                     "default":null,"generated":false,"identity":false}],
         "unique_indexes":[{"name":"t_pkey","primary":true,"columns":["id"]}],
         "triggers":[{"name":"g","language":"plpgsql","source":"x","special":false,"condition":null,
                      "on_insert":false,"on_delete":false,"on_update":true}],
         "expressions":["CHECK ((id > 0))"],
-        "referrers":[{"table":"o","columns":["id"],"acts_on_delete":true,"acts_on_update":false}]}"#;
+        "referrers":[{"table":"o","columns":["id"],"deferred":false,"acts_on_delete":true,"acts_on_update":false}]}"#;
     let table: Option<TableFacts> = serde_json::from_str(json).unwrap();
     assert_eq!(table.unwrap().unique_indexes[0].columns, ["id"]);
     let json = r#"[{"schema":"shop","name":"lower","kind":"function","visible":false,"volatility":"v",

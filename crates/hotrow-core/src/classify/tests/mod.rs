@@ -51,6 +51,7 @@ fn table(oid: u32, name: &str, columns: &[(&str, &str)], indexes: Vec<Index>) ->
         has_children: false,
         is_partition: false,
         deferrable: false,
+        deferred_columns: Vec::new(),
         columns: numbered.map(|((name, kind), attnum)| column(name, attnum, kind)).collect(),
         unique_indexes: indexes,
         triggers: Vec::new(),

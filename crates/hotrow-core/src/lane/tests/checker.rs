@@ -212,7 +212,7 @@ fn key_order(history: &History, wrong: &mut Vec<String>) {
         let Some(key) = history.units[unit].key else { continue };
         let before = last.insert(key, turn[&unit]);
         if before.is_some_and(|before| before > turn[&unit]) {
-            wrong.push(format!("unit {unit} came later than one of its key that it overtook"));
+            wrong.push(format!("unit {unit} was overtaken by one of its key that came later"));
         }
     }
 }

@@ -3,9 +3,10 @@
 use fastrand::Rng;
 
 use super::server::Lock;
+use super::wire::Wire;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::Outcome;
+use crate::lane::{Outcome, Xid};
 
 /// Decides before each step whether something happens.
 pub trait Faults {
@@ -95,32 +96,58 @@ pub struct Seeded {
 
 impl Faults for Seeded {
     fn strike(&mut self, world: &mut World, _: usize) {
-        if self.budget == 0 || self.rng.usize(..self.pause) != 0 {
+        if self.budget == 0 {
             return;
         }
-        self.budget -= 1;
-        let lane = self.rng.usize(..world.wires.len());
-        let row = self.rows[self.rng.usize(..self.rows.len())];
-        match self.rng.u8(..20) {
-            0..6 => {
+        if let Some(lane) = self.pick(world, |wire| wire.wanted || wire.asked.is_some() || is_risky(wire)) {
+            // Such moments are short, so that they are not left to chance.
+            if self.rng.u8(..8) == 0 {
+                self.budget -= 1;
+                self.strike_lane(world, lane);
+            }
+        } else if self.rng.usize(..self.pause) == 0 {
+            self.budget -= 1;
+            self.strike_anything(world);
+        }
+    }
+}
+
+/// A loss now leaves a commit in doubt that can be asked about.
+fn is_risky(wire: &Wire) -> bool {
+    wire.lane.under_way().front().is_some_and(|batch| batch.xid != Xid::Missing)
+}
+
+impl Seeded {
+    fn pick(&mut self, world: &World, wanted: impl Fn(&Wire) -> bool) -> Option<usize> {
+        let lanes = world.wires.iter().enumerate().filter(|(_, wire)| wanted(wire));
+        let lanes: Vec<_> = lanes.map(|(lane, _)| lane).collect();
+        if lanes.is_empty() { Option::None } else { Some(lanes[self.rng.usize(..lanes.len())]) }
+    }
+
+    fn strike_lane(&mut self, world: &mut World, lane: usize) {
+        match self.rng.u8(..8) {
+            0 => world.fail_to_connect(lane, true),
+            1..3 => world.fail_to_connect(lane, false),
+            3 => world.resolve(lane, Outcome::Unknown),
+            _ => {
                 let keep = if self.rng.bool() { self.rng.usize(..40) } else { usize::MAX };
                 world.cut(lane, keep);
             }
-            6..8 => world.fail_to_connect(lane, false),
-            8 => world.fail_to_connect(lane, true),
-            9 => world.resolve(lane, Outcome::Unknown),
-            10 => crash(world),
-            11..13 => {
-                let session = self.rng.usize(..world.sessions.len());
-                world.cancel(session);
-            }
-            13 => {
-                let session = self.rng.usize(..world.sessions.len());
-                world.leave(session);
-            }
-            14..16 => lock(world, Lock::Row(row)),
-            16 => lock(world, Lock::Table(row.table)),
-            17 if !world.outsiders.is_empty() => {
+        }
+    }
+
+    fn strike_anything(&mut self, world: &mut World) {
+        let lane = self.rng.usize(..world.wires.len());
+        let session = self.rng.usize(..world.sessions.len());
+        let row = self.rows[self.rng.usize(..self.rows.len())];
+        match self.rng.u8(..12) {
+            0..3 => self.strike_lane(world, lane),
+            3 => crash(world),
+            4 => world.cancel(session),
+            5 => world.leave(session),
+            6..8 => lock(world, Lock::Row(row)),
+            8 => lock(world, Lock::Table(row.table)),
+            9 if !world.outsiders.is_empty() => {
                 let (_, txn) = world.outsiders.swap_remove(self.rng.usize(..world.outsiders.len()));
                 world.server.release(txn);
             }

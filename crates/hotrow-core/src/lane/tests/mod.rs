@@ -13,6 +13,7 @@ mod history;
 mod limits;
 mod model;
 mod notation;
+mod planted;
 mod random;
 mod rest;
 mod schedule;

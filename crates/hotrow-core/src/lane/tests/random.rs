@@ -10,6 +10,25 @@ use super::workload::Random;
 
 const SEEDS: u64 = 2_000;
 
+/// What the seeds must lead to, or they test less than they seem to.
+const WANTED: [&str; 15] = [
+    "2 under way",
+    "answered: ready",
+    "answered: asked, committed",
+    "again: asked, aborted",
+    "again: failed",
+    "again: failed and lost",
+    "again: not all sent",
+    "again: reads only",
+    "answered alone",
+    "failed alone",
+    "parked behind a lock",
+    "Refused(Cancelled)",
+    "Refused(NotSent)",
+    "Refused(OutcomeUnknown): no id",
+    "Refused(OutcomeUnknown): nobody to ask",
+];
+
 /// Every fifth world is calm: nothing fails and nobody interferes, so that more can be asked of it.
 fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut rng = Rng::with_seed(seed);
@@ -20,7 +39,7 @@ fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let budget = if calm { 0 } else { rng.usize(..12) };
     let mut faults =
         Seeded { rng: rng.fork(), pause: rng.usize(2..120), budget, rows: workload.rows.clone() };
-    let wrong = schedule::judge(&mut world, Schedule::Seeded(rng.fork()), &mut faults);
+    let wrong = schedule::judge(&mut world, Schedule::Seeded(rng.fork(), rng.bool()), &mut faults);
     for line in world.trace.iter().flatten() {
         eprintln!("{line}");
     }
@@ -48,5 +67,7 @@ fn random_worlds_keep_every_promise() {
         let _named = Named(seed);
         simulate(seed, wanted.is_some(), &mut tally);
     }
-    eprintln!("{tally:#?}");
+    if wanted.is_none() {
+        tally.insist(&WANTED);
+    }
 }

@@ -15,7 +15,9 @@ pub enum Schedule {
     Eager(usize),
     /// All is written before the server begins, and all is done before the first answer arrives.
     Lazy(usize),
-    Seeded(Rng),
+    /// Anything, but for connections that are made at once if this is set: then the crowd comes while a small batch
+    /// is under way.
+    Seeded(Rng, bool),
 }
 
 impl Schedule {
@@ -35,7 +37,10 @@ impl Schedule {
             (_, Move::TimeOut(_)) => 10,
         };
         match self {
-            Schedule::Seeded(rng) => moves[rng.usize(..moves.len())],
+            Schedule::Seeded(rng, prompt) => {
+                let connect = moves.iter().find(|next| *prompt && matches!(next, Move::Connect(_)));
+                *connect.unwrap_or(&moves[rng.usize(..moves.len())])
+            }
             _ => *moves.iter().min_by_key(|next| rank(next)).expect("somebody can move"),
         }
     }

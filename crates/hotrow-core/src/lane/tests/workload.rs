@@ -55,17 +55,22 @@ impl Random {
     /// Draws gateways, lanes, sessions and units.
     pub fn world(&mut self, calm: bool) -> World {
         let mut world = World::default();
-        let (gateways, lanes) =
-            if calm { (1, self.rng.usize(1..3)) } else { (self.rng.usize(1..3), self.rng.usize(1..3)) };
+        // Few in one lane leave no room for a second batch; a crowd in one lane makes one all the time.
+        let (gateways, lanes, sessions) = match self.rng.u8(..8) {
+            0 => (1, 1, 80..140),
+            1 if !calm => (2, 1, 60..90),
+            _ if calm => (1, self.rng.usize(1..3), 2..10),
+            _ => (self.rng.usize(1..3), self.rng.usize(1..3), 2..10),
+        };
         for _ in 0..gateways {
             world.add_gateway(lanes);
         }
-        let crowd = if self.rng.u8(..3) == 0 { 35..70 } else { 2..8 };
-        let sessions = self.rng.usize(crowd);
+        let sessions = self.rng.usize(sessions);
+        let most = if sessions < 10 { 6 } else { 3 };
         for _ in 0..sessions {
             let gateway = self.rng.usize(..gateways);
             let session = world.add_session(gateway, self.depth);
-            for _ in 0..self.rng.usize(1..5) {
+            for _ in 0..self.rng.usize(1..most) {
                 let work = self.work(session);
                 world.add_unit(work);
             }
@@ -92,7 +97,7 @@ impl Random {
             }
         };
         let mut work = plain(session, statement);
-        work.rows_per_commit = [1, 2, 8, 128][row.hash as usize % 4];
+        work.rows_per_commit = [128, 2, 16, 64][row.hash as usize % 4];
         match self.rng.u8(..20) {
             0 => work.bytes = 60_000,
             1 if self.failures > 0 => work.key = None,

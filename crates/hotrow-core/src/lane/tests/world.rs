@@ -113,7 +113,7 @@ impl World {
             Move::Submit(session) => self.submit(session),
             Move::Turn(session) => self.turn(session),
             Move::Take(lane) => {
-                if let Some(event) = self.wires[lane].inbox.pop_front() {
+                for event in std::mem::take(&mut self.wires[lane].inbox) {
                     self.step(lane, event);
                 }
             }

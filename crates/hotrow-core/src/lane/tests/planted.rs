@@ -1,0 +1,204 @@
+//! Wrong histories, to see that the checker notices: each is a right one with one thing changed.
+
+use super::checker;
+use super::faults;
+use super::history::{Evidence, Fate, History, Sent, Told};
+use super::model::Reply;
+use super::model::Statement::Add;
+use super::schedule::{self, Schedule};
+use super::server::Entry;
+use super::workload::{row, small};
+use crate::lane::{Kind, Outcome, Refusal};
+
+/// Three sessions with one row and a fourth with two units on two rows, in one batch; nothing goes wrong.
+fn right() -> History {
+    let take = Add { row: row(1), n: -1 };
+    let mut world = small(&[&[take], &[take], &[take], &[take, Add { row: row(2), n: 1 }]]);
+    let wrong = schedule::judge(&mut world, Schedule::Eager(4), &mut faults::None);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    world.history
+}
+
+/// Plants a mistake and expects exactly this to be said about it.
+fn planted(mistake: impl FnOnce(&mut History), due: &[&str]) {
+    let mut history = right();
+    mistake(&mut history);
+    assert_eq!(checker::check(&history), due);
+}
+
+fn told(history: &mut History, unit: usize) -> &mut Told {
+    history.told.iter_mut().find(|one| one.unit == unit).unwrap()
+}
+
+fn evidence(history: &mut History, unit: usize) -> &mut Evidence {
+    told(history, unit).evidence.as_mut().unwrap()
+}
+
+#[test]
+fn outcomes_that_are_missing_or_too_many() {
+    planted(|history| history.told.retain(|one| one.unit != 2), &["unit 2 has 0 outcomes"]);
+    planted(
+        |history| {
+            let again = *told(history, 1);
+            history.told.push(again);
+        },
+        &["unit 1 has 2 outcomes"],
+    );
+}
+
+#[test]
+fn a_unit_that_is_applied_twice() {
+    planted(
+        |history| history.log.push(history.log[0]),
+        &[
+            "unit 0 was applied twice",
+            "unit 0 was answered before it was durable",
+            "unit 0 was told Value(3) where NoRow was due",
+        ],
+    );
+}
+
+#[test]
+fn an_answer_that_is_another_units() {
+    planted(
+        |history| {
+            let (Fate::Answered(txn, _), Fate::Answered(_, reply)) =
+                (told(history, 0).fate, told(history, 1).fate)
+            else {
+                panic!("both are answered");
+            };
+            told(history, 0).fate = Fate::Answered(txn, reply);
+        },
+        &["unit 0 was told Value(2) where Value(3) was due"],
+    );
+    planted(|history| told(history, 3).fate = Fate::Nothing, &["unit 3 was told Nothing and never ran so"]);
+}
+
+#[test]
+fn an_answer_from_a_transaction_that_is_not_the_one_that_committed() {
+    planted(
+        |history| told(history, 0).fate = Fate::Answered(99, Reply::Value(3)),
+        &["unit 0 was applied by 1 and answered from 99"],
+    );
+    planted(
+        |history| {
+            history.log.pop();
+        },
+        &["unit 4 was told Answered(1, Value(5)) and never ran so"],
+    );
+}
+
+#[test]
+fn an_answer_before_the_commit_or_on_a_guess() {
+    planted(|history| told(history, 0).log = 0, &["unit 0 was answered before it was durable"]);
+    planted(
+        |history| evidence(history, 0).ready = false,
+        &[&format!(
+            "unit 0 was told Answered(1, Value(3)) on a guess: {:?}",
+            Evidence { written: true, xid: Some(Some(1)), ..Evidence::none(Kind::Write) }
+        )],
+    );
+}
+
+#[test]
+fn a_unit_that_is_run_again_on_a_guess() {
+    let sent = Evidence { written: true, ..Evidence::none(Kind::Write) };
+    planted(
+        |history| history.again.push((1, sent)),
+        &[&format!("unit 1 was run again on a guess: {sent:?}")],
+    );
+    // With proof it is right.
+    for proof in [
+        Evidence { failed: true, ..sent },
+        Evidence { written: false, ..sent },
+        Evidence { kind: Kind::Read, ..sent },
+        Evidence { resolved: Some(Outcome::Aborted), ..sent },
+    ] {
+        planted(|history| history.again.push((1, proof)), &[]);
+    }
+}
+
+#[test]
+fn a_refused_unit_that_is_applied_and_a_refusal_without_reason() {
+    planted(
+        |history| {
+            let one = told(history, 1);
+            (one.fate, one.evidence) = (Fate::Refused(Refusal::NotSent), None);
+        },
+        &["unit 1 was refused with NotSent and applied", "unit 1 was refused with NotSent for no reason"],
+    );
+    planted(
+        |history| told(history, 1).fate = Fate::Refused(Refusal::OutcomeUnknown),
+        &["unit 1 was refused with OutcomeUnknown for no reason"],
+    );
+    // Nobody could know.
+    planted(
+        |history| {
+            let one = told(history, 1);
+            one.fate = Fate::Refused(Refusal::OutcomeUnknown);
+            one.evidence = Some(Evidence { written: true, ..Evidence::none(Kind::Write) });
+        },
+        &[],
+    );
+}
+
+#[test]
+fn a_session_whose_units_change_places() {
+    // In one transaction, by the order in which they ran.
+    planted(
+        |history| {
+            let (Entry::Unit { run: third, .. }, Entry::Unit { run: fourth, .. }) =
+                (history.log[3], history.log[4])
+            else {
+                panic!("all of it is units");
+            };
+            for (entry, other) in [(3, fourth), (4, third)] {
+                if let Entry::Unit { run, .. } = &mut history.log[entry] {
+                    *run = other;
+                }
+            }
+        },
+        &["unit 4 overtook unit 3 of its session"],
+    );
+    // In two, by the order in which they committed.
+    let mut world = small(&[&[Add { row: row(2), n: 1 }, Add { row: row(1), n: 1 }]]);
+    let wrong = schedule::judge(&mut world, Schedule::Eager(1), &mut faults::None);
+    assert_eq!((wrong.len(), world.history.batches.len()), (0, 2));
+    world.history.log.swap(0, 1);
+    let due = ["unit 0 was answered before it was durable", "unit 1 overtook unit 0 of its session"];
+    assert_eq!(checker::check(&world.history), due);
+}
+
+#[test]
+fn a_key_whose_units_change_places() {
+    planted(
+        |history| {
+            history.calm = true;
+            history.submitted.swap(0, 1);
+        },
+        &["unit 1 was overtaken by one of its key that came later"],
+    );
+}
+
+#[test]
+fn batches_past_their_bounds() {
+    let first = |change: fn(&mut Sent)| move |history: &mut History| change(&mut history.batches[0]);
+    planted(first(|batch| batch.units.reverse()), &["batch 1 of lane 0 is not in key order"]);
+    planted(first(|batch| batch.units.clear()), &["batch 1 of lane 0 has no units or too many"]);
+    planted(first(|batch| batch.under_way = 3), &["batch 1 of lane 0 is one too many under way"]);
+    planted(|history| history.units[1].bytes = 2 << 20, &["batch 1 of lane 0 has too many bytes"]);
+    planted(
+        |history| history.units[2].rows_per_commit = 2,
+        &["batch 1 of lane 0 has too many units of one key"],
+    );
+    planted(
+        |history| {
+            let again = Sent { under_way: 2, number: 2, ..history.batches[0].clone() };
+            history.batches.push(again);
+        },
+        &[
+            "batch 2 of lane 0 was sent behind another and is too small for that",
+            "batch 2 of lane 0 has a session that is under way already",
+        ],
+    );
+}

@@ -1,0 +1,140 @@
+//! The house's rules that a program can check: maps that name what is there, files of a readable size, pure crates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file of these endings under `crates`, `fuzz` and `docs`, without what is built.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
+    let mut folders = vec![root().join("crates"), root().join("fuzz"), root().join("docs")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["target", "corpus", "artifacts"].contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                files.push(path);
+            }
+        }
+    }
+    assert!(files.len() > 5, "found only {files:?}");
+    files
+}
+
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    folders.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn the_map_names_every_crate_and_no_other() {
+    let map = read("ARCHITECTURE.md");
+    for name in crates() {
+        assert!(map.contains(&format!("| `{name}` |")), "ARCHITECTURE.md has no line for {name}");
+    }
+    let lines = map
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `hotrow"))
+        .filter_map(|rest| rest.split('`').next());
+    for name in lines.map(|rest| format!("hotrow{rest}")) {
+        assert!(crates().contains(&name), "ARCHITECTURE.md names {name}, which is gone");
+    }
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    let manifest = read("Cargo.toml");
+    let reasons = read("ARCHITECTURE.md");
+    let (_, reasons) = reasons.split_once("## Dependencies").unwrap();
+    let dependencies =
+        manifest.split_once("[workspace.dependencies]").unwrap().1.split("\n[").next().unwrap();
+    for line in dependencies.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let Some((name, _)) = line.split_once(" = ") else { continue };
+        assert!(name.starts_with("hotrow") || reasons.contains(name), "no reason is given for {name}");
+    }
+}
+
+#[test]
+fn tests_that_the_documents_name_exist() {
+    for document in ["ARCHITECTURE.md", "docs/differences.md"] {
+        let text = read(document);
+        for word in text.split('`').filter(|word| word.ends_with(".rs") && !word.contains(' ')) {
+            let name = word.rsplit('/').next().unwrap();
+            let found = files(&[".rs"]).iter().any(|path| path.file_name().unwrap() == name);
+            assert!(found, "{document} names {word}, which is not there");
+        }
+    }
+}
+
+#[test]
+fn every_source_file_says_what_it_is_and_stays_readable() {
+    for path in files(&[".rs", ".sql"]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        let says = if path.extension().is_some_and(|ending| ending == "rs") { "//! " } else { "-- " };
+        assert!(first.starts_with(says), "{}: the first line does not say what lives there", path.display());
+        assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());
+    }
+}
+
+#[test]
+fn pure_crates_stay_pure() {
+    for name in ["hotrow-wire", "hotrow-core"] {
+        let manifest = read(&format!("crates/{name}/Cargo.toml"));
+        let dependencies = manifest.split_once("[dependencies]").unwrap().1.split("\n[").next().unwrap();
+        for impure in ["tokio", "hotrow-gateway", "nix", "socket", "tracing"] {
+            assert!(!dependencies.contains(impure), "{name} depends on {impure}");
+        }
+        for path in
+            files(&[".rs"]).iter().filter(|path| path.components().any(|part| part.as_os_str() == name))
+        {
+            let text = fs::read_to_string(path).unwrap();
+            for impure in ["std::net", "std::fs", "std::time::Instant", "SystemTime", "std::thread"] {
+                let in_test =
+                    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+                assert!(in_test || !text.contains(impure), "{} uses {impure}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn make_help_lists_every_target() {
+    let makefile = read("Makefile");
+    let phony = makefile.lines().find_map(|line| line.strip_prefix(".PHONY:")).unwrap();
+    for target in phony.split_whitespace() {
+        assert!(makefile.contains(&format!("\n{target}: ## ")), "{target} has no line in make help");
+    }
+}
+
+#[test]
+fn documents_have_one_title_and_links_that_lead_somewhere() {
+    let mut documents = files(&[".md"]);
+    documents
+        .extend(["README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("# ")).count(),
+            1,
+            "{}: one title",
+            path.display()
+        );
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap();
+            let there = file.is_empty() || link.contains("://") || path.parent().unwrap().join(file).exists();
+            assert!(there, "{}: {link} leads nowhere", path.display());
+        }
+    }
+}
