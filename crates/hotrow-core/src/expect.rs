@@ -65,6 +65,20 @@ impl Expected {
         std::mem::take(&mut self.unprepared)
     }
 
+    /// Whether it is open if this statement will be there: its Parse stands in an earlier unit, which is not answered
+    /// and may fail.
+    pub fn is_in_doubt(&self, statement: u64) -> bool {
+        let mut is_earlier = false;
+        for owed in self.owed.iter().rev() {
+            match owed {
+                Owed::Sync | Owed::Query => is_earlier = true,
+                Owed::Parse(id) | Owed::OwnParse(id) if *id == statement => return is_earlier,
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// Notes a message that was sent.
     pub fn sent(&mut self, owed: Owed) {
         match owed {
@@ -202,6 +216,19 @@ mod tests {
         assert_eq!(e.received(b'E'), Reply::Forward);
         assert_eq!(e.take_unprepared(), [Owed::Parse(2), Owed::OwnParse(3)]);
         assert_eq!(e.take_unprepared(), []);
+    }
+
+    #[test]
+    fn a_statement_is_in_doubt_until_its_unit_is_answered() {
+        use Owed::*;
+        let mut e = expected(&[Parse(1), Bind, Execute]);
+        assert!(!e.is_in_doubt(1), "in the same unit it is there or the rest is skipped");
+        e.sent(Sync);
+        assert!(e.is_in_doubt(1) && !e.is_in_doubt(2));
+        assert_eq!(e.received(b'1'), Reply::Prepared(1));
+        assert!(!e.is_in_doubt(1));
+        e.sent(OwnParse(1));
+        assert!(!e.is_in_doubt(1));
     }
 
     #[test]

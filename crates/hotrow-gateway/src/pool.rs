@@ -234,10 +234,14 @@ impl Pool {
         candidate: &Candidate,
         epoch: u64,
     ) -> Result<Verdict, held::Error> {
-        let facts = self.facts(candidate).await?;
-        let verdict = match classify::decide(candidate, &facts) {
-            Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
-            Decision::Pass { .. } => Verdict::Pass,
+        let verdict = match self.facts(candidate).await {
+            Ok(facts) => match classify::decide(candidate, &facts) {
+                Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
+                Decision::Pass { .. } => Verdict::Pass,
+            },
+            // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
+            Err(held::Error::Upstream(upstream::Error::Refused { .. })) => Verdict::Pass,
+            Err(error) => return Err(error),
         };
         statement.decide(verdict.clone(), epoch);
         Ok(verdict)

@@ -64,6 +64,9 @@ pub enum Known {
 const CREDIT_MAX: i32 = 64;
 const CREDIT_OF_FAILURE: i32 = 4;
 
+/// Types that PostgreSQL brings along have lower numbers.
+const FIRST_USER_OID: u32 = 16_384;
+
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 impl Statement {
@@ -167,7 +170,12 @@ impl Statements {
         key.extend_from_slice(types);
         lookup(&self.extended, &key, || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
-            Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis)
+            let statement =
+                Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
+            if types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
+                statement.exclude(); // what a parameter of a user's type brings with it, the text does not show
+            }
+            statement
         })
     }
 }
@@ -240,6 +248,13 @@ mod tests {
         }
         let cache = statements.extended.lock().unwrap();
         assert!(cache.young.len() <= limits::SHAPES_MAX && cache.old.len() <= limits::SHAPES_MAX);
+    }
+
+    #[test]
+    fn parameters_of_user_types_are_not_packed() {
+        let statements = Statements::default();
+        assert!(statements.extended(b"select $1", &23u32.to_be_bytes()).has_credit());
+        assert!(!statements.extended(b"select $1", &16_385u32.to_be_bytes()).has_credit());
     }
 
     #[test]

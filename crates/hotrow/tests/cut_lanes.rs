@@ -16,6 +16,8 @@ mod load;
 mod proxy;
 
 use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::Duration;
 
 use checker::check;
 use line::Line;
@@ -58,8 +60,13 @@ impl Stage {
         Self { schema: schema.to_owned(), proxy, gateway, line, book: Book::default(), next: 0 }
     }
 
-    /// Sends units together and returns what became of them. The client's connection has to survive.
+    /// Sends units together and returns what became of them.
     fn run(&mut self, tasks: &[Task]) -> Vec<Fate> {
+        self.send(tasks);
+        self.receive(tasks)
+    }
+
+    fn send(&mut self, tasks: &[Task]) {
         for task in tasks {
             let (name, _, values) = task.statement(1);
             let values: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
@@ -67,6 +74,10 @@ impl Stage {
             self.line.put_sync();
         }
         self.line.send().unwrap();
+    }
+
+    /// The client's connection has to survive.
+    fn receive(&mut self, tasks: &[Task]) -> Vec<Fate> {
         let answers: Vec<_> = tasks.iter().map(|_| self.line.answer()).collect();
         assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
         self.book.note(tasks, &answers, 1, &AtomicU64::new(0));
@@ -195,6 +206,35 @@ fn a_lane_that_breaks_again_while_it_asks_asks_again() {
             stage.proxy.cuts() == cuts + 1
         });
         assert!(fits, "a log-in takes more than {BYTES_MAX} bytes");
+    }
+    stage.finish();
+}
+
+#[test]
+fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() {
+    let mut stage = Stage::new("alone", "");
+    let mut outsider = Line::connect(server().port(), "alone").unwrap().expect("the server takes us");
+    let mut observer = Line::connect(server().port(), "alone").unwrap().expect("the server takes us");
+    for _ in 0..5 {
+        stage.warm_up();
+        assert_eq!(outsider.query("begin").error(), None);
+        assert_eq!(outsider.query("update inv set sold = sold").error(), None);
+        let tasks = [Task::Sell, Task::Order(stage.number()), Task::Order(stage.number())];
+        stage.send(&tasks);
+        let waiting = "select 1 from pg_stat_activity
+            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like '%update inv%'";
+        while observer.query(waiting).rows().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        stage.proxy.cut_others();
+        let fates = stage.receive(&tasks);
+        assert_eq!(
+            fates,
+            [Fate::Unknown, Fate::Acknowledged, Fate::Acknowledged],
+            "{:#?}",
+            stage.book.errors
+        );
+        assert_eq!(outsider.query("rollback").error(), None);
     }
     stage.finish();
 }

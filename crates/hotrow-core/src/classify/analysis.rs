@@ -56,13 +56,12 @@ impl Pass {
 }
 
 /// Analyses the text of one protocol message, with or without `$n` parameters.
+///
+/// The text is read as PostgreSQL reads it under `standard_conforming_strings = on` and an ASCII-safe
+/// `client_encoding`; a session with other settings must be passed through without asking.
 pub fn analyse(sql: &str) -> Analysis {
     if sql.len() > MAX_TEXT_BYTES {
         return Analysis::Pass(Pass::unknown(Reason::TooLarge("long")));
-    }
-    // PostgreSQL takes these for letters where the parser takes them for white space.
-    if sql.contains(|c: char| !c.is_ascii() && c.is_whitespace()) {
-        return Analysis::Pass(Pass::unknown(Reason::NotUnderstood("white space outside ASCII".to_owned())));
     }
     match tokens::statements(sql) {
         Err(reason) => Analysis::Pass(Pass::unknown(reason)),

@@ -23,6 +23,7 @@ mod point;
 mod reason;
 mod row;
 mod screen;
+mod settings;
 mod side_effects;
 mod source;
 mod table;

@@ -1,118 +1,58 @@
 //! Scans SQL text that the catalogue gives (defaults, checks, trigger functions) for what it calls; never parses it.
 
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::Token;
 
 use super::FunctionName;
+use super::tokens::{self, folded, word};
 
 /// Words that stand before a parenthesis without being a function.
-const NOT_FUNCTIONS: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "between",
-    "bit",
-    "by",
-    "case",
-    "cast",
-    "char",
-    "character",
-    "check",
-    "collate",
-    "dec",
-    "decimal",
-    "distinct",
-    "else",
-    "elsif",
-    "elseif",
-    "escape",
-    "float",
-    "from",
-    "if",
-    "ilike",
-    "in",
-    "index",
-    "interval",
-    "into",
-    "is",
-    "like",
-    "not",
-    "numeric",
-    "on",
-    "or",
-    "precision",
-    "return",
-    "row",
-    "similar",
-    "some",
-    "then",
-    "time",
-    "timestamp",
-    "to",
-    "unique",
-    "using",
-    "varbit",
-    "varchar",
-    "varying",
-    "when",
-    "where",
-    "while",
-    "with",
-    "zone",
-];
+const NOT_FUNCTIONS: &str = "
+    all and any array as between by case cast check collate distinct else elsif elseif escape from if ilike in index
+    into is like not on or precision return row similar some then to unique using when where while with zone
+    bit char character dec decimal float interval numeric time timestamp varbit varchar varying
+";
 
-/// A piece of source as tokens; `None` when it can't be read.
+/// A piece of source as tokens.
 pub(super) struct Source {
     tokens: Vec<Token>,
 }
 
 impl Source {
-    /// Reads a text, leaving out white space, comments and what strings hold.
+    /// Reads a text, leaving out white space and comments; `None` when it can't be read.
     pub(super) fn read(text: &str) -> Option<Self> {
-        let dialect = PostgreSqlDialect {};
-        let mut tokens = Tokenizer::new(&dialect, text).tokenize().ok()?;
-        tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
-        Some(Self { tokens })
+        Some(Self { tokens: tokens::read(text).ok()? })
     }
 
-    /// All functions it calls: names in front of a parenthesis, and functions without parentheses.
+    /// All functions it calls: names in front of a parenthesis, and `(x).f`, which is `f(x)` if `x` has no field `f`.
     pub(super) fn functions(&self) -> Vec<FunctionName> {
-        let mut functions = Vec::new();
-        for (index, token) in self.tokens.iter().enumerate() {
-            let Token::Word(word) = token else { continue };
-            if self.tokens.get(index + 1) != Some(&Token::LParen) {
-                continue;
-            }
-            let quoted = word.quote_style.is_some();
-            let name = if quoted { word.value.clone() } else { word.value.to_ascii_lowercase() };
-            let schema = self.schema_before(index);
-            if !quoted && schema.is_none() && NOT_FUNCTIONS.contains(&name.as_str()) {
-                continue;
-            }
-            functions.push(FunctionName { schema, name });
-        }
+        let mut functions: Vec<_> =
+            (0..self.tokens.len()).filter_map(|index| self.function_at(index)).collect();
         functions.sort();
         functions.dedup();
         functions
     }
 
-    fn schema_before(&self, index: usize) -> Option<String> {
-        match self.tokens.get(index.checked_sub(2)?..index)? {
-            [Token::Word(schema), Token::Period] if schema.quote_style.is_some() => {
-                Some(schema.value.clone())
-            }
-            [Token::Word(schema), Token::Period] => Some(schema.value.to_ascii_lowercase()),
-            _ => None,
+    fn function_at(&self, index: usize) -> Option<FunctionName> {
+        let token = &self.tokens[index];
+        let name = folded(token)?;
+        let before = |places: usize| self.tokens.get(index.checked_sub(places)?);
+        let follows_dot = before(1) == Some(&Token::Period);
+        if follows_dot && before(2) == Some(&Token::RParen) {
+            return Some(FunctionName { schema: None, name });
         }
+        if self.tokens.get(index + 1) != Some(&Token::LParen) {
+            return None;
+        }
+        let schema = if follows_dot { before(2).and_then(folded) } else { None };
+        let is_keyword = schema.is_none()
+            && word(token).is_some()
+            && NOT_FUNCTIONS.split_ascii_whitespace().any(|known| known == name);
+        (!is_keyword).then_some(FunctionName { schema, name })
     }
 
-    /// The first of these words that it contains, quoted or not.
-    pub(super) fn mentions<'w>(&self, words: &[&'w str]) -> Option<&'w str> {
-        self.tokens.iter().find_map(|token| match token {
-            Token::Word(word) => words.iter().find(|w| word.value.eq_ignore_ascii_case(w)).copied(),
-            _ => None,
-        })
+    /// The first of its words that is one of these.
+    pub(super) fn mentions(&self, words: &str) -> Option<String> {
+        let mut own = self.tokens.iter().filter_map(folded);
+        own.find(|own| words.split_ascii_whitespace().any(|known| known == own))
     }
 }

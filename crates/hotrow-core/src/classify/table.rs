@@ -5,64 +5,12 @@ use super::source::Source;
 use super::{Candidate, Column, FunctionName, Reason, TableFacts, Trigger, TypeKind, Verb};
 
 /// Words that let a trigger function reach beyond the row it was given.
-const REACHING_WORDS: &[&str] = &[
-    "alter",
-    "analyze",
-    "call",
-    "close",
-    "cluster",
-    "commit",
-    "copy",
-    "create",
-    "cursor",
-    "deallocate",
-    "delete",
-    "discard",
-    "do",
-    "drop",
-    "execute",
-    "explain",
-    "fetch",
-    "grant",
-    "import",
-    "insert",
-    "listen",
-    "load",
-    "lock",
-    "merge",
-    "move",
-    "notify",
-    "open",
-    "perform",
-    "prepare",
-    "query",
-    "raise",
-    "refresh",
-    "reindex",
-    "reset",
-    "revoke",
-    "rollback",
-    "savepoint",
-    "security",
-    "select",
-    "set",
-    "show",
-    "table",
-    "temp",
-    "temporary",
-    "truncate",
-    "unlisten",
-    "update",
-    "vacuum",
-    "values",
-    "with",
-    "xmin",
-    "xmax",
-    "cmin",
-    "cmax",
-    "ctid",
-    "tableoid",
-];
+const REACHING_WORDS: &str = "
+    alter analyze call close cluster cmax cmin commit copy create ctid cursor deallocate delete discard do
+    drop execute explain fetch grant import insert listen load lock merge move notify open perform prepare
+    query raise refresh reindex reset revoke rollback savepoint security select set show table tableoid temp
+    temporary truncate unlisten update vacuum values with xmax xmin
+";
 
 /// Whether the table is of a kind whose statements can be packed.
 pub(super) fn check_kind(table: &TableFacts) -> Result<(), Reason> {

@@ -5,23 +5,26 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::Reason;
 
+/// A text's tokens; fails where PostgreSQL would see others.
+pub(super) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
+    // PostgreSQL takes these for letters where the tokeniser takes them for white space.
+    if sql.contains(|c: char| !c.is_ascii() && c.is_whitespace()) {
+        return Err(Reason::NotUnderstood("white space outside ASCII".to_owned()));
+    }
+    let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
+        .tokenize()
+        .map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+    let mut run = String::new();
+    tokens.iter().try_for_each(|token| check_operator(token, &mut run))?;
+    tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
+    Ok(tokens)
+}
+
 /// Splits a text into its statements' tokens; empty statements are left out.
 pub(super) fn statements(sql: &str) -> Result<Vec<Vec<Token>>, Reason> {
-    let dialect = PostgreSqlDialect {};
-    let tokens =
-        Tokenizer::new(&dialect, sql).tokenize().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
-    let mut statements = vec![Vec::new()];
-    let mut run = String::new();
-    for token in tokens {
-        check_operator(&token, &mut run)?;
-        match token {
-            Token::Whitespace(_) => {}
-            Token::SemiColon => statements.push(Vec::new()),
-            token => statements.last_mut().expect("there is always one to fill").push(token),
-        }
-    }
-    statements.retain(|tokens| !tokens.is_empty());
-    Ok(statements)
+    let tokens = read(sql)?;
+    let statements = tokens.split(|token| *token == Token::SemiColon);
+    Ok(statements.filter(|tokens| !tokens.is_empty()).map(<[Token]>::to_vec).collect())
 }
 
 /// Checks that PostgreSQL sees the same operators: it takes the longest run of operator characters for one, less the

@@ -7,6 +7,7 @@
 
 mod lexeme;
 mod lexicon;
+mod literals;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -60,7 +61,7 @@ pub struct Shape<'a> {
     pub shape: &'a str,
     /// True when the text was left as it is and no literal was taken out.
     pub verbatim: bool,
-    /// The key for caches: the shape and the types of its literals.
+    /// The key for caches: the shape and the types of its literals. A text left alone is its own key, as long as it is.
     pub signature: &'a [u8],
     values: &'a [u8],
     slots: &'a [Slot],

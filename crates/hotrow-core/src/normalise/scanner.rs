@@ -1,14 +1,12 @@
-//! The one pass over the bytes of a text; never looks at what comes out of it.
+//! The one pass over the bytes of a text: words, blanks, nesting; never takes a literal out (see `literals`).
 
-use super::lexeme::{
-    comment_end, escaped_end, is_name_part, number_end, number_type, push_parameter, quoted_end, unescape,
-};
-use super::lexicon::{Role, may_turn_clause, needs_literal_before, role, starts_query};
-use super::{MAX_LITERALS, Normaliser, Slot, UNSPECIFIED};
+use super::Normaliser;
+use super::lexeme::{comment_end, escaped_end, is_name_part, quoted_end};
+use super::lexicon::{Role, may_turn_clause, role, starts_query};
 
 /// What stood before the present byte, as far as it matters for a literal.
 #[derive(Clone, Copy)]
-enum Before {
+pub(super) enum Before {
     Start,
     /// An unquoted word, by its place in the text.
     Word(usize, usize),
@@ -24,13 +22,13 @@ enum Before {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nesting {
     /// Inside the arguments of a function or type: literals stay, their types would be guessed differently.
-    keeps: bool,
-    clause: Clause,
+    pub(super) keeps: bool,
+    pub(super) clause: Clause,
 }
 
 /// What the literals of the present clause are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Clause {
+pub(super) enum Clause {
     /// Operands, which can become parameters.
     #[default]
     Operands,
@@ -42,13 +40,13 @@ enum Clause {
 
 /// The text being read and the buffers being filled. `None` from any step means: leave the text as it is.
 pub(super) struct Scanner<'a> {
-    sql: &'a str,
-    bytes: &'a [u8],
-    out: &'a mut Normaliser,
+    pub(super) sql: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) out: &'a mut Normaliser,
     /// Everything before this place has been copied or replaced.
-    copied: usize,
-    before: Before,
-    now: Nesting,
+    pub(super) copied: usize,
+    pub(super) before: Before,
+    pub(super) now: Nesting,
 }
 
 impl<'a> Scanner<'a> {
@@ -102,18 +100,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// The byte at `at`, or zero past the end.
-    fn peek(&self, at: usize) -> u8 {
+    pub(super) fn peek(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
     /// Copies what has not been copied yet, up to `at`.
-    fn copy_to(&mut self, at: usize) {
+    pub(super) fn copy_to(&mut self, at: usize) {
         self.out.signature.push_str(&self.sql[self.copied..at]);
         self.copied = at;
     }
 
     /// Notes what has been read; a text that does not start with a word is left alone.
-    fn meet(&mut self, what: Before) -> Option<()> {
+    pub(super) fn meet(&mut self, what: Before) -> Option<()> {
         if matches!(self.before, Before::Start) && !matches!(what, Before::Word(..)) {
             return None;
         }
@@ -141,7 +139,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and comments; tells whether a line ended in between. `None`: a comment has no end.
-    fn skip_blank(&self, mut at: usize) -> Option<(usize, bool)> {
+    pub(super) fn skip_blank(&self, mut at: usize) -> Option<(usize, bool)> {
         let mut line_ended = false;
         loop {
             match self.peek(at) {
@@ -198,91 +196,10 @@ impl<'a> Scanner<'a> {
         Some(close)
     }
 
-    /// True where a literal may leave the text.
-    fn takes(&self) -> bool {
-        let operand = match self.before {
-            Before::Opening => true,
-            Before::Word(start, end) => role(&self.bytes[start..end]).precedes_operand(),
-            Before::Start | Before::Closing | Before::QuotedName => false,
-        };
-        operand && !self.now.keeps && self.now.clause == Clause::Operands
-    }
-
     /// `'a'` newline `'b'` is one literal; such a text is left alone.
-    fn not_continued(&self, end: usize) -> Option<usize> {
+    pub(super) fn not_continued(&self, end: usize) -> Option<usize> {
         let (next, _) = self.skip_blank(end)?;
         (self.peek(next) != b'\'').then_some(next)
-    }
-
-    fn string(&mut self, at: usize) -> Option<usize> {
-        let end = quoted_end(self.bytes, at, b'\'')?;
-        let next = self.not_continued(end)?;
-        let mut word_end = next;
-        while is_name_part(self.peek(word_end)) {
-            word_end += 1;
-        }
-        if self.takes() && !needs_literal_before(&self.bytes[next..word_end]) {
-            let start = self.out.values.len();
-            let inner = &self.bytes[at + 1..end - 1];
-            unescape(inner, &mut self.out.values);
-            self.replace(at, end, start, UNSPECIFIED)?;
-            // `$1and` is an error from PostgreSQL 15 on, where `'x'and` is not.
-            if is_name_part(self.peek(end)) {
-                self.out.signature.push(' ');
-            }
-        }
-        self.meet(Before::Closing)?;
-        Some(end)
-    }
-
-    fn number(&mut self, at: usize) -> Option<usize> {
-        let (end, whole) = number_end(self.bytes, at);
-        if whole.is_none() && matches!(self.peek(end), b'\'' | b'&' | b'"') {
-            // `1e'..'` was two tokens until PostgreSQL 15: not worth reading.
-            return None;
-        }
-        // `where.5` is a word and a number, where `where$1` would be one word.
-        let glued = at > 0 && is_name_part(self.bytes[at - 1]);
-        if !glued
-            && let Some(type_oid) = whole.and_then(|whole| number_type(&self.sql[at..end], whole))
-            && self.takes()
-        {
-            let start = self.out.values.len();
-            self.out.values.extend_from_slice(&self.bytes[at..end]);
-            self.replace(at, end, start, type_oid)?;
-        }
-        self.meet(Before::Closing)?;
-        Some(end)
-    }
-
-    /// Puts the next parameter in the place of `at..end`.
-    fn replace(&mut self, at: usize, end: usize, value_start: usize, type_oid: u32) -> Option<()> {
-        if self.out.slots.len() == MAX_LITERALS {
-            return None;
-        }
-        self.copy_to(at);
-        self.copied = end;
-        self.out.slots.push(Slot { value: value_start..self.out.values.len(), type_oid });
-        push_parameter(&mut self.out.signature, self.out.slots.len());
-        Some(())
-    }
-
-    /// A dollar-quoted string stays; a text that has parameters already is left alone.
-    fn dollar(&mut self, at: usize) -> Option<usize> {
-        let mut tag_end = at + 1;
-        if self.peek(tag_end).is_ascii_digit() {
-            return None;
-        }
-        while is_name_part(self.peek(tag_end)) && self.peek(tag_end) != b'$' {
-            tag_end += 1;
-        }
-        self.meet(Before::Closing)?;
-        if self.peek(tag_end) != b'$' {
-            return None;
-        }
-        let tag = &self.sql[at..=tag_end];
-        let body = tag_end + 1;
-        Some(body + self.sql[body..].find(tag)? + tag.len())
     }
 
     fn open(&mut self, at: usize) -> Option<usize> {

@@ -9,7 +9,7 @@ use hotrow_core::classify::{Analysis, Effect};
 use hotrow_core::expect::Owed;
 use hotrow_core::limits;
 use hotrow_wire::Frame;
-use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::backend::{self, Status};
 use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 
 use super::extended::too_many_statements;
@@ -44,8 +44,8 @@ impl Session {
                 let close = Named::read(body)?;
                 self.forget(&close);
                 let holding = self.held();
-                if close.statement && close.name.is_empty() {
-                    holding.held.upstream.prepared.unnamed = None;
+                if close.statement {
+                    holding.unname(close.name);
                 }
                 holding.output().extend_from_slice(frame.bytes);
                 holding.sent(Owed::Close);
@@ -68,6 +68,22 @@ impl Session {
         Ok(())
     }
 
+    /// The client has said goodbye: what it has sent before is run and answered all the same.
+    pub(super) async fn finish(&mut self) {
+        let Some(holding) = self.holding.as_mut().filter(|holding| !holding.expected.is_settled()) else {
+            return;
+        };
+        holding.spoilt = true;
+        holding.output().extend_from_slice(frontend::TERMINATE);
+        // Until the last answer, or until the server closes the connection, or the client its own.
+        while self.holding.is_some() {
+            let Ok(unread) = self.mailbox.try_write() else { return };
+            if self.relay_alone(unread).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// The connection that is held.
     pub(super) fn held(&mut self) -> &mut Holding {
         self.holding.as_mut().expect("messages are forwarded only while a connection is held")
@@ -79,17 +95,17 @@ impl Session {
             return Ok(());
         }
         if !self.note_effect(&statement).await? {
-            let status = self.held().status;
-            self.mailbox.append(|out| {
-                sequence_problem().put(out);
-                put_ready(status, out);
-            });
+            // The server raises it, in its turn and with what it does to a transaction.
+            let holding = self.held();
+            frontend::put_query(holding.output(), include_str!("../../sql/no_sequence_values.sql"));
+            holding.unname(b"");
+            holding.sent(Owed::Query);
             return Ok(());
         }
         METRICS.passed_through.inc();
         self.statements.remove(&b""[..]);
         let holding = self.held();
-        holding.held.upstream.prepared.unnamed = None; // the server drops it at every simple query
+        holding.unname(b""); // the server drops it at every simple query
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
             holding.on_trial = Some(statement);
         }
@@ -150,8 +166,7 @@ impl Session {
 
     async fn forward_parse(&mut self, parse: Parse<'_>) -> Result<(), End> {
         let taken = !parse.name.is_empty()
-            && (self.statements.contains_key(parse.name)
-                || self.held().naming.iter().any(|(name, _)| name == parse.name));
+            && (self.statements.contains_key(parse.name) || self.held().naming(parse.name).is_some());
         let statement = self.parsed_statement(&parse);
         let holding = self.held();
         if taken {
@@ -160,7 +175,7 @@ impl Session {
             holding.sent(Owed::OwnParse(0));
             Parse { name: parse.name, text: b"", types: &[] }.put(holding.output());
             holding.sent(Owed::Parse(0));
-            holding.naming.push_back((Bytes::new(), statement));
+            holding.naming.push_back((None, statement));
             holding.spoilt = true;
             return Ok(());
         }
@@ -179,16 +194,46 @@ impl Session {
             Parse { name: &statement.name, ..parse }.put(holding.output());
             holding.note_prepared(id);
         }
-        holding.naming.push_back((Bytes::copy_from_slice(parse.name), statement));
+        holding.naming.push_back((Some(Bytes::copy_from_slice(parse.name)), statement));
         holding.sent(Owed::Parse(id));
         Ok(())
     }
 
     /// The statement of this name, also if its Parse is not answered yet.
-    fn named(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
-        let naming = self.held().naming.iter().rev().find(|(other, _)| other == name);
-        let statement = naming.map(|(_, statement)| statement);
-        statement.cloned().or_else(|| self.statements.get(name).cloned())
+    fn named(&self, name: &[u8]) -> Option<Arc<Statement>> {
+        let naming = self.holding.as_ref().and_then(|holding| holding.naming(name));
+        naming.or_else(|| self.statements.get(name)).cloned()
+    }
+
+    /// Whether a message depends on what becomes of an earlier unit, which is not answered: it names a statement that
+    /// was parsed there, so that it is there or not. Such a message waits.
+    pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
+        if self.holding.as_ref().is_none_or(|holding| holding.expected.is_settled()) {
+            return false;
+        }
+        if frame.tag == tag::QUERY {
+            return self.is_own_command(frame) && !self.held().open;
+        }
+        let name = match frame.tag {
+            tag::PARSE => {
+                Parse::read(frame.body()).ok().map(|parse| parse.name).filter(|name| !name.is_empty())
+            }
+            tag::BIND => Bind::read(frame.body()).ok().map(|bind| bind.statement),
+            tag::DESCRIBE => {
+                Named::read(frame.body()).ok().filter(|named| named.statement).map(|named| named.name)
+            }
+            _ => None,
+        };
+        let statement = name.and_then(|name| self.named(name));
+        statement.is_some_and(|statement| self.held().expected.is_in_doubt(statement.id))
+    }
+
+    /// Whether a Query may be one of the few that the gateway answers itself, which it does when all before it is
+    /// answered.
+    fn is_own_command(&mut self, frame: Frame<'_>) -> bool {
+        let Ok(text) = frontend::query(frame.body()) else { return false };
+        let statement = self.simple_statement(text);
+        matches!(&statement.analysis, Analysis::SetPack(_) | Analysis::ResetPack | Analysis::Deallocate(_))
     }
 
     async fn forward_bind(&mut self, bind: &Bind<'_>) -> Result<(), End> {
@@ -229,6 +274,24 @@ impl Session {
 }
 
 impl Holding {
+    /// The statement that gets this name if its Parse succeeds.
+    fn naming(&self, name: &[u8]) -> Option<&Arc<Statement>> {
+        let naming = self.naming.iter().rev().find(|(other, _)| other.as_deref() == Some(name));
+        naming.map(|(_, statement)| statement)
+    }
+
+    /// Takes the name away from statements whose Parse is not answered yet.
+    fn unname(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            self.held.upstream.prepared.unnamed = None;
+        }
+        for (other, _) in &mut self.naming {
+            if other.as_deref() == Some(name) {
+                *other = None;
+            }
+        }
+    }
+
     fn output(&mut self) -> &mut bytes::BytesMut {
         &mut self.held.upstream.output
     }
@@ -251,6 +314,9 @@ impl Holding {
             return Bytes::new();
         }
         if !prepared.has(statement.id) {
+            // Closed first: after a Parse of the same text that failed or was skipped it may be there all the same.
+            Named { statement: true, name: &statement.name }.put(tag::CLOSE, self.output());
+            self.sent(Owed::OwnClose);
             statement.put_parse(&statement.name, self.output());
             self.sent(Owed::OwnParse(statement.id));
             self.note_prepared(statement.id);
@@ -285,12 +351,4 @@ pub(super) fn put_ready(status: Status, out: &mut bytes::BytesMut) {
         Status::Transaction => b"T",
         Status::Failed => b"E",
     });
-}
-
-fn sequence_problem() -> Problem {
-    Problem::error(
-        "55000",
-        "the sequence values of this session are on another connection of the gateway",
-        "Use RETURNING, or begin the session with: set hotrow.pack = off",
-    )
 }

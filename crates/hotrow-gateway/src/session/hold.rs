@@ -22,8 +22,8 @@ use crate::upstream;
 pub struct Holding {
     pub(super) held: Held,
     pub(super) expected: Expected,
-    /// Names of statements whose Parse is not answered.
-    pub(super) naming: VecDeque<(Bytes, Arc<Statement>)>,
+    /// Statements whose Parse is not answered, with the names they get, unless something behind takes them away.
+    pub(super) naming: VecDeque<(Option<Bytes>, Arc<Statement>)>,
     /// What is true of the session when the unit under way succeeds: things that the unit clears.
     pub(super) clears: Effect,
     /// The unit under way has failed.
@@ -129,14 +129,46 @@ impl Session {
         // the meantime it is closed again afterwards.
         let name = parsed_name(packed.raw());
         let closed_since = name.as_ref().is_some_and(|name| self.statements.remove(name).is_none());
-        self.forward_all(packed.raw()).await?;
+        let result = self.forward_to_end(packed.raw()).await;
+        if let (Some(name), true) = (name, closed_since) {
+            self.statements.remove(&name);
+        }
+        match result {
+            Err(End::Problem(_)) => self.lose_alone(),
+            result => result,
+        }
+    }
+
+    async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), End> {
+        self.forward_all(messages).await?;
         while self.holding.as_ref().is_some_and(|holding| !holding.is_settled()) {
             let unread = self.mailbox.try_write()?;
             self.relay_alone(unread).await?;
         }
-        if let (Some(name), true) = (name, closed_since) {
-            self.statements.remove(&name);
+        Ok(())
+    }
+
+    /// The connection is gone under a unit that ran alone. The client is told in the unit's place, or else the answers
+    /// of the units behind it would be taken for its own.
+    fn lose_alone(&mut self) -> Result<(), End> {
+        let holding = self.holding.take();
+        self.note_cancel_target();
+        if self.sequences == Sequences::Here {
+            self.sequences = Sequences::Elsewhere;
         }
+        if holding.is_some_and(|holding| holding.rest > 0) {
+            return Err(End::Server); // cut off within a message: nothing can follow it
+        }
+        METRICS.unknown.inc();
+        let problem = Problem::error(
+            "08007",
+            "the connection to the server was lost, and what became of the statement can't be found out",
+            "The statement was executed once or not at all: look before you send it again.",
+        );
+        self.mailbox.append(|out| {
+            problem.put(out);
+            out.extend_from_slice(hotrow_wire::backend::READY_IDLE);
+        });
         Ok(())
     }
 

@@ -162,12 +162,14 @@ impl Session {
     pub async fn run(mut self) {
         let end = self.serve().await;
         self.holding = None; // dropped, not given back: what was open is rolled back by the server
+        // What went to lanes is answered first, also to a client that has only stopped sending.
+        let patience = self.pool.config.drain_timeout;
+        let _ = tokio::time::timeout(patience, self.drained()).await;
+        self.holding = None;
         if let Err(End::Problem(problem)) = &end {
-            // Answers that are still on their way come first.
-            let _ = tokio::time::timeout(self.pool.config.drain_timeout, self.drained()).await;
             self.mailbox.append(|out| problem.put(out));
         }
-        let _ = tokio::time::timeout(self.pool.config.drain_timeout, self.written()).await;
+        let _ = tokio::time::timeout(patience, self.written()).await;
         if self.was_handed {
             let session = self.mailbox.session;
             self.pool.send_all(|| Message::Gone(session));
@@ -255,6 +257,9 @@ impl Session {
             let Some(tag) = rest.first().filter(|_| !wait) else { return Ok(()) };
             frontend::check_tag(*tag)?;
             let Some(frame) = split(rest, bytes_max)? else { return Ok(()) };
+            if self.is_in_doubt(frame) {
+                return Ok(()); // until the server has answered more
+            }
             *taken += frame.bytes.len();
             self.take_frame(frame, input.get(*taken).copied(), since).await?;
         }
@@ -262,6 +267,7 @@ impl Session {
 
     async fn take_frame(&mut self, frame: Frame<'_>, next: Option<u8>, since: Instant) -> Result<(), End> {
         if frame.tag == tag::TERMINATE {
+            self.finish().await;
             return Err(End::Client);
         }
         if self.skipping {

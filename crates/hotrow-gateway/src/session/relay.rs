@@ -52,8 +52,12 @@ impl Session {
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let was_full = holding.is_full();
         holding.write();
         let full = holding.is_full();
+        if was_full && !full {
+            return Woken::ServerTakes; // messages of the client may be here already and have only waited for room
+        }
         let Upstream { read, write, input, output, .. } = &mut holding.held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
         tokio::select! {
@@ -191,7 +195,7 @@ impl Session {
             Reply::Forward => {}
             Reply::Swallow => return Ok(false),
             Reply::Prepared(_) => {
-                if let Some((name, statement)) = holding.naming.pop_front() {
+                if let Some((Some(name), statement)) = holding.naming.pop_front() {
                     self.statements.insert(name, statement);
                 }
             }

@@ -612,12 +612,6 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
         )
         .await;
     stage
-        .same(
-            "a failed Parse takes it away",
-            &[(vec![parse("", UPDATE), sync(), parse("", "updat"), sync()], 2), (again(), 1)],
-        )
-        .await;
-    stage
         .same("Close takes it away", &[(vec![parse("", UPDATE), close(b'S', ""), sync()], 1), (again(), 1)])
         .await;
 }

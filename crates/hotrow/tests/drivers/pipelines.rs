@@ -50,12 +50,13 @@ async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
     let update = client.prepare("update t set n = n + 1 where id = $1 returning n").await.unwrap();
     let read = client.prepare("select n from t where id = $1").await.unwrap();
     let all = client.prepare("select sum(n)::int from t").await.unwrap();
-    // Rows of several lanes, reads of them, and in between what is passed through.
-    let asked = (0..300).map(|step| {
-        let id = 1 + step * 7 % 10;
+    // Rows of several lanes, reads of them, and at last what is passed through, and all behind it with it.
+    let kind = |step: usize| if step < 200 { step % 4 } else { step % 5 };
+    let asked = (0..300_usize).map(|step| {
+        let id = (1 + step * 7 % 10) as i32;
         let (client, update, read, all) = (&client, &update, &read, &all);
         async move {
-            match step % 5 {
+            match kind(step) {
                 0 | 1 => client.query_one(update, &[&id]).await,
                 2 | 3 => client.query_one(read, &[&id]).await,
                 _ => client.query_one(all, &[]).await,
@@ -66,7 +67,7 @@ async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
     let mut model = [0; 11];
     for (step, answer) in answers.into_iter().enumerate() {
         let id = 1 + step * 7 % 10;
-        match step % 5 {
+        match kind(step) {
             0 | 1 => {
                 model[id] += 1;
                 assert_eq!(answer, model[id], "update {step}");
@@ -75,7 +76,8 @@ async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
             _ => assert_eq!(answer, model.iter().sum::<i32>(), "sum {step}"),
         }
     }
-    assert_eq!((gateway.metric("packed_units_total"), gateway.metric("packed_reads_total")), (120, 120));
+    assert!(gateway.metric("packed_units_total") >= 100 && gateway.metric("packed_reads_total") >= 100);
+    assert!(gateway.metric("passed_through_units_total") >= 20);
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn transactions_are_the_clients_own() {
     assert_eq!(value(&other, "select n from t where id = 1").await, "0");
     let mut transaction = client.transaction().await.unwrap();
     transaction.execute("update t set n = n + 1 where id = $1", &[&1]).await.unwrap();
-    let inner = transaction.savepoint("inner").await.unwrap();
+    let inner = transaction.savepoint("middle").await.unwrap();
     let refused = inner.execute("insert into t values (1, 1)", &[]).await.unwrap_err();
     assert_eq!(sqlstate(&refused), "23505");
     inner.rollback().await.unwrap();

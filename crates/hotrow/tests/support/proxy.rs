@@ -52,9 +52,11 @@ pub struct Proxy {
     shared: Arc<Shared>,
 }
 
+#[derive(Default)]
 struct Shared {
     server: u16,
     lanes: Mutex<Vec<Arc<Connection>>>,
+    others: Mutex<Vec<Arc<Connection>>>,
     for_new: Mutex<Option<ForNew>>,
     cuts: AtomicUsize,
 }
@@ -70,8 +72,7 @@ impl Proxy {
     pub fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let (lanes, for_new) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { server, lanes, for_new, cuts: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared { server, ..Shared::default() });
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -103,6 +104,11 @@ impl Proxy {
         }
     }
 
+    /// Cuts all connections that are there now and aren't lanes'.
+    pub fn cut_others(&self) {
+        self.shared.others.lock().unwrap().iter().for_each(|connection| connection.cut());
+    }
+
     /// What becomes of the lanes' next connections.
     pub fn for_new(&self, decide: impl FnMut() -> Option<Fault> + Send + 'static) {
         *self.shared.for_new.lock().unwrap() = Some(Box::new(decide));
@@ -132,14 +138,13 @@ impl Shared {
             _ => None,
         };
         let connection = Arc::new(Connection { gateway, server, fault: Mutex::new(fault) });
-        if is_lane {
-            self.lanes.lock().unwrap().push(connection.clone());
-        }
+        let list = if is_lane { &self.lanes } else { &self.others };
+        list.lock().unwrap().push(connection.clone());
         thread::scope(|scope| {
             scope.spawn(|| self.carry(&connection, Way::ToServer));
             self.carry(&connection, Way::ToGateway);
         });
-        self.lanes.lock().unwrap().retain(|other| !Arc::ptr_eq(other, &connection));
+        list.lock().unwrap().retain(|other| !Arc::ptr_eq(other, &connection));
         Ok(())
     }
 
@@ -169,13 +174,17 @@ impl Shared {
                 }
             }
         }
-        // Either end may be gone already.
-        let _ = connection.gateway.shutdown(Shutdown::Both);
-        let _ = connection.server.shutdown(Shutdown::Both);
+        connection.cut();
     }
 }
 
 impl Connection {
+    fn cut(&self) {
+        // Either end may be gone already.
+        let _ = self.gateway.shutdown(Shutdown::Both);
+        let _ = self.server.shutdown(Shutdown::Both);
+    }
+
     /// How many of these bytes may pass, and how the connection breaks behind them if it does.
     fn passes(&self, way: Way, bytes: &[u8]) -> (usize, Option<How>) {
         let mut armed = self.fault.lock().unwrap();

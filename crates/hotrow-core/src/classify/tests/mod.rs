@@ -1,6 +1,7 @@
 //! What becomes of statements, told by tables of text and verdict; the catalogue here is made up, nothing is asked.
 
 mod catalogue;
+mod namesakes;
 mod packed;
 mod passed;
 mod robust;

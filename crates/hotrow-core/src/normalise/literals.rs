@@ -1,0 +1,89 @@
+//! Literals in the text: which leave it and which stay; never how a word or a nesting is read.
+
+use super::lexeme::{is_name_part, number_end, number_type, push_parameter, quoted_end, unescape};
+use super::lexicon::{needs_literal_before, role};
+use super::scanner::{Before, Clause, Scanner};
+use super::{MAX_LITERALS, Slot, UNSPECIFIED};
+
+impl Scanner<'_> {
+    /// True where a literal may leave the text.
+    fn takes(&self) -> bool {
+        let operand = match self.before {
+            Before::Opening => true,
+            Before::Word(start, end) => role(&self.bytes[start..end]).precedes_operand(),
+            Before::Start | Before::Closing | Before::QuotedName => false,
+        };
+        operand && !self.now.keeps && self.now.clause == Clause::Operands
+    }
+
+    pub(super) fn string(&mut self, at: usize) -> Option<usize> {
+        let end = quoted_end(self.bytes, at, b'\'')?;
+        let next = self.not_continued(end)?;
+        let mut word_end = next;
+        while is_name_part(self.peek(word_end)) {
+            word_end += 1;
+        }
+        if self.takes() && !needs_literal_before(&self.bytes[next..word_end]) {
+            let start = self.out.values.len();
+            let inner = &self.bytes[at + 1..end - 1];
+            unescape(inner, &mut self.out.values);
+            self.replace(at, end, start, UNSPECIFIED)?;
+            // `$1and` is an error from PostgreSQL 15 on, where `'x'and` is not.
+            if is_name_part(self.peek(end)) {
+                self.out.signature.push(' ');
+            }
+        }
+        self.meet(Before::Closing)?;
+        Some(end)
+    }
+
+    pub(super) fn number(&mut self, at: usize) -> Option<usize> {
+        let (end, whole) = number_end(self.bytes, at);
+        if whole.is_none() && matches!(self.peek(end), b'\'' | b'&' | b'"') {
+            // `1e'..'` was two tokens until PostgreSQL 15: not worth reading.
+            return None;
+        }
+        // `where.5` is a word and a number, where `where$1` would be one word.
+        let glued = at > 0 && is_name_part(self.bytes[at - 1]);
+        if !glued
+            && let Some(type_oid) = whole.and_then(|whole| number_type(&self.sql[at..end], whole))
+            && self.takes()
+        {
+            let start = self.out.values.len();
+            self.out.values.extend_from_slice(&self.bytes[at..end]);
+            self.replace(at, end, start, type_oid)?;
+        }
+        self.meet(Before::Closing)?;
+        Some(end)
+    }
+
+    /// Puts the next parameter in the place of `at..end`.
+    fn replace(&mut self, at: usize, end: usize, value_start: usize, type_oid: u32) -> Option<()> {
+        if self.out.slots.len() == MAX_LITERALS {
+            return None;
+        }
+        self.copy_to(at);
+        self.copied = end;
+        self.out.slots.push(Slot { value: value_start..self.out.values.len(), type_oid });
+        push_parameter(&mut self.out.signature, self.out.slots.len());
+        Some(())
+    }
+
+    /// A dollar-quoted string stays; a text that has parameters already is left alone.
+    pub(super) fn dollar(&mut self, at: usize) -> Option<usize> {
+        let mut tag_end = at + 1;
+        if self.peek(tag_end).is_ascii_digit() {
+            return None;
+        }
+        while is_name_part(self.peek(tag_end)) && self.peek(tag_end) != b'$' {
+            tag_end += 1;
+        }
+        self.meet(Before::Closing)?;
+        if self.peek(tag_end) != b'$' {
+            return None;
+        }
+        let tag = &self.sql[at..=tag_end];
+        let body = tag_end + 1;
+        Some(body + self.sql[body..].find(tag)? + tag.len())
+    }
+}

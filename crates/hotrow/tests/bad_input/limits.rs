@@ -1,0 +1,106 @@
+//! Something is used up or not there: clients, connections that sessions hold, the server itself. An error at once that
+//! says what to do, and everything works again when there is room again.
+
+use std::time::Duration;
+
+use hotrow_postgres::PrivateServer;
+
+use crate::Stage;
+use crate::support::{Gateway, connect, describe, sqlstate, try_connect, until, value};
+
+fn hint(error: &tokio_postgres::Error) -> String {
+    let report = error.as_db_error().unwrap_or_else(|| panic!("{}", describe(error)));
+    report.hint().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn one_client_too_many_is_sent_away() {
+    let stage = Stage::new(&["--clients-max", "3"]).await;
+    let config = stage.gateway.config_in(&stage.schema);
+    let (second, third) = (connect(&config).await, connect(&config).await);
+    let refused = try_connect(&config).await.err().unwrap();
+    assert_eq!(sqlstate(&refused), "53300", "{}", describe(&refused));
+    assert!(hint(&refused).contains("clients_max"), "{}", describe(&refused));
+    assert_eq!(value(&third, "update t set n = n + 1 where id = 1 returning n").await, "1");
+    drop(second);
+    until("there is room again", async || try_connect(&config).await.is_ok()).await;
+    assert!(stage.gateway.metric("refused_total") >= 1);
+}
+
+#[tokio::test]
+async fn connections_to_hold_may_be_used_up() {
+    let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "200"]).await;
+    let config = stage.gateway.config_in(&stage.schema);
+    let (one, other, third) = (connect(&config).await, connect(&config).await, connect(&config).await);
+    for client in [&one, &other] {
+        client.batch_execute("begin; select 1").await.unwrap();
+    }
+    for attempt in 0..2 {
+        let refused = third.simple_query("select count(*) from t").await.unwrap_err();
+        assert_eq!(sqlstate(&refused), "53300", "{attempt}: {}", describe(&refused));
+        assert!(hint(&refused).contains("held_connections_max"), "{}", describe(&refused));
+        let refused = third.query_typed("select count(*) from t", &[]).await.unwrap_err();
+        assert_eq!(sqlstate(&refused), "53300", "{attempt}: {}", describe(&refused));
+    }
+    one.batch_execute("commit").await.unwrap();
+    assert_eq!(value(&third, "select count(*) from t").await, "2");
+    // Others are served in turn by the connection that is left; nobody waits in vain.
+    let config = &config;
+    let counted = futures_util::future::join_all(
+        (0..10).map(|_| async move { value(&connect(config).await, "select count(*) from t").await }),
+    );
+    assert_eq!(counted.await, ["2"; 10]);
+    other.batch_execute("rollback").await.unwrap();
+    stage.others_go_on("connections were used up").await;
+}
+
+#[tokio::test]
+async fn packed_statements_need_no_connection_to_hold() {
+    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let update = "update t set n = n + 1 where id = 1 returning n";
+    assert_eq!(value(&stage.bystander, update).await, "1", "now the catalogue has been asked");
+    let other = connect(&stage.gateway.config_in(&stage.schema)).await;
+    other.batch_execute("begin").await.unwrap();
+    for round in 2..5 {
+        assert_eq!(value(&stage.bystander, update).await, round.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_found_when_it_comes() {
+    let server = tokio::task::spawn_blocking(|| PrivateServer::builder().label("away").start().unwrap())
+        .await
+        .unwrap();
+    server.query("create table t (id int primary key, n int); insert into t values (1, 0)").unwrap();
+    server.stop().unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "300", "--held-wait-ms", "300"]);
+    let refused = try_connect(&gateway.config()).await.err().unwrap();
+    assert!(["57P03", "08006"].contains(&sqlstate(&refused)), "{}", describe(&refused));
+    assert!(!hint(&refused).is_empty(), "{}", describe(&refused));
+    let log = gateway.log();
+    assert!(!log.contains("panicked"), "{log}");
+
+    server.restart().unwrap();
+    let update = "update t set n = n + 1 where id = 1 returning n";
+    let client = connect(&gateway.config()).await;
+    assert_eq!(value(&client, update).await, "1");
+    assert_eq!(value(&client, "select count(*) from t").await, "1");
+
+    server.stop().unwrap();
+    for sql in [update, "select count(*) from t", "select n from t where id = 1"] {
+        let refused = client.simple_query(sql).await.expect_err("nobody can answer");
+        assert!(["57P03", "08006"].contains(&sqlstate(&refused)), "{sql}: {}", describe(&refused));
+        assert!(!hint(&refused).is_empty(), "{sql}: {}", describe(&refused));
+    }
+    let refused = try_connect(&gateway.config()).await;
+    if let Err(refused) = refused {
+        assert!(["57P03", "08006"].contains(&sqlstate(&refused)), "{}", describe(&refused));
+    }
+
+    server.restart().unwrap();
+    // The same session goes on; a lane may take a moment to see that the server is back.
+    until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
+    let answered: i32 = value(&client, update).await.parse().unwrap();
+    assert_eq!(answered, 3, "what was refused was not done");
+    tokio::time::timeout(Duration::from_secs(5), value(&client, "select count(*) from t")).await.unwrap();
+}

@@ -1,0 +1,170 @@
+//! Broken messages behind a good log-in: 08P01 and the connection is closed, or the server's own words where it is the
+//! server that reads the broken part.
+
+use crate::Stage;
+use crate::support::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
+use crate::support::server;
+
+/// The last thing that is said before the connection is closed.
+async fn last_words(raw: &mut Raw) -> Message {
+    raw.until_closed().await.pop().expect("an error before the end")
+}
+
+#[tokio::test]
+async fn frames_that_can_not_be_right_end_the_connection_with_a_reason() {
+    let stage = Stage::new(&["--message-bytes-max", "70000"]).await;
+    let header = |tag: u8, length: u32| [&[tag][..], &length.to_be_bytes()].concat();
+    let lying_bind =
+        |body: &[u8]| [parse("", "update t set n = $1 where id = 1"), frame(b'B', body), sync()].concat();
+    let cases = [
+        ("an unknown tag", frame(b'y', b"what")),
+        ("a server's tag", frame(b'Z', b"I")),
+        ("a zero byte", vec![0, 0, 0, 0, 4]),
+        ("a length that is too short for itself", header(b'Q', 3)),
+        ("a length of 0", header(b'S', 0)),
+        ("2 GB", header(b'Q', 0x7fff_ffff)),
+        ("a negative length", header(b'P', 0xffff_ffff)),
+        ("more than is allowed", header(b'Q', 80_000)),
+        ("a large Sync", header(b'S', 20_000)),
+        ("a large Execute", header(b'E', 20_000)),
+        ("a Query without end", frame(b'Q', b"select 1")),
+        ("a Query with more behind its end", frame(b'Q', b"select 1\0more")),
+        ("an empty Parse", [frame(b'P', b""), sync()].concat()),
+        ("a Parse with types that aren't there", [frame(b'P', b"\0select 1\0\0\x05"), sync()].concat()),
+        ("an empty Bind", lying_bind(b"")),
+        ("a Bind with fewer values than it says", lying_bind(b"\0\0\0\0\0\x02\0\0\0\x011\0\0")),
+        ("a Bind with a value longer than itself", lying_bind(b"\0\0\0\0\0\x01\0\0\xff\xff1\0\0")),
+        ("a Bind with a length below -1", lying_bind(b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0")),
+        ("a Bind with formats for other values", lying_bind(b"\0\0\0\x02\0\0\0\0\0\x01\0\0\0\x011\0\0")),
+        ("a Bind with more behind its end", lying_bind(b"\0\0\0\0\0\x01\0\0\0\x011\0\0more")),
+        ("a Describe of neither", [frame(b'D', b"X\0"), sync()].concat()),
+        ("a Close of neither", [frame(b'C', b"X\0"), sync()].concat()),
+        (
+            "an Execute without a row limit",
+            [parse("", "select 1"), bind("", "", &[]), frame(b'E', b"\0"), sync()].concat(),
+        ),
+    ];
+    for (what, bytes) in cases {
+        let mut raw = stage.raw().await;
+        raw.send(&bytes).await;
+        let error = last_words(&mut raw).await;
+        assert_eq!(
+            (error.tag, error.field(b'V'), error.field(b'C')),
+            (b'E', Some("FATAL".into()), Some("08P01".into())),
+            "{what}: {error:?}"
+        );
+        assert!(!error.field(b'M').unwrap().is_empty() && error.field(b'H').is_some(), "{what}: {error:?}");
+        stage.others_go_on(what).await;
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_due_come_before_the_reason() {
+    let stage = Stage::new(&[]).await;
+    let mut raw = stage.raw().await;
+    let update = query("update t set n = n + 1 where id = 2 returning n");
+    raw.send(&[update.clone(), update, query("select 7"), frame(b'y', b"")].concat()).await;
+    assert_eq!(tags(&raw.until_closed().await), "TDCZTDCZTDCZE");
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf8_gets_the_servers_own_error() {
+    let stage = Stage::new(&[]).await;
+    let cases: [(&str, Vec<u8>); 4] = [
+        ("in a Query", frame(b'Q', b"update t set label = '\xff' where id = 1\0")),
+        (
+            "in a Parse",
+            [
+                frame(b'P', b"\0update t set label = '\xc3\x28' where id = 1\0\0\0"),
+                bind("", "", &[]),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+        ),
+        (
+            "in a value",
+            [
+                parse("", "update t set label = $1 where id = 1"),
+                frame(b'B', b"\0\0\0\0\0\x01\0\0\0\x02\xc3\x28\0\0"),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+        ),
+        (
+            "a zero byte in a value",
+            [
+                parse("", "update t set label = $1 where id = 1"),
+                frame(b'B', b"\0\0\0\0\0\x01\0\0\0\x01\0\0\0"),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+        ),
+    ];
+    for (what, bytes) in cases {
+        let mut said = Vec::new();
+        for port in [server().port(), stage.gateway.port()] {
+            let mut raw =
+                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            raw.send(&bytes).await;
+            let mut all = raw.until_ready(1).await;
+            all.extend(raw.query("select n from t where id = 2").await);
+            said.push(all);
+        }
+        assert_eq!(said[1], said[0], "{what}");
+        assert!(
+            said[0].iter().any(|message| message.field(b'C').as_deref() == Some("22021")),
+            "{what}: {said:?}"
+        );
+        stage.others_go_on(what).await;
+    }
+}
+
+#[tokio::test]
+async fn halves_of_messages_are_nothing() {
+    let stage = Stage::new(&[]).await;
+    let whole =
+        [parse("", "update t set n = 1000 where id = 2"), bind("", "", &[]), execute("", 0), sync()].concat();
+    for cut in (1..whole.len()).step_by(7) {
+        let mut raw = stage.raw().await;
+        raw.send(&whole[..cut]).await;
+        drop(raw);
+    }
+    stage.others_go_on("messages cut short").await;
+    assert_eq!(crate::value(&stage.direct, "select n from t where id = 2").await, "0");
+
+    // In pieces, it is the same as in one.
+    let mut raw = stage.raw().await;
+    for byte in &whole {
+        raw.send(&[*byte]).await;
+    }
+    assert_eq!(tags(&raw.until_ready(1).await), "12CZ");
+    assert_eq!(crate::value(&stage.direct, "select n from t where id = 2").await, "1000");
+}
+
+#[tokio::test]
+async fn random_bytes_hurt_nobody_else() {
+    let stage = Stage::new(&[]).await;
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    for round in 0..120 {
+        // Whole messages with broken insides come further than noise does.
+        let mut bytes: Vec<u8> = (0..random(200) + 1).map(|_| random(256) as u8).collect();
+        if round % 2 == 0 {
+            bytes = frame(b"QPBDECSHFdcfp"[random(13)], &bytes);
+            bytes.extend(frame(b'X', b""));
+        }
+        let mut raw = if round % 3 == 0 { Raw::open(stage.gateway.port()).await } else { stage.raw().await };
+        let _ = raw.try_send(&bytes).await; // it may be sent away in the middle
+        drop(raw);
+    }
+    stage.others_go_on("noise").await;
+    assert!(!stage.gateway.log().contains("panicked"), "{}", stage.gateway.log());
+}

@@ -1,0 +1,115 @@
+//! What comes before the log-in: requests for encryption, broken and foreign packets, users and databases that aren't
+//! there.
+
+use crate::Stage;
+use crate::support::raw::{Message, Raw, frame, startup};
+use crate::support::server;
+
+const SSL: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+const GSS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30];
+const USER: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
+
+async fn said(port: u16, bytes: &[u8]) -> Vec<Message> {
+    let mut raw = Raw::open(port).await;
+    raw.send(bytes).await;
+    raw.until_closed().await
+}
+
+#[tokio::test]
+async fn requests_for_encryption_are_declined_and_the_client_may_go_on() {
+    let stage = Stage::new(&[]).await;
+    let mut raw = Raw::open(stage.gateway.port()).await;
+    for request in [SSL, GSS] {
+        raw.send(&request).await;
+        assert_eq!(raw.byte().await, Some(b'N'));
+    }
+    raw.send(&startup(0x0003_0000, &USER)).await;
+    assert_eq!(raw.until_ready(1).await.last().unwrap().body, b"I");
+    assert_eq!(raw.query("select 1").await.len(), 4);
+}
+
+#[tokio::test]
+async fn packets_that_are_no_start_are_refused() {
+    let stage = Stage::new(&[]).await;
+    let port = stage.gateway.port();
+    for (what, bytes) in [
+        ("a length of 3", vec![0, 0, 0, 3]),
+        ("a length of 0", vec![0; 8]),
+        ("2 GB", vec![0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0]),
+        ("HTTP", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
+        ("TLS without asking", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("parameters without end", [&[0, 0, 0, 13, 0, 3, 0, 0][..], b"user\0"].concat()),
+        ("a Query without log-in", frame(b'Q', b"select 1\0")),
+    ] {
+        let said = said(port, &bytes).await;
+        assert_eq!(said.len(), 1, "{what}: {said:?}");
+        assert_eq!(said[0].field(b'C').as_deref(), Some("08P01"), "{what}: {said:?}");
+        stage.others_go_on(what).await;
+    }
+    let old = said(port, &startup(0x0002_0000, &USER)).await;
+    assert_eq!(old[0].field(b'C').as_deref(), Some("0A000"), "{old:?}");
+    let nobody = said(port, &startup(0x0003_0000, &[])).await;
+    assert_eq!(nobody[0].field(b'C').as_deref(), Some("28000"), "{nobody:?}");
+    for cut in [1, 4, 7, 12] {
+        let mut raw = Raw::open(port).await;
+        raw.send(&startup(0x0003_0000, &USER)[..cut]).await;
+    }
+    stage.others_go_on("clients that leave before they begin").await;
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_at_the_log_in_is_told_in_its_words() {
+    let stage = Stage::new(&[]).await;
+    for (what, parameters, code) in [
+        ("no such database", vec![("user", "postgres"), ("database", "nowhere")], "3D000"),
+        ("no such user", vec![("user", "nobody"), ("database", "postgres")], "28000"),
+        ("no such database by default", vec![("user", "nobody")], "28000"),
+        ("no such setting", vec![("user", "postgres"), ("database", "postgres"), ("nothing", "x")], "42704"),
+        (
+            "a wrong setting",
+            vec![("user", "postgres"), ("database", "postgres"), ("TimeZone", "Atlantis")],
+            "22023",
+        ),
+    ] {
+        let packet = startup(0x0003_0000, &parameters);
+        let (directly, through) =
+            (said(server().port(), &packet).await, said(stage.gateway.port(), &packet).await);
+        let error = directly.iter().find(|message| message.tag == b'E').unwrap();
+        assert_eq!(error.field(b'C').as_deref(), Some(code), "{what}");
+        assert_eq!(through.last(), Some(error), "{what}");
+        stage.others_go_on(what).await;
+    }
+}
+
+#[tokio::test]
+async fn replication_is_refused_with_a_hint() {
+    let stage = Stage::new(&[]).await;
+    for value in ["true", "database", "on"] {
+        let said = said(
+            stage.gateway.port(),
+            &startup(0x0003_0000, &[&USER[..], &[("replication", value)]].concat()),
+        )
+        .await;
+        assert_eq!(said[0].field(b'C').as_deref(), Some("0A000"), "{said:?}");
+        assert!(said[0].field(b'H').unwrap().contains("server itself"), "{said:?}");
+    }
+    let mut raw = Raw::log_in(stage.gateway.port(), &[("replication", "false")]).await;
+    assert_eq!(raw.query("select 1").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_cancel_request_with_a_wrong_key_does_nothing() {
+    let stage = Stage::new(&[]).await;
+    let (mut raw, greeting) = Raw::log_in_with(stage.gateway.port(), &[]).await;
+    let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
+    raw.send(&crate::support::raw::query("select 'slept' from pg_sleep(1)")).await;
+    for wrong in [[&key[..4], &[0; 4]].concat(), vec![0xff; 8]] {
+        let packet = [&[0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e][..], &wrong].concat();
+        assert!(
+            said(stage.gateway.port(), &packet).await.is_empty(),
+            "nobody learns whether a key was right"
+        );
+    }
+    assert_eq!(crate::support::raw::tags(&raw.until_ready(1).await), "TDCZ");
+    stage.others_go_on("wrong cancel requests").await;
+}
