@@ -65,6 +65,11 @@ impl Expected {
         std::mem::take(&mut self.unprepared)
     }
 
+    /// Whether a unit was sent as a whole and is not answered yet.
+    pub fn has_unit_under_way(&self) -> bool {
+        self.owed.iter().any(|owed| matches!(owed, Owed::Sync | Owed::Query))
+    }
+
     /// Whether it is open if this statement will be there: its Parse stands in an earlier unit, which is not answered
     /// and may fail.
     pub fn is_in_doubt(&self, statement: u64) -> bool {
@@ -223,7 +228,9 @@ mod tests {
         use Owed::*;
         let mut e = expected(&[Parse(1), Bind, Execute]);
         assert!(!e.is_in_doubt(1), "in the same unit it is there or the rest is skipped");
+        assert!(!e.has_unit_under_way());
         e.sent(Sync);
+        assert!(e.has_unit_under_way());
         assert!(e.is_in_doubt(1) && !e.is_in_doubt(2));
         assert_eq!(e.received(b'1'), Reply::Prepared(1));
         assert!(!e.is_in_doubt(1));

@@ -30,7 +30,7 @@ struct Idle {
 #[derive(Debug)]
 struct Open {
     upstream: Upstream,
-    application_name: String,
+    application_name: Option<String>,
     sequences: Option<u64>,
     _gauge: GaugeGuard,
 }
@@ -42,7 +42,8 @@ pub struct Held {
     pub upstream: Upstream,
     /// The session whose sequence values its backend remembers.
     pub sequences: Option<u64>,
-    application_name: String,
+    /// The name the server knows it by, where that is known.
+    application_name: Option<String>,
     pool: u64,
     _permit: OwnedSemaphorePermit,
     _gauge: GaugeGuard,
@@ -101,15 +102,21 @@ impl HeldConnections {
         parameters.push(("application_name".to_owned(), application_name.to_owned()));
         let upstream = Upstream::connect(&config.upstream, &parameters).await?;
         let gauge = METRICS.held_connections.enter();
-        let open =
-            Open { upstream, application_name: application_name.to_owned(), sequences: None, _gauge: gauge };
+        let open = Open {
+            upstream,
+            application_name: Some(application_name.to_owned()),
+            sequences: None,
+            _gauge: gauge,
+        };
         Ok(open.into_held(pool, permit))
     }
 
     fn take_idle(&self, pool: u64, application_name: &str) -> Option<Open> {
         let mut idle = self.lock();
         let connections = idle.pools.get_mut(&pool)?;
-        let same_name = connections.iter().rposition(|(open, _)| open.application_name == application_name);
+        let same_name = connections
+            .iter()
+            .rposition(|(open, _)| open.application_name.as_deref() == Some(application_name));
         let index = same_name.or(connections.len().checked_sub(1))?;
         let (open, _) = connections.remove(index);
         idle.count -= 1;
@@ -158,10 +165,16 @@ impl Open {
 }
 
 impl Held {
+    /// The client has reset settings: the connection's name is again the one that it began with, which may be that of
+    /// another client.
+    pub fn forget_name(&mut self) {
+        self.application_name = None;
+    }
+
     async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
-        if self.application_name != application_name {
+        if self.application_name.as_deref() != Some(application_name) {
             self.upstream.query(include_str!("../sql/set_application_name.sql"), &[application_name]).await?;
-            self.application_name = application_name.to_owned();
+            self.application_name = Some(application_name.to_owned());
         }
         Ok(())
     }

@@ -6,12 +6,11 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
-use hotrow_core::key::Key;
-use hotrow_core::lane::Kind;
 use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, READY_IDLE};
 use tokio::sync::Notify;
 
+use crate::lane::Unblock;
 use crate::net::WriteHalf;
 use crate::unit::Packed;
 
@@ -59,7 +58,7 @@ enum Slot {
 #[derive(Debug)]
 pub enum Handed {
     /// Run it on a connection of your own; a lane that is given wants to hear when the unit blocked there is done.
-    Alone(Packed, Option<(Kind, usize, Key)>),
+    Alone(Packed, Option<Unblock>),
     /// Hand it over again.
     Again(Packed),
 }

@@ -9,6 +9,10 @@ use std::time::Duration;
 pub struct Counter(AtomicU64);
 
 impl Counter {
+    const fn new() -> Self {
+        Counter(AtomicU64::new(0))
+    }
+
     /// One more.
     pub fn inc(&self) {
         self.add(1);
@@ -30,6 +34,10 @@ impl Counter {
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
+    const fn new() -> Self {
+        Gauge(AtomicU64::new(0))
+    }
+
     /// One more until the guard is dropped.
     pub fn enter(&'static self) -> GaugeGuard {
         self.0.fetch_add(1, Relaxed);
@@ -135,23 +143,21 @@ pub struct Metrics {
 
 impl Metrics {
     const fn new() -> Self {
-        const ZERO: Counter = Counter(AtomicU64::new(0));
-        const NONE: Gauge = Gauge(AtomicU64::new(0));
         Metrics {
-            packed: ZERO,
-            packed_reads: ZERO,
-            merged: ZERO,
-            passed_through: ZERO,
-            failed: ZERO,
-            blocked: ZERO,
-            refused: ZERO,
-            unknown: ZERO,
-            batches: ZERO,
-            rolled_back: ZERO,
-            lost: ZERO,
-            clients: NONE,
-            lanes: NONE,
-            held_connections: NONE,
+            packed: Counter::new(),
+            packed_reads: Counter::new(),
+            merged: Counter::new(),
+            passed_through: Counter::new(),
+            failed: Counter::new(),
+            blocked: Counter::new(),
+            refused: Counter::new(),
+            unknown: Counter::new(),
+            batches: Counter::new(),
+            rolled_back: Counter::new(),
+            lost: Counter::new(),
+            clients: Gauge::new(),
+            lanes: Gauge::new(),
+            held_connections: Gauge::new(),
             batch_units: Histogram::new(1),
             batch_microseconds: Histogram::new(50),
             queue_microseconds: Histogram::new(50),

@@ -237,10 +237,16 @@ impl Pool {
         let verdict = match self.facts(candidate).await {
             Ok(facts) => match classify::decide(candidate, &facts) {
                 Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
-                Decision::Pass { .. } => Verdict::Pass,
+                Decision::Pass { reason, .. } => {
+                    tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
+                    Verdict::Pass
+                }
             },
             // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
-            Err(held::Error::Upstream(upstream::Error::Refused { .. })) => Verdict::Pass,
+            Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
+                tracing::debug!(code, message, "the catalogue could not be asked");
+                Verdict::Pass
+            }
             Err(error) => return Err(error),
         };
         statement.decide(verdict.clone(), epoch);

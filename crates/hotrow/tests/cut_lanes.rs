@@ -2,6 +2,8 @@
 //! clients' own connections live on, and each unit is answered: exactly, or with 08007. Dying processes are in
 //! `faults.rs`.
 
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
 mod support;
 
 #[path = "support/checker.rs"]

@@ -1,6 +1,12 @@
 //! Promises 1, 5 and 7 under load while things die: what is acknowledged is there exactly once, what is refused is
 //! not, and what can't be known is said to be unknown. Cut connections are in `cut_lanes.rs`.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the lints' exception for tests stops at #[test]"
+)]
+
 mod support;
 
 #[path = "support/checker.rs"]
@@ -15,10 +21,24 @@ use checker::check;
 use hotrow_postgres::PrivateServer;
 use line::Line;
 use load::{Book, Fate, Load, TABLES};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use support::{Gateway, server};
 
 const CLIENTS: u64 = 16;
+/// What clients may be told when the server crashes. 08007: a commit was under way. 57P03: not sent. 08006, 57P01,
+/// 57P02: what was passed through.
+const CRASH: [&str; 9] = [
+    "ERROR 08007",
+    "ERROR 57P03",
+    "FATAL 57P03",
+    "FATAL 08006",
+    "FATAL 57P01",
+    "FATAL 57P02",
+    "at log-in: FATAL 57P03",
+    "at prepare: ERROR 57P03",
+    "at prepare: FATAL",
+];
 
 /// A schema with the load's tables.
 fn prepare(port: u16, schema: &str) -> Line {
@@ -54,10 +74,29 @@ fn a_server_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
     summary("server killed", &book);
     check(server.port(), "crash", &book);
     assert!(gateway.metric("packed_units_total") > 500);
-    // 08007: a commit was under way. 57P03: not sent. 08006, 57P01, 57P02: what was passed through.
-    let expected = ["ERROR 08007", "ERROR 57P03", "FATAL 57P03", "FATAL 08006", "FATAL 57P01", "FATAL 57P02"];
-    let log_in = ["at log-in: FATAL 57P03", "at prepare: ERROR 57P03", "at prepare: FATAL"];
-    assert_eq!(book.unexpected(&[&expected[..], &log_in].concat()), []);
+    assert_eq!(book.unexpected(&CRASH), []);
+}
+
+/// The server restarts its children and keeps its start time, and gives out ids of lost transactions again.
+#[test]
+fn a_backend_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+    let server = PrivateServer::builder().label("backend").start().unwrap();
+    prepare(server.port(), "crash");
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let load = Load::start(CLIENTS, gateway.port(), "crash");
+    for _ in 0..3 {
+        load.flows(500);
+        let lanes = "select pid from pg_stat_activity where application_name like 'hotrow lane%'";
+        let lanes = server.query(lanes).unwrap();
+        let pid = lanes.first().and_then(|row| row[0].as_ref()?.parse().ok()).expect("a lane is connected");
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    }
+    load.flows(500);
+    let book = load.stop();
+    summary("backend killed", &book);
+    check(server.port(), "crash", &book);
+    assert!(gateway.metric("lane_connections_lost_total") >= 3);
+    assert_eq!(book.unexpected(&CRASH), []);
 }
 
 #[test]

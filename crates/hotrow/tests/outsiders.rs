@@ -1,6 +1,8 @@
 //! Promise 8: an outsider's lock holds up those who need that lock and nobody else, and gateways and direct clients
 //! on the same rows don't deadlock.
 
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
 mod support;
 
 #[path = "support/line.rs"]
@@ -107,12 +109,10 @@ fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, u
         over.store(true, Relaxed);
 
         let slowest = answered.iter().map(|at| at.duration_since(released)).max().unwrap_or_default();
-        println!("{schema}: those who waited: {slowest:?} after the release");
         assert_eq!(early, 0, "answered while the lock was held");
         assert!(slowest < SOON, "answered {slowest:?} after the lock was released");
         for (going_on, (sql, id)) in going_on.into_iter().zip(free) {
             let (units, slowest) = going_on.join().unwrap();
-            println!("{schema}: {sql} {id}: {units} units, the slowest in {slowest:?}");
             assert!(slowest < SOON && units > 10, "{sql} {id}: {units} units, the slowest took {slowest:?}");
         }
     });
@@ -140,6 +140,34 @@ fn a_table_that_an_outsider_has_locked_holds_up_only_who_wants_it() {
     for id in 1..=10 {
         assert_eq!(call(&mut line, READ_OTHER, id), 2);
     }
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_for_a_lock_does_not_leave_the_row_blocked() {
+    let mut outsider = prepare("leaver");
+    let mut observer = connect(server().port(), "leaver");
+    let gateway = Gateway::start(&["--lanes", "1", "--drain-timeout-ms", "100"]);
+    let mut leaver = connect(gateway.port(), "leaver");
+    let mut neighbour = connect(gateway.port(), "leaver");
+    call(&mut leaver, ADD, 1);
+    assert_eq!(outsider.query("begin; update inv set sold = sold where id = 1").error(), None);
+    for line in [&mut leaver, &mut neighbour] {
+        line.put_unnamed_call(ADD, &[Some("1")]);
+        line.put_sync();
+        line.send().unwrap();
+        let alone = "select 1 from pg_stat_activity
+            where wait_event_type = 'Lock' and query like '%update inv%' and application_name not like 'hotrow%'";
+        while observer.query(alone).rows().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    drop(leaver);
+    while gateway.metric("clients") > 1 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(outsider.query("commit").error(), None);
+    let sold = returned(&neighbour.answer());
+    assert!((2..=3).contains(&sold), "once before, perhaps by the one who left, and now: {sold}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The house's rules that a program can check: maps that name what is there, files of a readable size, pure crates.
 
+#![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +30,7 @@ fn files(endings: &[&str]) -> Vec<PathBuf> {
             }
         }
     }
-    assert!(files.len() > 5, "found only {files:?}");
+    assert!(!files.is_empty(), "no file ends in {endings:?}");
     files
 }
 
@@ -69,10 +71,13 @@ fn every_dependency_has_a_reason() {
 fn tests_that_the_documents_name_exist() {
     for document in ["ARCHITECTURE.md", "docs/differences.md"] {
         let text = read(document);
-        for word in text.split('`').filter(|word| word.ends_with(".rs") && !word.contains(' ')) {
-            let name = word.rsplit('/').next().unwrap();
-            let found = files(&[".rs"]).iter().any(|path| path.file_name().unwrap() == name);
-            assert!(found, "{document} names {word}, which is not there");
+        let named: Vec<_> =
+            text.split('`').filter(|word| word.starts_with("tests/") && word.len() > 9).collect();
+        assert!(!named.is_empty(), "{document} names no tests");
+        for name in named {
+            let path = root().join("crates/hotrow").join(name);
+            let there = path.with_extension("rs").exists() || path.join("main.rs").exists();
+            assert!(there, "{document} names {name}, which is not there");
         }
     }
 }
@@ -82,6 +87,9 @@ fn every_source_file_says_what_it_is_and_stays_readable() {
     for path in files(&[".rs", ".sql"]) {
         let text = fs::read_to_string(&path).unwrap();
         let first = text.lines().next().unwrap_or_default();
+        if path.parent().is_some_and(|folder| folder.ends_with("sql/pgbench")) {
+            continue; // what pgbench sends is measured as it stands, without comments
+        }
         let says = if path.extension().is_some_and(|ending| ending == "rs") { "//! " } else { "-- " };
         assert!(first.starts_with(says), "{}: the first line does not say what lives there", path.display());
         assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());

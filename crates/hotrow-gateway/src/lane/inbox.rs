@@ -1,6 +1,6 @@
 //! Where sessions leave units for a lane's task. It is woken only when it would do something with them.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hotrow_core::key::Key;
 use hotrow_core::lane::Unit;
@@ -32,6 +32,22 @@ pub struct Inbox {
 struct State {
     messages: Vec<Message>,
     wake_at: usize,
+}
+
+/// Tells the lane, when dropped, that the unit which was blocked on this key is done with: it has been run, or its
+/// session has ended before. A lane that waits for the word in vain would hold up the key for ever.
+#[derive(Debug)]
+pub struct Unblock {
+    /// The lane.
+    pub inbox: Arc<Inbox>,
+    /// The key.
+    pub key: Key,
+}
+
+impl Drop for Unblock {
+    fn drop(&mut self) {
+        self.inbox.send(Message::Unblocked(self.key));
+    }
 }
 
 impl Inbox {

@@ -13,7 +13,7 @@ use std::time::Instant;
 use hotrow_core::lane::{Action, Batch, Event, Kind, Lane, Refusal, Unit};
 use hotrow_wire::backend::Problem;
 
-pub use inbox::{Inbox, Message};
+pub use inbox::{Inbox, Message, Unblock};
 
 use crate::lane::connect::{Link, Progress};
 use crate::lane::replies::{Note, Replies};
@@ -240,8 +240,8 @@ impl Task {
             METRICS.failed.inc();
             unit.payload.statement.failed();
         }
-        let (kind, lane) = (self.kind, self.index);
-        self.hand(unit, |packed| Handed::Alone(packed, key.map(|key| (kind, lane, key))));
+        let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
+        self.hand(unit, |packed| Handed::Alone(packed, unblock));
     }
 
     fn hand(&mut self, unit: Unit<Packed>, handed: impl FnOnce(Packed) -> Handed) {

@@ -92,6 +92,8 @@ impl Session {
     async fn forward_query(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let statement = self.simple_statement(frontend::query(frame.body())?);
         if self.held().is_settled() && self.answer_held(&statement) {
+            self.let_go().await;
+            self.note_cancel_target();
             return Ok(());
         }
         if !self.note_effect(&statement).await? {
@@ -129,6 +131,11 @@ impl Session {
                 self.statements.remove(name.as_bytes());
                 "DEALLOCATE"
             }
+            Analysis::ShowPack => {
+                let status = self.held().status;
+                self.show_pack(status);
+                return true;
+            }
             _ => return false,
         };
         let status = self.held().status;
@@ -142,6 +149,11 @@ impl Session {
     /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
     /// sequence values.
     async fn note_effect(&mut self, statement: &Arc<Statement>) -> Result<bool, End> {
+        match &statement.analysis {
+            Analysis::SetPack(on) => self.set_pack(*on),
+            Analysis::ResetPack => self.set_pack(true),
+            _ => {}
+        }
         let effect = Self::effect_of(statement);
         if effect.needs_sequence_state && !self.prepare_sequences().await? {
             return Ok(false);
@@ -205,35 +217,31 @@ impl Session {
         naming.or_else(|| self.statements.get(name)).cloned()
     }
 
-    /// Whether a message depends on what becomes of an earlier unit, which is not answered: it names a statement that
-    /// was parsed there, so that it is there or not. Such a message waits.
+    /// Whether a message depends on what becomes of an earlier unit, which is not answered. Such a message waits: it
+    /// names a statement that was parsed there, so that it is there or not; or it takes away what is left behind on the
+    /// connection, or the earlier unit does; or the gateway answers it itself.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
-        if self.holding.as_ref().is_none_or(|holding| holding.expected.is_settled()) {
+        let Some(holding) = self.holding.as_ref().filter(|holding| holding.expected.has_unit_under_way())
+        else {
             return false;
-        }
-        if frame.tag == tag::QUERY {
-            return self.is_own_command(frame) && !self.held().open;
-        }
+        };
+        let is_clearing = holding.clears != Effect::NONE;
+        let body = frame.body();
         let name = match frame.tag {
-            tag::PARSE => {
-                Parse::read(frame.body()).ok().map(|parse| parse.name).filter(|name| !name.is_empty())
+            tag::QUERY if is_clearing => return true,
+            tag::QUERY => {
+                let Ok(text) = frontend::query(body) else { return false };
+                return waits_for_all(&self.simple_statement(text).analysis);
             }
-            tag::BIND => Bind::read(frame.body()).ok().map(|bind| bind.statement),
-            tag::DESCRIBE => {
-                Named::read(frame.body()).ok().filter(|named| named.statement).map(|named| named.name)
-            }
+            tag::BIND if is_clearing => return true,
+            tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
+            tag::PARSE => Parse::read(body).ok().map(|parse| parse.name).filter(|name| !name.is_empty()),
+            tag::DESCRIBE => Named::read(body).ok().filter(|named| named.statement).map(|named| named.name),
             _ => None,
         };
-        let statement = name.and_then(|name| self.named(name));
-        statement.is_some_and(|statement| self.held().expected.is_in_doubt(statement.id))
-    }
-
-    /// Whether a Query may be one of the few that the gateway answers itself, which it does when all before it is
-    /// answered.
-    fn is_own_command(&mut self, frame: Frame<'_>) -> bool {
-        let Ok(text) = frontend::query(frame.body()) else { return false };
-        let statement = self.simple_statement(text);
-        matches!(&statement.analysis, Analysis::SetPack(_) | Analysis::ResetPack | Analysis::Deallocate(_))
+        let Some(statement) = name.and_then(|name| self.named(name)) else { return false };
+        self.held().expected.is_in_doubt(statement.id)
+            || frame.tag == tag::BIND && waits_for_all(&statement.analysis)
     }
 
     async fn forward_bind(&mut self, bind: &Bind<'_>) -> Result<(), End> {
@@ -340,6 +348,15 @@ impl Holding {
             // A broken socket is always writable: with bytes left the session would spin and never get to read the end.
             upstream.output.clear();
         }
+    }
+}
+
+/// Whether a statement runs only when all before it are answered.
+fn waits_for_all(analysis: &Analysis) -> bool {
+    match analysis {
+        Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => true,
+        Analysis::Pass(pass) => pass.clears != Effect::NONE,
+        Analysis::Candidate(_) => false,
     }
 }
 

@@ -171,8 +171,10 @@ impl Session {
             tag::COMMAND_COMPLETE => match frame.body() {
                 b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
                     holding.held.upstream.prepared.clear();
+                    holding.held.forget_name();
                     self.statements.clear();
                 }
+                b"RESET\0" => holding.held.forget_name(),
                 _ => {}
             },
             tag::READY => holding.status = backend::status(frame.body())?,

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hotrow_core::classify::{Analysis, Effect};
-use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
+use super::forward::put_ready;
 use super::{End, Session};
 use crate::statements::Statement;
 use crate::unit::{Packed, Parts};
@@ -94,7 +95,7 @@ impl Session {
                 "RESET"
             }
             Analysis::ShowPack => {
-                self.show_pack();
+                self.show_pack(Status::Idle);
                 return true;
             }
             Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
@@ -115,7 +116,8 @@ impl Session {
         self.pack = on;
     }
 
-    fn show_pack(&self) {
+    /// The answer to `show hotrow.pack`.
+    pub(super) fn show_pack(&self, status: Status) {
         let value = if self.packs() { "on" } else { "off" };
         self.mailbox.append_in_turn(|out| {
             put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
@@ -130,7 +132,7 @@ impl Session {
                 out.extend_from_slice(value.as_bytes());
             });
             backend::put_command_complete(out, "SHOW");
-            out.extend_from_slice(backend::READY_IDLE);
+            put_ready(status, out);
         });
     }
 
@@ -152,8 +154,10 @@ impl Session {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
             Analysis::Candidate(candidate) => candidate.effect(),
-            Analysis::SetPack(_) | Analysis::ResetPack => Effect { settings: true, ..Effect::NONE },
-            Analysis::ShowPack | Analysis::Deallocate(_) => Effect::NONE,
+            // The gateway follows its own switch, whoever answers the client.
+            Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {
+                Effect::NONE
+            }
         }
     }
 }

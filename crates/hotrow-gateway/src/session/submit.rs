@@ -7,7 +7,6 @@ use hotrow_core::lane::Kind;
 
 use super::{End, Sequences, Session};
 use crate::held;
-use crate::lane::Message;
 use crate::mailbox::Handed;
 use crate::statements::{Statement, Verdict};
 use crate::unit::Packed;
@@ -74,12 +73,10 @@ impl Session {
                 packed.slot = slot;
                 self.pool.submit(kind, lane, self.mailbox.session, true, packed);
             }
-            Handed::Alone(packed, blocked) => {
+            Handed::Alone(packed, unblock) => {
                 let result = self.run_alone(&packed).await;
                 self.mailbox.finish_front();
-                if let Some((kind, lane, key)) = blocked {
-                    self.pool.send(kind, lane, Message::Unblocked(key));
-                }
+                drop(unblock);
                 result?;
             }
         }

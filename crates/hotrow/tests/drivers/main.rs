@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod frames;
+mod names;
 mod pgbench;
 mod pipelines;
 mod postgres_driver;
 mod psql;
+mod stage;
 #[path = "../support/mod.rs"]
 mod support;

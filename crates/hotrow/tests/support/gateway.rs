@@ -14,6 +14,8 @@ use tokio_postgres::Config;
 use super::{PATIENCE, config, config_in, free_port};
 
 const LISTENS: &str = "hotrow: listening on ";
+/// The dependencies have nothing to say that helps.
+const LOG: &str = "info,hotrow=debug,hotrow_gateway=debug";
 /// Somebody may take the port for the metrics between our look and the gateway's.
 const TRIES: usize = 5;
 
@@ -49,7 +51,8 @@ impl Gateway {
             .args(["serve", "--upstream", upstream, "--listen", "127.0.0.1:0"])
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)
-            .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| "debug".to_owned()))
+            .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
+            .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

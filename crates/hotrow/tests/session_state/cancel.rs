@@ -1,0 +1,89 @@
+//! Cancel requests reach the statement they are meant for, in whatever place it waits, and no other.
+
+use tokio_postgres::{Client, NoTls};
+
+use crate::support::{sqlstate, until, value};
+use crate::{Stage, UPDATE};
+
+/// Runs a statement in the background; its outcome, and the client again.
+fn run(
+    client: Client,
+    sql: &'static str,
+) -> tokio::task::JoinHandle<(Client, Result<(), tokio_postgres::Error>)> {
+    tokio::spawn(async move {
+        let outcome = client.simple_query(sql).await.map(drop);
+        (client, outcome)
+    })
+}
+
+async fn asleep(stage: &Stage, count: usize) {
+    let sleeping = format!(
+        "select count(*) = {count} from pg_stat_activity where wait_event = 'PgSleep' and query like '%{}%'",
+        stage.schema
+    );
+    until("they sleep", async || value(&stage.direct, &sleeping).await == "t").await;
+}
+
+#[tokio::test]
+async fn only_the_statement_that_is_meant_is_cancelled() {
+    let stage = Stage::new(&[]).await;
+    let (first, second, idle) = (stage.client().await, stage.client().await, stage.client().await);
+    let (cancel_first, cancel_second, cancel_idle) =
+        (first.cancel_token(), second.cancel_token(), idle.cancel_token());
+    let sleep: &'static str = format!("select '{}' from pg_sleep(60)", stage.schema).leak();
+    let (sleeper, other) = (run(first, sleep), run(second, sleep));
+    asleep(&stage, 2).await;
+
+    cancel_idle.cancel_query(NoTls).await.unwrap();
+    cancel_first.cancel_query(NoTls).await.unwrap();
+    let (first, outcome) = sleeper.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+    asleep(&stage, 1).await;
+    assert!(!other.is_finished());
+    assert_eq!(value(&first, "select 1").await, "1");
+    assert!(stage.packs(&first).await && stage.packs(&idle).await);
+
+    // The first's connection may serve somebody else by now: another request for it hits nobody.
+    cancel_first.cancel_query(NoTls).await.unwrap();
+    assert_eq!(value(&idle, "select 'undisturbed' from pg_sleep(0.2)").await, "undisturbed");
+    cancel_second.cancel_query(NoTls).await.unwrap();
+    let (_, outcome) = other.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+}
+
+#[tokio::test]
+async fn a_packed_update_that_waits_for_a_lock_can_be_cancelled() {
+    let stage = Stage::new(&[]).await;
+    let (client, bystander) = (stage.client().await, stage.client().await);
+    assert!(stage.packs(&client).await);
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let token = client.cancel_token();
+    let waiting = run(client, UPDATE);
+    until("it has left its lane", async || stage.gateway.metric("blocked_units_total") > 0).await;
+    let other = run(bystander, "update t set n = n + 1 where id = 2");
+    let (bystander, outcome) = other.await.unwrap();
+    outcome.unwrap();
+    token.cancel_query(NoTls).await.unwrap();
+    let (client, outcome) = waiting.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+    stage.direct.batch_execute("rollback").await.unwrap();
+    assert_eq!(value(&bystander, "select n from t where id = 1").await, "1", "it was not done");
+    assert_eq!(value(&client, UPDATE).await, "2");
+}
+
+#[tokio::test]
+async fn a_cancel_request_that_comes_too_late_hits_nobody() {
+    let stage = Stage::new(&[]).await;
+    let (client, other) = (stage.client().await, stage.client().await);
+    let token = client.cancel_token();
+    for _ in 0..20 {
+        value(&client, "select count(*) from t").await;
+        let (cancelled, answered) = tokio::join!(
+            token.cancel_query(NoTls),
+            other.simple_query("select count(*) from t, pg_sleep(0.01)")
+        );
+        cancelled.unwrap();
+        answered.expect("it belongs to another session");
+    }
+    assert!(stage.packs(&client).await);
+}

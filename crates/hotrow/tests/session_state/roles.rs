@@ -1,0 +1,83 @@
+//! Who the client is to the server: its role's settings and rights hold, packed or not.
+
+use tokio_postgres::Client;
+
+use crate::Stage;
+use crate::support::{connect, sqlstate, value};
+
+async fn role(stage: &Stage, name: &str, more: &str) -> (String, Client) {
+    let role = format!("{}_{name}", stage.schema);
+    let sql = format!(
+        "create role {role} login; grant usage on schema {0} to {role}; grant all on all tables in schema {0} to {role}; {1}",
+        stage.schema,
+        more.replace("$role", &role)
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let client = connect(stage.gateway.config_in(&stage.schema).user(&role)).await;
+    assert_eq!(value(&client, "select current_user").await, role);
+    (role, client)
+}
+
+#[tokio::test]
+async fn a_serializable_role_packs_nothing() {
+    let stage = Stage::new(&[]).await;
+    let (_, client) =
+        role(&stage, "strict", "alter role $role set default_transaction_isolation = 'serializable'").await;
+    for _ in 0..3 {
+        assert!(!stage.packs(&client).await);
+    }
+    assert_eq!(value(&client, "select n from t where id = 1").await, "3");
+    assert_eq!(stage.gateway.metric("packed_reads_total"), 0);
+    assert_eq!(value(&client, "show transaction_isolation").await, "serializable");
+    assert!(stage.packs(&stage.client().await).await, "others do");
+}
+
+#[tokio::test]
+async fn a_client_that_starts_serializable_packs_nothing() {
+    let stage = Stage::new(&[]).await;
+    let mut config = stage.gateway.config();
+    config.options(format!("-c search_path={} -c default_transaction_isolation=serializable", stage.schema));
+    let client = connect(&config).await;
+    assert!(!stage.packs(&client).await);
+    assert_eq!(value(&client, "show transaction_isolation").await, "serializable");
+}
+
+#[tokio::test]
+async fn rights_are_the_roles_own() {
+    let stage = Stage::new(&[]).await;
+    let (_, client) =
+        role(&stage, "reader", &format!("revoke update on {}.t from $role", stage.schema)).await;
+    assert!(stage.packs(&stage.client().await).await, "another may");
+    assert_eq!(sqlstate(&client.simple_query(crate::UPDATE).await.unwrap_err()), "42501");
+    assert_eq!(value(&client, "select n from t where id = 1").await, "1");
+}
+
+#[tokio::test]
+async fn row_security_shows_each_role_its_rows() {
+    let stage = Stage::new(&[]).await;
+    let (ann, anns) = role(&stage, "ann", "").await;
+    let (bob, bobs) = role(&stage, "bob", "").await;
+    let sql = format!(
+        "create table own (id int primary key, owner text, n int);
+         insert into own values (1, '{ann}', 0), (2, '{bob}', 0);
+         alter table own enable row level security;
+         create policy own on own using (owner = current_user);
+         grant all on own to {ann}, {bob}"
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    for round in 1..=3_u64 {
+        for (client, visible, hidden) in [(&anns, 1, 2), (&bobs, 2, 1)] {
+            let update = "update own set n = n + 1 where id = $1 returning n";
+            assert_eq!(client.query_one(update, &[&visible]).await.unwrap().get::<_, i32>(0), round as i32);
+            assert_eq!(client.execute(update, &[&hidden]).await.unwrap(), 0);
+            assert_eq!(
+                value(client, &format!("select count(*) from own where id in ({visible}, {hidden})")).await,
+                "1"
+            );
+            assert!(client.query("select n from own where id = $1", &[&hidden]).await.unwrap().is_empty());
+            let foreign = client.execute("insert into own values (3, 'somebody', 0)", &[]).await.unwrap_err();
+            assert_eq!(sqlstate(&foreign), "42501");
+        }
+    }
+    assert_eq!(value(&stage.direct, "select sum(n) from own").await, "6");
+}

@@ -1,0 +1,102 @@
+//! Transactions of the client's own, whatever their kind; and what is the session's while they last.
+
+use crate::support::{connect, rows, sqlstate, value};
+use crate::{Stage, UPDATE};
+
+#[tokio::test]
+async fn what_is_set_locally_lasts_as_long_as_its_transaction() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let by_default = value(&client, "show work_mem").await;
+    for end in ["commit", "rollback"] {
+        client.batch_execute("begin; set local work_mem = '5MB'").await.unwrap();
+        assert_eq!(value(&client, "show work_mem").await, "5MB");
+        assert!(!stage.packs_in_transaction(&client).await);
+        client.batch_execute(end).await.unwrap();
+        assert_eq!(value(&client, "show work_mem").await, by_default);
+        assert!(stage.packs(&client).await);
+    }
+}
+
+#[tokio::test]
+async fn what_is_set_in_a_transaction_that_fails_is_not_set() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let by_default = value(&client, "show work_mem").await;
+    client.batch_execute("begin; set work_mem = '5MB'; rollback").await.unwrap();
+    assert_eq!(value(&client, "show work_mem").await, by_default);
+    client.batch_execute("begin; create temp table mine (n int) on commit drop; commit").await.unwrap();
+    assert!(rows(&client, "select * from mine").await.is_err());
+    client.batch_execute("discard all").await.unwrap();
+    assert!(stage.packs(&client).await);
+}
+
+#[tokio::test]
+async fn every_isolation_level_is_what_it_says() {
+    let stage = Stage::new(&[]).await;
+    for level in ["read committed", "repeatable read", "serializable"] {
+        let (client, other) = (stage.client().await, stage.client().await);
+        client.batch_execute(&format!("begin isolation level {level}")).await.unwrap();
+        assert_eq!(value(&client, "show transaction_isolation").await, level);
+        let seen = value(&client, "select n from t where id = 1").await;
+        assert!(stage.packs(&other).await);
+        let again = value(&client, "select n from t where id = 1").await;
+        assert_eq!(again == seen, level != "read committed", "{level}");
+        let update = client.simple_query(UPDATE).await;
+        match level {
+            "read committed" => assert!(update.is_ok()),
+            _ => assert_eq!(sqlstate(&update.unwrap_err()), "40001", "{level}"),
+        }
+        client.batch_execute("rollback").await.unwrap();
+        assert!(stage.packs(&client).await, "after {level}");
+    }
+}
+
+#[tokio::test]
+async fn read_only_transactions_are_read_only() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    client.batch_execute("begin read only").await.unwrap();
+    assert_eq!(value(&client, "select n from t where id = 1").await, "0");
+    assert_eq!(sqlstate(&client.simple_query(UPDATE).await.unwrap_err()), "25006");
+    client.batch_execute("rollback; begin; set transaction read only").await.unwrap();
+    assert_eq!(sqlstate(&client.simple_query(UPDATE).await.unwrap_err()), "25006");
+    client.batch_execute("rollback; set default_transaction_read_only = on").await.unwrap();
+    assert_eq!(sqlstate(&client.simple_query(UPDATE).await.unwrap_err()), "25006");
+    client.batch_execute("reset all").await.unwrap();
+    assert!(stage.packs(&client).await);
+}
+
+#[tokio::test]
+async fn the_server_sees_the_clients_name_while_it_works_for_it() {
+    let stage = Stage::new(&[]).await;
+    let names = "select string_agg(application_name, ' ' order by application_name) from pg_stat_activity
+        where application_name in ('ann', 'bob') and state = 'idle in transaction'";
+    let (ann, bob) = (stage.named("ann").await, stage.named("bob").await);
+    for round in 0..3 {
+        // The connection goes from hand to hand, and its name with it.
+        for (name, client) in [("ann", &ann), ("bob", &bob)] {
+            assert_eq!(value(client, "show application_name").await, name, "{round}");
+            let own = "select application_name from pg_stat_activity where pid = pg_backend_pid()";
+            assert_eq!(value(client, own).await, name, "{round}");
+        }
+    }
+    ann.batch_execute("begin; select 1").await.unwrap();
+    assert_eq!(value(&stage.direct, names).await, "ann");
+    bob.batch_execute("begin; select 1").await.unwrap();
+    assert_eq!(value(&stage.direct, names).await, "ann bob");
+    for client in [&ann, &bob] {
+        client.batch_execute("rollback").await.unwrap();
+    }
+    let nameless = connect(&stage.gateway.config_in(&stage.schema)).await;
+    assert_eq!(value(&nameless, "show application_name").await, "");
+}
+
+impl Stage {
+    /// The same as [`Stage::packs`] where nobody else sees the result yet.
+    async fn packs_in_transaction(&self, client: &tokio_postgres::Client) -> bool {
+        let before = self.gateway.metric("packed_units_total");
+        client.simple_query("update t set n = n where id = 2").await.unwrap();
+        self.gateway.metric("packed_units_total") > before
+    }
+}
