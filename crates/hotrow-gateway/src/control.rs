@@ -1,12 +1,13 @@
 //! Cancel requests: which client may ask for what, and what is done then.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
 use crate::lane::Message;
+use crate::mailbox::Mailbox;
 use crate::pool::Pool;
 use crate::upstream;
 
@@ -17,10 +18,8 @@ pub struct Control {
     pub process_id: u32,
     /// The secret the client was told.
     pub secret: [u8; 4],
-    /// The session's number.
-    pub session: u64,
-    /// The session is over.
-    pub ended: AtomicBool,
+    /// Where its session waits.
+    mailbox: Arc<Mailbox>,
     pool: Arc<Pool>,
     target: Mutex<Option<Target>>,
     /// Held while a cancel request is on its way to the server: the session doesn't give its connection back
@@ -52,10 +51,10 @@ impl Control {
                     upstream::cancel(&self.pool.config.upstream.address, target.process_id, &target.secret)
                         .await
                 {
-                    tracing::warn!(%error, session = self.session, "a cancel request could not be sent");
+                    tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
                 }
             }
-            None => self.pool.send_all(|| Message::Cancel(self.session)),
+            None => self.pool.send_all(|| Message::Cancel(self.mailbox.session)),
         }
     }
 }
@@ -69,7 +68,7 @@ pub struct Controls {
 
 impl Controls {
     /// A control for a new session.
-    pub fn register(&self, session: u64, pool: Arc<Pool>, secret: [u8; 4]) -> Arc<Control> {
+    pub fn register(&self, mailbox: Arc<Mailbox>, pool: Arc<Pool>, secret: [u8; 4]) -> Arc<Control> {
         let mut sessions = self.sessions.lock().expect("nothing panics while it holds the controls");
         let process_id = loop {
             let process_id = self.last.fetch_add(1, Relaxed) & 0x7fff_ffff;
@@ -80,14 +79,19 @@ impl Controls {
         let control = Arc::new(Control {
             process_id,
             secret,
-            session,
-            ended: AtomicBool::new(false),
+            mailbox,
             pool,
             target: Mutex::new(None),
             sending: tokio::sync::Mutex::new(()),
         });
         sessions.insert(process_id, control.clone());
         control
+    }
+
+    /// Wakes every session, to see that the gateway stops.
+    pub fn wake_all(&self) {
+        let sessions = self.sessions.lock().expect("nothing panics while it holds the controls");
+        sessions.values().for_each(|control| control.mailbox.wake.notify_one());
     }
 
     /// Forgets a session.

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OnceCell, Semaphore, watch};
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::config::{Config, Listen};
 use crate::control::Controls;
@@ -30,7 +30,7 @@ pub struct Shared {
     pub controls: Controls,
     sessions: AtomicU64,
     clients: Arc<Semaphore>,
-    stop: watch::Sender<bool>,
+    stop: Arc<AtomicBool>,
 }
 
 /// Why the gateway can't start.
@@ -56,7 +56,6 @@ pub struct Gateway {
 impl Gateway {
     /// Listens on all addresses and serves clients in the background.
     pub async fn start(config: Config) -> Result<Self, ListenError> {
-        let (stop, _) = watch::channel(false);
         let shared = Arc::new(Shared {
             held: Arc::new(HeldConnections::new(&config)),
             clients: Arc::new(Semaphore::new(config.clients_max)),
@@ -64,7 +63,7 @@ impl Gateway {
             pools: Mutex::default(),
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
-            stop,
+            stop: Arc::default(),
         });
         let (mut addresses, mut sockets, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
         for listen in &shared.config.listen {
@@ -90,7 +89,8 @@ impl Gateway {
     /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
     /// False if some did not within the time allowed.
     pub async fn stop(self) -> bool {
-        self.shared.stop.send_replace(true);
+        self.shared.stop.store(true, Relaxed);
+        self.shared.controls.wake_all();
         let all = u32::try_from(self.shared.config.clients_max).unwrap_or(u32::MAX);
         let everyone_gone = self.shared.clients.acquire_many(all);
         let clean = tokio::time::timeout(self.shared.config.drain_timeout, everyone_gone).await.is_ok();
@@ -210,13 +210,13 @@ impl Shared {
         self.sessions.fetch_add(1, Relaxed) + 1
     }
 
-    /// Changes when the gateway stops.
-    pub fn stopping(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
+    /// Becomes true when the gateway stops.
+    pub fn stopping(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
     }
 
     /// Whether it does.
     pub fn is_stopping(&self) -> bool {
-        *self.stop.borrow()
+        self.stop.load(Relaxed)
     }
 }

@@ -146,7 +146,7 @@ async fn begin(
     }
     let session = shared.next_session();
     let mailbox = Mailbox::new(session, write);
-    let control = shared.controls.register(session, pool.clone(), secret);
+    let control = shared.controls.register(mailbox.clone(), pool.clone(), secret);
     out.extend_from_slice(backend::AUTHENTICATION_OK);
     for (name, value) in &pool.parameters {
         let value = if name == "application_name" { &application_name } else { value };

@@ -12,7 +12,7 @@ mod submit;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -24,7 +24,6 @@ use hotrow_core::normalise::Normaliser;
 use hotrow_wire::backend::Problem;
 use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
-use tokio::sync::watch;
 
 use crate::budget::Reservation;
 use crate::control::Control;
@@ -109,7 +108,7 @@ pub struct Session {
     was_handed: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
-    stop: watch::Receiver<bool>,
+    stop: Arc<AtomicBool>,
 }
 
 /// What a session begins with.
@@ -126,8 +125,8 @@ pub struct Start {
     pub input: BytesMut,
     /// The client's name for itself.
     pub application_name: String,
-    /// Says when the gateway stops.
-    pub stop: watch::Receiver<bool>,
+    /// Whether the gateway stops; the mailbox wakes the session when it does.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -199,7 +198,7 @@ impl Session {
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
     async fn wait(&mut self, unread: usize) -> Result<(), End> {
-        if *self.stop.borrow() && self.gather.is_empty() {
+        if self.stop.load(Relaxed) && self.gather.is_empty() {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
@@ -216,7 +215,6 @@ impl Session {
             }
             () = self.mailbox.wake.notified() => {}
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
-            _ = self.stop.changed() => {}
         }
         self.mailbox.watch(false);
         if self.mailbox.has_handed() {
@@ -367,7 +365,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.control.ended.store(true, Relaxed);
         self.mailbox.close();
     }
 }

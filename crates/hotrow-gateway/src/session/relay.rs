@@ -1,6 +1,8 @@
 //! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
 //! own messages.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use bytes::{Buf, BytesMut};
 use hotrow_core::classify::Effect;
 use hotrow_core::expect::{Owed, Reply};
@@ -19,12 +21,14 @@ enum Woken {
     ServerTakes,
     ClientTakes,
     Mailbox,
-    Stop,
 }
 
 impl Session {
     /// Waits for one thing to happen while a connection is held, and deals with it.
     pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), End> {
+        if self.stop.load(Relaxed) {
+            self.stop_if_idle()?;
+        }
         let woken = self.wait_held(unread, true).await;
         match woken {
             Woken::Server(Ok(1..)) => self.relay().await,
@@ -37,7 +41,6 @@ impl Session {
                 }
             }
             Woken::ServerTakes | Woken::ClientTakes | Woken::Mailbox => Ok(()),
-            Woken::Stop => self.stop_if_idle(),
         }
     }
 
@@ -67,7 +70,6 @@ impl Session {
             _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
             _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
             () = self.mailbox.wake.notified() => Woken::Mailbox,
-            _ = self.stop.changed(), if client => Woken::Stop,
         }
     }
 
@@ -75,7 +77,7 @@ impl Session {
     fn stop_if_idle(&mut self) -> Result<(), End> {
         let holding = self.held();
         let idle = holding.is_settled() && holding.status == Status::Idle;
-        if idle && *self.stop.borrow() { Err(End::Problem(stopping())) } else { Ok(()) }
+        if idle && self.stop.load(Relaxed) { Err(End::Problem(stopping())) } else { Ok(()) }
     }
 
     fn server_gone(&mut self) -> End {
@@ -106,7 +108,7 @@ impl Session {
         if ready? {
             self.let_go().await;
             self.note_cancel_target();
-            if *self.stop.borrow() && self.holding.is_some() && self.mailbox.pending() == 0 {
+            if self.stop.load(Relaxed) && self.holding.is_some() && self.mailbox.pending() == 0 {
                 self.stop_if_idle()?;
             }
         }

@@ -7,7 +7,7 @@ use super::world::{Move, World};
 use super::{checker, rest};
 
 /// More steps than any simulated workload takes: past it something goes round in circles.
-const STEPS_MAX: usize = 100_000;
+const STEPS_MAX: usize = 20_000;
 
 #[derive(Clone, Debug)]
 pub enum Schedule {
