@@ -35,6 +35,9 @@ pub const BATCHES_UNDER_WAY_MAX: usize = 2;
 pub const LANE_FULL_UNITS: usize = 64;
 /// Connections that may be lost under a unit before it has to run on one of its own.
 pub const UNIT_LOSSES_MAX: u8 = 2;
+/// Batches in which a unit was fine and another one was not before it has to run on its own, so that it is not
+/// starved by neighbours that fail or are blocked again and again.
+pub const UNIT_RERUNS_MAX: u8 = 16;
 /// How long a statement in a lane waits for somebody else's lock before it leaves the lane.
 pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
 /// Keys of one table that are blocked by outsiders before the whole table is taken out of its lane.

@@ -117,11 +117,12 @@ impl Mailbox {
         })
     }
 
-    /// Gives a unit back to the session's task.
-    pub fn hand(&self, slot: u64, handed: Handed) {
+    /// Gives a unit back to the session's task. False if the session has ended.
+    pub fn hand(&self, slot: u64, handed: Handed) -> bool {
         let mut state = self.lock();
         if state.closed {
-            return;
+            drop(state); // what is handed may have something to say when it is dropped
+            return false;
         }
         let index = usize::try_from(slot - state.first).expect("a slot is answered once, while it is there");
         state.slots[index] = Slot::Handed(handed);
@@ -129,6 +130,7 @@ impl Mailbox {
         if index == 0 {
             self.wake.notify_one();
         }
+        true
     }
 
     /// Writes what the socket takes and wakes the session's task if it has to go on.

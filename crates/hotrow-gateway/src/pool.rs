@@ -165,6 +165,7 @@ impl Pool {
             rows_per_commit: packed.packing.rows_per_commit,
             bytes: packed.frames().len() + packed.raw().len(),
             losses: 0,
+            reruns: 0,
             payload: packed,
         };
         self.send(kind, lane, Message::Unit(unit));

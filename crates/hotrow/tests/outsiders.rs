@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use line::{Answer, Line};
+use line::{Answer, Line, Until};
 use support::{Gateway, server};
 
 const ADD: &str = "update inv set sold = sold + 1 where id = $1 returning sold";
@@ -85,6 +85,7 @@ fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, u
             })
             .collect();
         let over = &over;
+        let until = Until(over);
         let going_on: Vec<_> = free_lines
             .iter_mut()
             .zip(free)
@@ -106,7 +107,7 @@ fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, u
         let released = Instant::now();
         assert_eq!(outsider.query("commit").error(), None);
         let answered: Vec<_> = waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect();
-        over.store(true, Relaxed);
+        drop(until);
 
         let slowest = answered.iter().map(|at| at.duration_since(released)).max().unwrap_or_default();
         assert_eq!(early, 0, "answered while the lock was held");

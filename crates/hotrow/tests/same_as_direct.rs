@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use history::Record;
-use line::{Answer, Line};
+use line::{Answer, Line, Until};
 use support::{Gateway, server};
 use units::{RESET, TABLES, Unit};
 
@@ -51,10 +51,9 @@ fn a_serial_order_explains_every_answer() {
         assert_eq!(direct.query(RESET).error(), None);
         let over = AtomicBool::new(!outsider);
         let records = thread::scope(|scope| {
+            let _until = Until(&over);
             scope.spawn(|| lock_now_and_then(seed, &over));
-            let records = record(gateway.port(), &start, seed);
-            over.store(true, SeqCst);
-            records
+            record(gateway.port(), &start, seed)
         });
         let left = contents(&mut direct);
         assert_eq!(direct.query(RESET).error(), None);

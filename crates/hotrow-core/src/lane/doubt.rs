@@ -87,13 +87,15 @@ impl<P> Lane<P> {
         self.again.extend(batch.units.into_iter().map(|unit| Unit { losses: unit.losses + 1, ..unit }));
     }
 
-    fn requeue(&mut self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) {
+    /// Puts units back in front, but for those that have met with too much: these run alone, and what their sessions
+    /// sent after them waits for that.
+    pub(super) fn requeue(&mut self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) {
         let mut kept: Vec<Unit<P>> = Vec::with_capacity(units.len());
         let mut left = Vec::new();
         for unit in units {
             if left.contains(&unit.session) {
                 actions.push(Action::Return(unit));
-            } else if unit.losses > limits::UNIT_LOSSES_MAX {
+            } else if unit.losses > limits::UNIT_LOSSES_MAX || unit.reruns > limits::UNIT_RERUNS_MAX {
                 left.push(unit.session);
                 self.returned.insert(unit.session);
                 actions.push(Action::Alone(unit, None));

@@ -5,7 +5,8 @@
 //! whole batch back: the failed unit runs on a connection of its own and the others run again. When the connection
 //! is lost around a commit, the lane asks what became of the transaction and guesses nothing.
 //!
-//! Order that is kept: units of one session, and units of one key. Order that is not: all else.
+//! Order that is kept: units of one session. Units of one key keep theirs as long as nothing fails, nothing waits for a
+//! lock and no session has two units on their way; past that, nobody can tell who came first.
 
 mod batch;
 mod blocked;
@@ -27,7 +28,9 @@ pub struct Unit<P> {
     /// Whose unit: a session's units keep their order.
     pub session: u64,
     /// All the session's earlier units are done. A session that got a unit back (to run it alone, or to hand it over
-    /// again) is not served before it says so: what it sent on in the meantime would overtake.
+    /// again) is not served before it says so: what it sent on in the meantime would overtake. From the time it deals
+    /// with a unit it got back until nothing of it is on its way, it may send nothing new: one that it sent before may
+    /// not have been seen by the lane, and comes back too.
     pub first: bool,
     /// The row it contends for, where it is known.
     pub key: Option<Key>,
@@ -37,6 +40,8 @@ pub struct Unit<P> {
     pub bytes: usize,
     /// Connections that were lost under it.
     pub losses: u8,
+    /// Batches that were rolled back because another unit of theirs failed.
+    pub reruns: u8,
     /// What the shell needs to send it and to answer it.
     pub payload: P,
 }
@@ -126,7 +131,8 @@ pub enum Action<P> {
     Write(u64),
     /// The batch is committed: give out its answers, in order.
     Answer(Batch<P>),
-    /// Its session shall run this unit on a connection of its own, and report [`Event::Unblocked`] where a key is given.
+    /// Its session shall run this unit on a connection of its own when all its earlier ones are done. Where a key is
+    /// given, the lane waits for [`Event::Unblocked`], also if the session is gone and nobody runs the unit.
     Alone(Unit<P>, Option<Key>),
     /// Its session shall hand this unit over again when all its earlier ones are done.
     Return(Unit<P>),
@@ -370,8 +376,9 @@ impl<P> Lane<P> {
         // to release a key, which the session does not before it is done.
         let leaves = |unit: &Unit<P>| failure == Failure::Blocked && unit.session == session;
         let (before, rest): (Vec<_>, Vec<_>) = batch.units.into_iter().partition(leaves);
-        self.queue.prepend(others);
-        self.queue.prepend(rest);
+        let again =
+            rest.into_iter().chain(others).map(|unit| Unit { reruns: unit.reruns + 1, ..unit }).collect();
+        self.requeue(again, actions);
         self.returned.insert(session);
         let key = match failure {
             Failure::Blocked => Some(self.block(culprit.key, actions)),

@@ -248,7 +248,10 @@ impl Task {
         self.pool.release(self.kind, self.index, std::iter::once(unit.key));
         let mailbox = unit.payload.mailbox.clone();
         let slot = unit.payload.slot;
-        mailbox.hand(slot, handed(unit.payload));
+        if !mailbox.hand(slot, handed(unit.payload)) {
+            // It has said so already, or will have no reason to: what the lane remembers of it ends here.
+            self.core.step(Event::Gone(unit.session), &mut self.actions);
+        }
     }
 
     fn refuse(&mut self, units: Vec<Unit<Packed>>, refusal: Refusal) {

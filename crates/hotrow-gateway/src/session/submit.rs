@@ -78,6 +78,7 @@ impl Session {
                 self.mailbox.finish_front();
                 drop(unblock);
                 result?;
+                self.mailbox.try_write()?; // the client has its answer also while units behind it still wait
             }
         }
         Ok(())

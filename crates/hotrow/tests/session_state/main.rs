@@ -6,6 +6,7 @@
 mod cancel;
 mod catalogue;
 mod left_behind;
+mod plans;
 mod roles;
 mod sequences;
 #[path = "../support/mod.rs"]

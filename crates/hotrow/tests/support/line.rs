@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -17,6 +18,15 @@ pub struct Line {
     stream: TcpStream,
     input: Vec<u8>,
     pub out: BytesMut,
+}
+
+/// Sets a flag when dropped, so that threads which wait for it end also when the test fails.
+pub struct Until<'a>(pub &'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// What came for one unit: all frames up to ReadyForQuery, that one included, or as many as came before the end.

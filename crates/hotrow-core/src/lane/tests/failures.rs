@@ -121,3 +121,14 @@ fn a_unit_that_takes_every_connection_down_ends_alone() {
         ",
     );
 }
+
+#[test]
+fn a_unit_is_not_starved_by_neighbours_that_fail_again_and_again() {
+    let mut text = "submit 1..18a 19b -> connect\nconnected -> write 1..18a 19b\n".to_owned();
+    for culprit in 1..=16 {
+        let rest = if culprit == 16 { "17a 18a".to_owned() } else { format!("{}..18a", culprit + 1) };
+        text.push_str(&format!("fails-at {culprit}a -> alone {culprit}a; write {rest} 19b\n"));
+    }
+    text.push_str("fails-at 17a -> alone 18a; alone 19b; alone 17a\n");
+    script(Write, &text);
+}

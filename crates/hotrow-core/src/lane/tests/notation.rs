@@ -26,8 +26,8 @@ pub fn script(kind: Kind, lines: &str) {
 
 struct Desk {
     lane: Lane<String>,
-    /// Units on their way, by name.
-    pending: BTreeSet<String>,
+    /// Units on their way, by session and name.
+    pending: BTreeSet<(u64, String)>,
     /// Units that the lane gave back, to be handed over again.
     given_back: BTreeMap<String, Unit<String>>,
     actions: Vec<Action<String>>,
@@ -43,7 +43,7 @@ impl Desk {
                 let unit = self.given_back.remove(rest).unwrap_or_else(|| panic!("{rest} was not returned"));
                 self.step(Event::Submit(Unit { first: true, ..unit }));
             }
-            "done" => assert!(self.pending.remove(rest), "{rest} is not on its way"),
+            "done" => assert!(self.pending.remove(&named(rest)), "{rest} is not on its way"),
             "cancel" => self.step(Event::Cancel(number())),
             "gone" => self.step(Event::Gone(number())),
             "connected" => self.step(Event::Connected),
@@ -77,8 +77,10 @@ impl Desk {
     }
 
     fn submit(&mut self, name: String) {
-        let unit = unit(&name, self.pending.iter().all(|other| session(other) != session(&name)));
-        assert!(self.pending.insert(unit.payload.clone()), "{name} is on its way already");
+        let session = session(&name);
+        let earlier = self.pending.range((session, String::new())..).next();
+        let unit = unit(&name, earlier.is_none_or(|(other, _)| *other != session));
+        assert!(self.pending.insert(named(&unit.payload)), "{name} is on its way already");
         self.step(Event::Submit(unit));
     }
 
@@ -141,7 +143,7 @@ impl Desk {
 
     fn end(&mut self, units: &[Unit<String>]) -> String {
         units.iter().for_each(|unit| {
-            self.pending.remove(&unit.payload);
+            self.pending.remove(&named(&unit.payload));
         });
         names(units)
     }
@@ -173,6 +175,10 @@ fn names(units: &[Unit<String>]) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
+fn named(name: &str) -> (u64, String) {
+    (session(name), name.to_owned())
+}
+
 fn session(name: &str) -> u64 {
     let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
     name[..digits].parse().expect("a unit begins with its session")
@@ -201,5 +207,5 @@ fn unit(text: &str, first: bool) -> Unit<String> {
     let (name, rows) = text.split_once('%').map_or((text, 128), |(name, rows)| (name, rows.parse().unwrap()));
     let session = session(name);
     let key = key(&name[session.to_string().len()..]);
-    Unit { session, first, key, rows_per_commit: rows, bytes, losses: 0, payload: name.to_owned() }
+    Unit { session, first, key, rows_per_commit: rows, bytes, losses: 0, reruns: 0, payload: name.to_owned() }
 }

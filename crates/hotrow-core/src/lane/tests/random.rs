@@ -39,7 +39,8 @@ fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let budget = if calm { 0 } else { rng.usize(..12) };
     let mut faults =
         Seeded { rng: rng.fork(), pause: rng.usize(2..120), budget, rows: workload.rows.clone() };
-    let wrong = schedule::judge(&mut world, Schedule::Seeded(rng.fork(), rng.bool()), &mut faults);
+    let schedule = schedule::Seeded { rng: rng.fork(), prompt: rng.bool(), sluggish: rng.bool() };
+    let wrong = schedule::judge(&mut world, Schedule::Seeded(schedule), &mut faults);
     for line in world.trace.iter().flatten() {
         eprintln!("{line}");
     }

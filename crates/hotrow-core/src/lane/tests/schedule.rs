@@ -15,9 +15,35 @@ pub enum Schedule {
     Eager(usize),
     /// All is written before the server begins, and all is done before the first answer arrives.
     Lazy(usize),
-    /// Anything, but for connections that are made at once if this is set: then the crowd comes while a small batch
-    /// is under way.
-    Seeded(Rng, bool),
+    /// Anything.
+    Seeded(Seeded),
+}
+
+#[derive(Clone, Debug)]
+pub struct Seeded {
+    pub rng: Rng,
+    /// Connections are made at once: then the crowd comes while a small batch is under way.
+    pub prompt: bool,
+    /// Lanes seldom look at what sessions have left for them, as if there were always a reason to wait.
+    pub sluggish: bool,
+}
+
+impl Seeded {
+    fn pick(&mut self, moves: &[Move]) -> Move {
+        let connect = moves.iter().find(|next| self.prompt && matches!(next, Move::Connect(_)));
+        if let Some(connect) = connect {
+            return *connect;
+        }
+        // A lane that is busy does not look: it is likelier to be passed over than the others.
+        let passed_over = |rng: &mut Rng| self.sluggish && rng.u8(..16) > 0;
+        loop {
+            let next = moves[self.rng.usize(..moves.len())];
+            let inbox = matches!(next, Move::Take(_)) && moves.len() > 1;
+            if !inbox || !passed_over(&mut self.rng) {
+                return next;
+            }
+        }
+    }
 }
 
 impl Schedule {
@@ -37,10 +63,7 @@ impl Schedule {
             (_, Move::TimeOut(_)) => 10,
         };
         match self {
-            Schedule::Seeded(rng, prompt) => {
-                let connect = moves.iter().find(|next| *prompt && matches!(next, Move::Connect(_)));
-                *connect.unwrap_or(&moves[rng.usize(..moves.len())])
-            }
+            Schedule::Seeded(seeded) => seeded.pick(moves),
             _ => *moves.iter().min_by_key(|next| rank(next)).expect("somebody can move"),
         }
     }

@@ -48,7 +48,7 @@ impl Random {
     pub fn new(mut rng: Rng, calm: bool) -> Self {
         let rows = (0..rng.u64(1..8)).map(|hash| Key { table: 1 + rng.u32(..2), hash }).collect();
         let failures = if calm { 0 } else { rng.u8(..20) };
-        let depth = if calm { 1 } else { rng.usize(1..5) };
+        let depth = if calm { 1 } else { rng.usize(1..8) };
         Random { rng, rows, failures, depth }
     }
 
@@ -66,7 +66,7 @@ impl Random {
             world.add_gateway(lanes);
         }
         let sessions = self.rng.usize(sessions);
-        let most = if sessions < 10 { 6 } else { 3 };
+        let most = if sessions < 10 { 8 } else { 3 };
         for _ in 0..sessions {
             let gateway = self.rng.usize(..gateways);
             let session = world.add_session(gateway, self.depth);

@@ -217,7 +217,7 @@ impl World {
         self.history.submitted.push(unit);
         let Work { key, rows_per_commit, bytes, .. } = self.history.units[unit];
         let (first, session) = (only.is_none(), session as u64);
-        let unit = Unit { session, first, key, rows_per_commit, bytes, losses: 0, payload: unit };
+        let unit = Unit { session, first, key, rows_per_commit, bytes, losses: 0, reruns: 0, payload: unit };
         self.wires[lane].inbox.push_back(Event::Submit(unit));
     }
 }
