@@ -37,7 +37,8 @@ impl Gateway {
         let program =
             std::env::current_exe().map_err(|error| Error::Gateway { detail: error.to_string() })?;
         let mut command = Command::new(program);
-        command.args(["serve", "--upstream", upstream, "--listen", "127.0.0.1:0"]);
+        // By the environment: a command line, and a password in it, can be read by every user of the machine.
+        command.args(["serve", "--listen", "127.0.0.1:0"]).env("HOTROW_UPSTREAM", upstream);
         Self::start(command)
     }
 
