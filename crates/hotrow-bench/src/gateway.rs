@@ -18,8 +18,7 @@ impl Gateway {
     /// Starts it before the server at `upstream_url`, on a free port.
     pub async fn start(program: &Path, upstream_url: &str, upstream: &Endpoint) -> Result<Self, Error> {
         let mut command = Command::new(program);
-        // By the environment: a command line, and a password in it, can be read by every user of the machine.
-        command.args(["serve", "--listen", "127.0.0.1:0"]).env("HOTROW_UPSTREAM", upstream_url);
+        command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
         let mut child = Child::start(program, command)?;
         let (host, port) = child.ready(address).await?;
         Ok(Self { child, endpoint: upstream.at(&host, port) })
