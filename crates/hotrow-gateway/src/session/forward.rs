@@ -9,7 +9,7 @@ use hotrow_core::classify::{Analysis, Effect};
 use hotrow_core::expect::Owed;
 use hotrow_core::limits;
 use hotrow_wire::Frame;
-use hotrow_wire::backend::{self, Status};
+use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 
 use super::extended::too_many_statements;
@@ -91,7 +91,8 @@ impl Session {
 
     async fn forward_query(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let statement = self.simple_statement(frontend::query(frame.body())?);
-        if self.held().is_settled() && self.answer_held(&statement) {
+        let status = self.held().status;
+        if self.held().is_settled() && self.answer_here(&statement, status) {
             self.let_go().await;
             self.note_cancel_target();
             return Ok(());
@@ -114,36 +115,6 @@ impl Session {
         holding.output().extend_from_slice(frame.bytes);
         holding.sent(Owed::Query);
         Ok(())
-    }
-
-    /// The gateway's own commands, while a connection is held that has nothing to do.
-    fn answer_held(&mut self, statement: &Statement) -> bool {
-        let command = match &statement.analysis {
-            Analysis::SetPack(on) => {
-                self.set_pack(*on);
-                "SET"
-            }
-            Analysis::ResetPack => {
-                self.set_pack(true);
-                "RESET"
-            }
-            Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
-                self.statements.remove(name.as_bytes());
-                "DEALLOCATE"
-            }
-            Analysis::ShowPack => {
-                let status = self.held().status;
-                self.show_pack(status);
-                return true;
-            }
-            _ => return false,
-        };
-        let status = self.held().status;
-        self.mailbox.append(|out| {
-            backend::put_command_complete(out, command);
-            put_ready(status, out);
-        });
-        true
     }
 
     /// Notes what a statement may leave behind. False if it must not be run: it would read another session's

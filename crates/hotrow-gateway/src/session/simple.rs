@@ -24,7 +24,7 @@ impl Session {
         let statement = self.simple_statement(frontend::query(frame.body())?);
         self.statements.remove(&b""[..]); // as the server does
         self.forget_unnamed();
-        if self.answer_here(&statement) {
+        if self.answer_here(&statement, Status::Idle) {
             return Ok(());
         }
         if frame.bytes.len() <= hotrow_core::limits::UNIT_BYTES_MAX {
@@ -83,8 +83,8 @@ impl Session {
         statement
     }
 
-    /// Answers the few commands that are the gateway's own business, in their turn.
-    fn answer_here(&mut self, statement: &Statement) -> bool {
+    /// Answers the few commands that are the gateway's own business, in their turn; `status` is the session's.
+    pub(super) fn answer_here(&mut self, statement: &Statement, status: Status) -> bool {
         let command = match &statement.analysis {
             Analysis::SetPack(on) => {
                 self.set_pack(*on);
@@ -95,7 +95,7 @@ impl Session {
                 "RESET"
             }
             Analysis::ShowPack => {
-                self.show_pack(Status::Idle);
+                self.show_pack(status);
                 return true;
             }
             Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
@@ -106,7 +106,7 @@ impl Session {
         };
         self.mailbox.append_in_turn(|out| {
             backend::put_command_complete(out, command);
-            out.extend_from_slice(backend::READY_IDLE);
+            put_ready(status, out);
         });
         true
     }
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// The answer to `show hotrow.pack`.
-    pub(super) fn show_pack(&self, status: Status) {
+    fn show_pack(&self, status: Status) {
         let value = if self.packs() { "on" } else { "off" };
         self.mailbox.append_in_turn(|out| {
             put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
