@@ -66,7 +66,9 @@ impl Pgbench {
         let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        Ok(Self { program, version, threads: u32::try_from(cores).unwrap_or(u32::MAX) })
+        // Half of the cores: what is measured shares the machine with its load, and must be what is short.
+        let threads = u32::try_from(cores / 2).unwrap_or(u32::MAX).max(1);
+        Ok(Self { program, version, threads })
     }
 
     /// Runs a load to its end. What goes wrong with the load is a failure; what goes wrong with this machine is an error.
