@@ -62,6 +62,29 @@ pub const PIPELINE_UNITS_MAX: usize = 1_000;
 /// Bytes of one row a read may bring through a lane; a larger one is fetched again on a connection of its own.
 pub const READ_ROW_BYTES_MAX: usize = 256 << 10;
 
+/// HTTP connections at once; one more is answered 503.
+pub const HTTP_CONNECTIONS_MAX: usize = 2_000;
+/// Requests of one HTTP/2 connection at once.
+pub const HTTP_STREAMS_MAX: u32 = 250;
+/// HTTP requests under way at once; one more is answered 503.
+pub const HTTP_REQUESTS_MAX: usize = 4_000;
+/// Sessions of the gateway that HTTP requests share: so many for calls that are merged, as many for the others.
+pub const HTTP_SESSIONS: usize = 16;
+/// Bytes of an HTTP request's body.
+pub const HTTP_BODY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of an HTTP request's line and headers.
+pub const HTTP_HEADER_BYTES_MAX: usize = 16 << 10;
+/// How long an HTTP client may take to send its request's headers, and as long again for the body.
+pub const HTTP_REQUEST_TIMEOUT_MS: u64 = 30_000;
+/// How long a request waits for the server to take it before it is answered 503.
+pub const HTTP_SEND_TIMEOUT_MS: u64 = 10_000;
+/// How long a request waits for its answer before it is answered 504.
+pub const HTTP_ANSWER_TIMEOUT_MS: u64 = 60_000;
+/// How long an HTTP connection may be silent.
+pub const HTTP_IDLE_MS: u64 = 90_000;
+/// Bytes of a name in the schema pack: of a counter, an item, a buyer.
+pub const NAME_BYTES_MAX: usize = 500;
+
 /// Statement shapes remembered per database; twice as many for a moment.
 pub const SHAPES_MAX: usize = 5_000;
 /// Bytes of their texts.
@@ -99,4 +122,10 @@ const _: () = {
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
     assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
     assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);
+    assert!(
+        HTTP_REQUESTS_MAX <= HTTP_SESSIONS * PIPELINE_UNITS_MAX && HTTP_REQUESTS_MAX <= LANE_QUEUE_UNITS_MAX
+    );
+    assert!(HTTP_BODY_BYTES_MAX <= UNIT_BYTES_MAX);
+    assert!(SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS && RESOLVE_TIMEOUT_MS < HTTP_ANSWER_TIMEOUT_MS); // the gateway's own word is better
+    assert!(HTTP_SEND_TIMEOUT_MS + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS); // who waits for an answer is silent
 };

@@ -17,13 +17,16 @@ pub struct Error(#[from] crate::held::Error);
 pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
     let mut normaliser = hotrow_core::normalise::Normaliser::new();
     let shape = normaliser.run(sql);
+    let types: Vec<u32> = shape.literals().map(|literal| literal.type_oid).collect();
     let analysis = classify::analyse(shape.shape);
     let user = ("user".to_owned(), config.upstream.user.clone());
     let database = ("database".to_owned(), config.upstream.database.clone());
     let held = Arc::new(HeldConnections::new(&config));
     let pool = Pool::open(Arc::new(config), held, Identity::new(&[user, database])).await?;
     let decision = match &analysis {
-        Analysis::Candidate(candidate) => Some(classify::decide(candidate, &pool.facts(candidate).await?)),
+        Analysis::Candidate(candidate) => {
+            Some(classify::decide(candidate, &pool.facts(candidate).await?, &types))
+        }
         _ => None,
     };
     let mut text = format!("shape: {}\n{}", shape.shape, classify::explain(&analysis, decision.as_ref()));

@@ -7,7 +7,7 @@
 //! | its messages | `session`: `simple` and `extended` make units, `submit` sends them to lanes |
 //! | what may be packed | `pool` asks the catalogue, `statements` remembers |
 //! | a lane | `lane`: `inbox`, `writer`, `replies`, `connect` around `hotrow_core::lane` |
-//! | the answer | `unit` puts it together, `mailbox` keeps the order |
+//! | the answer | `unit` puts it together, `merged` where calls were merged, `mailbox` keeps the order |
 //! | passed through | `session`: `hold`, `forward`, `relay`; `held` keeps the connections |
 
 pub mod config;
@@ -21,6 +21,7 @@ mod handshake;
 mod held;
 mod lane;
 mod mailbox;
+mod merged;
 mod net;
 mod pool;
 mod session;
@@ -28,5 +29,5 @@ mod statements;
 mod unit;
 mod upstream;
 
-pub use gateway::{Gateway, ListenError};
+pub use gateway::{Gateway, Inside, ListenError};
 pub use net::Address;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use hotrow_core::affinity::Affinity;
-use hotrow_core::classify::{self, Analysis, Candidate, Decision, Facts};
+use hotrow_core::classify::{self, Analysis, Candidate, Decision, Facts, MergeRule};
 use hotrow_core::key::Key;
 use hotrow_core::lane::{Kind, Unit};
 
@@ -163,6 +163,7 @@ impl Pool {
             first,
             key: packed.key,
             rows_per_commit: packed.packing.rows_per_commit,
+            merge: packed.merge,
             bytes: packed.frames().len() + packed.raw().len(),
             losses: 0,
             reruns: 0,
@@ -236,7 +237,7 @@ impl Pool {
         epoch: u64,
     ) -> Result<Verdict, held::Error> {
         let verdict = match self.facts(candidate).await {
-            Ok(facts) => match classify::decide(candidate, &facts) {
+            Ok(facts) => match classify::decide(candidate, &facts, &statement.declared_types()) {
                 Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
                 Decision::Pass { reason, .. } => {
                     tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
@@ -275,9 +276,24 @@ impl Pool {
             let rows = held.upstream.query(include_str!("../sql/function_facts.sql"), &[&names]).await?;
             from_json(rows)?.unwrap_or_default()
         };
+        let rules = match &candidate.call {
+            Some(call) => merge_rules(&mut held, &call.function.name).await?,
+            None => Vec::new(),
+        };
         self.give_back(held);
-        Ok(Facts { table, functions })
+        Ok(Facts { table, functions, rules })
     }
+}
+
+/// The merge rules for functions of this name, where there are any.
+async fn merge_rules(held: &mut Held, function: &String) -> Result<Vec<MergeRule>, upstream::Error> {
+    let can_ask = held.upstream.query(include_str!("../sql/merge_rules_exist.sql"), &[]).await?;
+    if can_ask.first().and_then(|row| row.first()?.as_deref()) != Some("t") {
+        return Ok(Vec::new());
+    }
+    let names = array(std::slice::from_ref(function));
+    let rows = held.upstream.query(include_str!("../sql/merge_rules.sql"), &[&names]).await?;
+    Ok(from_json(rows)?.unwrap_or_default())
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Packing};
+use hotrow_core::classify::{self, Analysis, Merging, Packing};
 use hotrow_core::limits;
 use hotrow_core::normalise::Shape;
 use hotrow_wire::frontend::Parse;
@@ -82,6 +82,12 @@ impl Statement {
             deciding: tokio::sync::Mutex::new(()),
             credit: AtomicI32::new(CREDIT_MAX),
         })
+    }
+
+    /// The types of its parameters as the client has declared them.
+    pub fn declared_types(&self) -> Vec<u32> {
+        let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
+        self.types.chunks_exact(4).map(oid).collect()
     }
 
     /// The Parse that prepares it under this name.
@@ -177,6 +183,12 @@ impl Statements {
             }
             statement
         })
+    }
+
+    /// The statement that calls a merge rule's twin.
+    pub fn merged(&self, merging: &Merging) -> Arc<Statement> {
+        let types: Vec<u8> = merging.types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+        self.extended(merging.text.as_bytes(), &types)
     }
 }
 

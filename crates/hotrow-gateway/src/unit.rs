@@ -8,12 +8,14 @@ use bytes::BytesMut;
 use hotrow_core::classify::Packing;
 use hotrow_core::gather::{Describe, Single};
 use hotrow_core::key::{Format, Key, KeySpec, ParamValue};
+use hotrow_core::lane::Merge;
 use hotrow_core::normalise::Shape;
 use hotrow_wire::backend::{self, tag};
 use hotrow_wire::frontend::{self, Bind, Named};
 use hotrow_wire::split;
 
 use crate::mailbox::Mailbox;
+use crate::merged::{self, Rows};
 use crate::statements::Statement;
 
 /// A unit that a lane can run.
@@ -29,6 +31,8 @@ pub struct Packed {
     pub packing: Arc<Packing>,
     /// The row it contends for.
     pub key: Option<Key>,
+    /// For a call of a function with a merge rule: what it can become one call with.
+    pub merge: Option<Merge>,
     /// When it came.
     pub since: Instant,
     form: Form,
@@ -46,6 +50,8 @@ struct Form {
     closes: (u16, u16),
     /// ParseComplete to put in front.
     parse: bool,
+    /// RowDescription to put in behind BindComplete, where the answer comes out of a merged call.
+    described: bool,
     /// NoData to put in behind BindComplete: the statement returns no rows, so that nobody has to ask the server.
     no_data: bool,
 }
@@ -77,7 +83,7 @@ impl Packed {
             let literal = shape.literal(usize::from(index))?;
             Some(ParamValue { format: Format::Text, bytes: literal.value })
         });
-        Self::new(parts, Form { simple: true, ..Form::default() }, key, out)
+        Self::new(parts, Form { simple: true, described: true, ..Form::default() }, key, out)
     }
 
     /// A unit from an extended query.
@@ -103,25 +109,43 @@ impl Packed {
         let key = key_of(parts.packing.key.as_ref(), |index| param(&single.bind, index));
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
-        let form = Form { simple: false, closes, parse: single.parse.is_some(), no_data };
-        Self::new(parts, form, key, out)
+        let described = single.describe == Describe::Portal;
+        let form = Form { simple: false, closes, parse: single.parse.is_some(), described, no_data };
+        let mut packed = Self::new(parts, form, key, out);
+        if !matches!(single.describe, Describe::No | Describe::Portal) && packed.merge.is_some() {
+            packed.merge = Some(Merge::NEVER); // the statement's description comes from its own call only
+        }
+        packed
     }
 
     fn new(parts: Parts<'_>, form: Form, key: Option<Key>, frames: &BytesMut) -> Self {
         let mut bytes = Vec::with_capacity(frames.len() + parts.raw[0].len() + parts.raw[1].len());
         bytes.extend_from_slice(frames);
         parts.raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
-        Packed {
+        let mut packed = Packed {
             mailbox: parts.mailbox.clone(),
             slot: 0,
             statement: parts.statement.clone(),
             packing: parts.packing.clone(),
             key,
+            merge: None,
             since: parts.since,
             form,
             bytes: bytes.into(),
             raw: frames.len(),
+        };
+        if packed.packing.in_key_space && key.is_some() {
+            let merging = packed.packing.merging.as_ref().zip(packed.bind());
+            packed.merge =
+                Some(merging.map_or(Merge::NEVER, |(merging, bind)| merged::group(merging, &bind)));
         }
+        packed
+    }
+
+    /// Its parameters, where its messages begin with Bind.
+    pub fn bind(&self) -> Option<Bind<'_>> {
+        let frame = split(self.frames(), |_| usize::MAX).ok()??;
+        if frame.tag == frontend::tag::BIND { Bind::read(frame.body()).ok() } else { None }
     }
 
     /// The messages for the lane, without Parse and Sync.
@@ -132,6 +156,22 @@ impl Packed {
     /// The messages as the client sent them.
     pub fn raw(&self) -> &[u8] {
         &self.bytes[self.raw..]
+    }
+
+    /// Writes the client's answer from its row of a merged call.
+    pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
+        let form = self.form;
+        (0..form.closes.0).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
+        if form.parse {
+            out.extend_from_slice(backend::PARSE_COMPLETE);
+        }
+        if !form.simple {
+            out.extend_from_slice(backend::BIND_COMPLETE);
+        }
+        rows.put(place, form.described, out);
+        out.extend_from_slice(from_commit);
+        (0..form.closes.1).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
+        out.extend_from_slice(backend::READY_IDLE);
     }
 
     /// Writes the client's answer from what the lane's connection brought for this unit, and what it brought for

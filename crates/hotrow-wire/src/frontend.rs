@@ -105,6 +105,7 @@ pub struct Bind<'a> {
     pub rest: &'a [u8],
     formats: &'a [u8],
     values: &'a [u8],
+    results: &'a [u8],
     count: usize,
 }
 
@@ -137,14 +138,19 @@ impl<'a> Bind<'a> {
         }
         let values = &values[..values.len() - reader.rest().len()];
         let results = usize::from(reader.u16()?);
-        reader.bytes(results * 2)?;
+        let results = reader.bytes(results * 2)?;
         reader.end()?;
-        Ok(Bind { portal, statement, rest, formats, values, count })
+        Ok(Bind { portal, statement, rest, formats, values, results, count })
     }
 
     /// How many parameters it has.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// The formats that the results shall have, two bytes each.
+    pub fn results(&self) -> &'a [u8] {
+        self.results
     }
 
     /// The parameter at this index, counted from 0.

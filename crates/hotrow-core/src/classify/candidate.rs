@@ -1,6 +1,6 @@
 //! What a statement that may be packed consists of; read in `point` and `insert`, judged in `decision`.
 
-use super::{Column, Effect, FunctionName, TableFacts, TableName, functions};
+use super::{Call, Column, Effect, FunctionName, TableFacts, TableName, functions};
 
 /// What a statement does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +82,8 @@ pub struct Candidate {
     pub casts: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
+    /// It is nothing but the call of a function, which a merge rule may know.
+    pub call: Option<Call>,
     /// It returns rows: SELECT, or RETURNING.
     pub returns_rows: bool,
 }

@@ -2,8 +2,11 @@
 
 use crate::key::KeySpec;
 
+use super::call::Output;
+use super::draft::NOT_A_TABLE;
 use super::functions::{Conduct, conduct};
 use super::judge::Judge;
+use super::merging::{Matched, Merging};
 use super::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
 use super::{Candidate, Effect, Facts, Reason, TableFacts, Verb, table};
 
@@ -45,6 +48,10 @@ pub struct Packing {
     pub touches_sequence: bool,
     /// It returns rows.
     pub returns_rows: bool,
+    /// How it is merged with calls of other clients, if it can be.
+    pub merging: Option<Merging>,
+    /// A merge rule knows its function: its key is one of a key space, not of a table.
+    pub in_key_space: bool,
     /// Why it can be packed, in words.
     pub why: String,
 }
@@ -65,16 +72,25 @@ pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Ve
     names
 }
 
-/// Decides about a candidate, given what the catalogue says.
-pub fn decide(candidate: &Candidate, facts: &Facts) -> Decision {
-    match packing(candidate, facts) {
+/// Decides about a candidate, given what the catalogue says and the parameter types that the client has declared.
+pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
+    match packing(candidate, facts, types) {
         Ok(packing) => Decision::Packed(packing),
         Err(reason) => Decision::Pass { reason, effect: candidate.effect() },
     }
 }
 
-fn packing(candidate: &Candidate, facts: &Facts) -> Result<Packing, Reason> {
+fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packing, Reason> {
     let judge = Judge { facts: &facts.functions };
+    if let Some(call) = &candidate.call {
+        if let Some(matched) = Matched::find(call, facts) {
+            judge.operators_and_casts(candidate)?;
+            return call_packing(&matched, types);
+        }
+        if let Output::Rows { .. } = call.output {
+            return Err(NOT_A_TABLE);
+        }
+    }
     judge.statement(candidate)?;
     let moves_sequence = candidate.functions.iter().any(|name| conduct(&name.name) == Conduct::MovesSequence);
     let Some(name) = &candidate.table else {
@@ -88,6 +104,8 @@ fn packing(candidate: &Candidate, facts: &Facts) -> Result<Packing, Reason> {
             rows_per_commit: MOST_ROWS_PER_COMMIT,
             touches_sequence: moves_sequence,
             returns_rows: true,
+            merging: None,
+            in_key_space: false,
             why: "it reads no table".to_owned(),
         });
     };
@@ -112,6 +130,28 @@ fn packing(candidate: &Candidate, facts: &Facts) -> Result<Packing, Reason> {
         rows_per_commit: rows_per_commit(table),
         touches_sequence: moves_sequence || candidate.defaults_move_sequence(table),
         returns_rows: candidate.returns_rows,
+        merging: None,
+        in_key_space: false,
         why,
+    })
+}
+
+/// A call of a function with a merge rule, merged or not.
+fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
+    let rule = matched.rule;
+    let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
+    Ok(Packing {
+        kind: Kind::Write,
+        table: format!("{}.{}", rule.schema, rule.name),
+        key: Some(key),
+        rows_per_commit: MOST_ROWS_PER_COMMIT,
+        touches_sequence: false,
+        returns_rows: true,
+        merging: matched.merging(types),
+        in_key_space: true,
+        why: format!(
+            "a merge rule makes concurrent calls one call of {}.{}",
+            rule.batch_schema, rule.batch_name
+        ),
     })
 }

@@ -8,7 +8,10 @@ use sqlparser::ast::{
 use super::candidate::{Candidate, Equality, Operand, Verb};
 use super::expression::{Uses, column_name};
 use super::names::{folded, parts};
-use super::{Reason, TableName};
+use super::{Call, Reason, TableName, builtin_types};
+
+/// What a FROM that is no table is.
+pub(super) const NOT_A_TABLE: Reason = Reason::Form("FROM with something other than a table");
 
 /// A candidate that is being read.
 pub(super) struct Draft {
@@ -29,6 +32,7 @@ impl Draft {
             operators: Vec::new(),
             casts: Vec::new(),
             columns: Vec::new(),
+            call: None,
             returns_rows: verb == Verb::Select,
         };
         Self { candidate, uses: Uses::default() }
@@ -60,7 +64,7 @@ impl Draft {
             index_hints,
         } = &table.relation
         else {
-            return Err(Reason::Form("FROM with something other than a table"));
+            return Err(NOT_A_TABLE);
         };
         if sample.is_some() {
             return Err(Reason::Form("TABLESAMPLE"));
@@ -76,6 +80,14 @@ impl Draft {
             self.rename_table(folded(&alias.name));
         }
         Ok(())
+    }
+
+    /// A FROM that is the call of a function, with nothing else around it.
+    pub(super) fn call(&mut self, call: Call) {
+        self.uses.functions.insert(call.function.clone());
+        let casts = call.arguments.iter().filter_map(|argument| argument.cast);
+        self.uses.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
+        self.candidate.call = Some(call);
     }
 
     pub(super) fn name_table(&mut self, table: TableName) {
@@ -180,7 +192,7 @@ impl Draft {
     }
 }
 
-fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), Reason> {
+pub(super) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), Reason> {
     let WildcardAdditionalOptions {
         wildcard_token: _,
         opt_ilike: None,

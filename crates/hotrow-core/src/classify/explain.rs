@@ -43,19 +43,22 @@ fn passed(reason: &str, leaves: &[&str]) -> String {
 }
 
 fn packed(packing: &Packing) -> String {
-    let mut text = String::from("packed\n");
+    let mut text = String::from(if packing.merging.is_some() { "merged\n" } else { "packed\n" });
     let lane = match packing.kind {
         Kind::Write => "writes",
         Kind::Read => "reads",
     };
     line(&mut text, "lane", lane);
     if !packing.table.is_empty() {
-        line(&mut text, "table", &packing.table);
+        line(&mut text, if packing.in_key_space { "function" } else { "table" }, &packing.table);
     }
     if let Some(key) = &packing.key {
         let columns: Vec<String> = key.columns.iter().map(column).collect();
         line(&mut text, "key", &columns.join(", "));
-        if packing.kind == Kind::Write {
+        if let Some(merging) = &packing.merging {
+            line(&mut text, "as", &merging.text);
+            line(&mut text, "at most", &format!("{} calls in one", merging.most));
+        } else if packing.kind == Kind::Write {
             line(&mut text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
         }
     }

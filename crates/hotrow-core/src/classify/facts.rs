@@ -10,6 +10,51 @@ pub struct Facts {
     pub table: Option<TableFacts>,
     /// What exists outside `pg_catalog` under the names that were looked up.
     pub functions: Vec<FunctionFact>,
+    /// The merge rules for functions of these names.
+    #[serde(default)]
+    pub rules: Vec<MergeRule>,
+}
+
+/// A merge rule: concurrent calls of a function may become one call of its twin.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct MergeRule {
+    /// The function's schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Its name alone, without the schema, can mean it.
+    pub visible: bool,
+    /// Its parameters in order.
+    pub parameters: Vec<Parameter>,
+    /// How many of them have no default.
+    pub required: usize,
+    /// The columns it returns.
+    pub columns: Vec<String>,
+    /// It returns several columns, not a plain value.
+    pub composite: bool,
+    /// The twin's schema.
+    pub batch_schema: String,
+    /// The twin's name.
+    pub batch_name: String,
+    /// Which parameter names the row a call contends for, counted from zero.
+    pub key_argument: usize,
+    /// Functions with the same key space contend for the same rows.
+    pub key_space: String,
+    /// How many calls one call of the twin may stand for.
+    pub most_calls: u16,
+    /// The client may call both.
+    pub callable: bool,
+}
+
+/// A parameter of a function with a merge rule.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name, which the twin's has too.
+    pub name: String,
+    /// Its type.
+    pub type_oid: u32,
+    /// The type of arrays of that.
+    pub array_oid: u32,
 }
 
 /// One table.

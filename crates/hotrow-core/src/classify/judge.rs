@@ -12,6 +12,11 @@ impl Judge<'_> {
     /// Whether everything the statement calls may be packed.
     pub(super) fn statement(&self, candidate: &Candidate) -> Result<(), Reason> {
         candidate.functions.iter().try_for_each(|name| self.function(name))?;
+        self.operators_and_casts(candidate)
+    }
+
+    /// Whether all operators and types it uses are PostgreSQL's own.
+    pub(super) fn operators_and_casts(&self, candidate: &Candidate) -> Result<(), Reason> {
         let wild =
             |name: &&String| self.namesakes(name, "operator").any(|fact| fact.visible && !is_tame(fact));
         if let Some(operator) = candidate.operators.iter().find(wild) {

@@ -1,11 +1,14 @@
 //! Decides once per statement text whether it may be packed, with which key, and why; never meets a socket or a clock.
 //!
 //! [`analyse`] reads the text alone. For a [`Candidate`] the gateway then fetches [`Facts`] about its table
-//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`), and [`decide`] settles it.
+//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`, `merge_rules.sql`), and
+//! [`decide`] settles it.
 //! Anything that is not proven packable is passed through, with a [`Reason`]; what it may leave behind in the session
 //! is its [`Effect`].
 
 mod analysis;
+mod builtin_types;
+mod call;
 mod calls;
 mod candidate;
 mod casts;
@@ -18,6 +21,7 @@ mod facts;
 mod functions;
 mod insert;
 mod judge;
+mod merging;
 mod names;
 mod point;
 mod reason;
@@ -35,10 +39,14 @@ mod worded;
 mod tests;
 
 pub use analysis::{Analysis, MAX_TEXT_BYTES, Pass, analyse};
+pub use call::{Argument, ArgumentValue, Call, Item, Output};
 pub use candidate::{Candidate, Conflict, Equality, InsertParts, Operand, Verb};
 pub use decision::{Decision, Kind, Packing, decide, names_to_look_up};
 pub use effect::Effect;
 pub use explain::explain;
-pub use facts::{Column, Facts, FunctionFact, Index, Referrer, TableFacts, Trigger, TypeKind};
+pub use facts::{
+    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, TableFacts, Trigger, TypeKind,
+};
+pub use merging::{Element, ElementSource, Merging};
 pub use names::{FunctionName, TableName};
 pub use reason::Reason;

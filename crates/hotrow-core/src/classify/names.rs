@@ -57,7 +57,8 @@ impl fmt::Display for TableName {
     }
 }
 
-fn quoted(name: &str) -> String {
+/// A name in double quotes.
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

@@ -5,6 +5,7 @@ use sqlparser::ast::{
 };
 
 use super::Reason;
+use super::call::{self, Output};
 use super::candidate::{Candidate, Verb};
 use super::draft::{Draft, value_of};
 
@@ -74,6 +75,13 @@ pub(super) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
 pub(super) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
     let mut draft = Draft::new(Verb::Select);
+    if let Some(call) = call::call(select) {
+        if let Output::Rows { .. } = call.output {
+            draft.call(call);
+            return Ok(draft.finish());
+        }
+        draft.candidate.call = Some(call);
+    }
     match select.from.as_slice() {
         [] => {
             if let Some(selection) = &select.selection {

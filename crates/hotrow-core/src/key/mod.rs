@@ -9,7 +9,7 @@ use std::hash::Hasher;
 /// A row: the table's oid, and a hash of the values that identify it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
-    /// The table's oid.
+    /// The table's oid, or a number for the key space of a merge rule.
     pub table: u32,
     /// A hash of the key columns' values, the same in every build.
     pub hash: u64,
@@ -130,6 +130,13 @@ impl KeySpec {
         }
         Some(Key { table: self.table, hash: hasher.finish() })
     }
+}
+
+/// A hash that is the same in every build.
+pub fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = Fnv::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// FNV-1a with 64 bits: simple enough to stay the same in every build, which the standard hasher does not promise.

@@ -5,8 +5,9 @@
 //! whole batch back: the failed unit runs on a connection of its own and the others run again. When the connection
 //! is lost around a commit, the lane asks what became of the transaction and guesses nothing.
 //!
-//! Order that is kept: units of one session. Units of one key keep theirs as long as nothing fails, nothing waits for a
-//! lock and no session has two units on their way; past that, nobody can tell who came first.
+//! Order that is kept: units of one session. Units of one key (of calls that can be merged, those of one group) keep
+//! theirs as long as nothing fails, nothing waits for a lock and no session has two units on their way; past that,
+//! nobody can tell who came first.
 
 mod batch;
 mod blocked;
@@ -36,6 +37,8 @@ pub struct Unit<P> {
     pub key: Option<Key>,
     /// How many units of this key may share a commit.
     pub rows_per_commit: u16,
+    /// For a call of a function with a merge rule: what it can become one call with.
+    pub merge: Option<Merge>,
     /// What it weighs on the wire.
     pub bytes: usize,
     /// Connections that were lost under it.
@@ -44,6 +47,34 @@ pub struct Unit<P> {
     pub reruns: u8,
     /// What the shell needs to send it and to answer it.
     pub payload: P,
+}
+
+impl<P> Unit<P> {
+    /// It has to run again because of another unit.
+    fn rerun(self) -> Self {
+        Unit { reruns: self.reruns + 1, ..self }
+    }
+}
+
+/// Which calls can become one call: those of one group. Of the functions whose keys are in one space (see
+/// [`Key::table`]), a batch holds one merged call or single calls, never both and never two merged ones: a merged call
+/// takes the locks of all its keys in an order of its own, which only is the same in every gateway if it is the only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merge {
+    /// Calls that differ in their values only.
+    pub group: u64,
+    /// How many of them one call may stand for.
+    pub most: u16,
+}
+
+impl Merge {
+    /// A call that is not merged, of a function that could be.
+    pub const NEVER: Merge = Merge { group: 0, most: u16::MAX };
+
+    /// Whether two neighbours in a batch are one call.
+    fn joins(self, other: Self) -> bool {
+        self.group != Self::NEVER.group && self.group == other.group
+    }
 }
 
 /// Whether the lane's batches can change anything.
@@ -73,11 +104,11 @@ pub enum Event<P> {
     },
     /// The last byte of this batch was handed to the operating system.
     Written(u64),
-    /// One more unit of the earliest batch was answered in full by the server.
+    /// One more call of the earliest batch was answered in full by the server.
     Answered,
     /// The earliest batch's transaction id arrived; none when it has written nothing.
     TransactionId(Option<u64>),
-    /// The server reported an error for the unit that is next to be answered, or for the commit.
+    /// The server reported an error for the call that is next to be answered, or for the commit.
     Failed(Failure),
     /// The server is ready again: the earliest batch is committed, or rolled back if it failed.
     Ready,
@@ -359,16 +390,26 @@ impl<P> Lane<P> {
 
     /// The batch left nothing behind. The unit at fault leaves the lane, the others run again.
     fn rolled_back(&mut self, mut batch: Batch<P>, failure: Failure, actions: &mut Vec<Action<P>>) {
-        if batch.answered >= batch.units.len() {
-            // Every statement was fine and the commit was not (a deferred constraint): each unit finds out for itself.
-            for unit in batch.units {
-                self.set_aside(unit, None, actions);
+        let culprit = match batch.failed_units() {
+            Some(units) if units.len() == 1 => units.start,
+            Some(units) => {
+                // Which of the calls is at fault shows when they run one by one.
+                batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
+                let again = batch.units.into_iter().map(Unit::rerun).collect();
+                self.requeue(again, actions);
+                return;
             }
-            return;
-        }
-        let culprit = batch.units.remove(batch.answered);
+            None => {
+                // Every statement was fine and the commit was not (a deferred constraint): each unit finds out for itself.
+                for unit in batch.units {
+                    self.set_aside(unit, None, actions);
+                }
+                return;
+            }
+        };
+        let after = batch.units.split_off(culprit + 1);
+        let culprit = batch.units.pop().expect("it was among the units");
         let session = culprit.session;
-        let after = batch.units.split_off(batch.answered);
         let (followers, others): (Vec<_>, Vec<_>) =
             after.into_iter().partition(|unit| unit.session == session);
         let later = self.queue.take_all_of(session);
@@ -376,8 +417,7 @@ impl<P> Lane<P> {
         // to release a key, which the session does not before it is done.
         let leaves = |unit: &Unit<P>| failure == Failure::Blocked && unit.session == session;
         let (before, rest): (Vec<_>, Vec<_>) = batch.units.into_iter().partition(leaves);
-        let again =
-            rest.into_iter().chain(others).map(|unit| Unit { reruns: unit.reruns + 1, ..unit }).collect();
+        let again = rest.into_iter().chain(others).map(Unit::rerun).collect();
         self.requeue(again, actions);
         self.returned.insert(session);
         let key = match failure {

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Batch, Unit};
+use super::{Batch, Merge, Unit};
 use crate::key::Key;
 use crate::limits;
 
@@ -31,6 +31,8 @@ struct Cut {
     sessions: HashMap<u64, Option<Key>, BuildHasherDefault<Mixed>>,
     /// Sessions that may not be in this batch, or not any further.
     closed: HashSet<u64, BuildHasherDefault<Mixed>>,
+    /// The one group of calls the batch has of each key space, and how many of them.
+    spaces: HashMap<u32, (u64, u16), BuildHasherDefault<Mixed>>,
 }
 
 impl<P> Queue<P> {
@@ -117,6 +119,7 @@ impl<P> Queue<P> {
         cut.keys.clear();
         cut.sessions.clear();
         cut.closed.clear();
+        cut.spaces.clear();
         cut.closed.extend(under_way.iter().flat_map(|batch| batch.units.iter().map(|unit| unit.session)));
         let mut chosen = Vec::with_capacity(self.units.len().min(limits::BATCH_UNITS_MAX));
         let mut bytes = 0;
@@ -155,6 +158,16 @@ impl Cut {
         let Some(key) = unit.key else { return in_order };
         if !in_order {
             return false;
+        }
+        if let Some(merge) = unit.merge {
+            let (group, calls) = self.spaces.entry(key.table).or_insert((merge.group, 0));
+            if *group != merge.group || *calls >= merge.most {
+                return false;
+            }
+            *calls += 1;
+            if merge != Merge::NEVER {
+                return true; // one call changes each row once, however many units it stands for
+            }
         }
         let count = self.keys.entry(key).or_insert(0);
         *count += 1;

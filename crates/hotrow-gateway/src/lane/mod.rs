@@ -19,6 +19,7 @@ use crate::lane::connect::{Link, Progress};
 use crate::lane::replies::{Note, Replies};
 use crate::lane::writer::Writer;
 use crate::mailbox::{Handed, Mailbox};
+use crate::merged::Rows;
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::unit::Packed;
@@ -192,7 +193,7 @@ impl Task {
         let now = Instant::now();
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
-        self.writer.put(batch, self.kind, now, upstream);
+        self.writer.put(batch, self.kind, now, &self.pool.statements, upstream);
         if self.writer.flush(upstream).is_ok() {
             self.report_written();
         } // the error shows again when the connection is read
@@ -213,9 +214,16 @@ impl Task {
             METRICS.batch_microseconds.record(microseconds(since.elapsed()));
         }
         self.pool.release(self.kind, self.index, batch.units.iter().map(|unit| unit.key));
-        for (index, unit) in batch.units.into_iter().enumerate() {
-            let packed = unit.payload;
-            match answers.of(index) {
+        let calls: Vec<_> = batch.calls().collect();
+        let mut units = batch.units.into_iter().map(|unit| unit.payload);
+        for (index, call) in calls.into_iter().enumerate() {
+            let bytes = answers.of(index);
+            if call.len() > 1 {
+                self.answer_merged(units.by_ref().take(call.len()), call.len(), bytes, &answers.commit);
+                continue;
+            }
+            let Some(packed) = units.next() else { return };
+            match bytes {
                 Some(bytes) => {
                     packed.statement.succeeded();
                     let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
@@ -228,6 +236,31 @@ impl Task {
                     let mailbox = packed.mailbox.clone();
                     mailbox.hand(packed.slot, Handed::Alone(packed, None));
                 }
+            }
+        }
+    }
+
+    /// Gives each caller its row of a merged call.
+    fn answer_merged(
+        &mut self,
+        units: impl Iterator<Item = Packed>,
+        count: usize,
+        bytes: Option<&[u8]>,
+        commit: &[u8],
+    ) {
+        METRICS.merged.add(count as u64);
+        let rows = Rows::read(bytes.unwrap_or_default());
+        for (place, packed) in units.enumerate() {
+            let touched = if rows.len() == count {
+                packed.statement.succeeded();
+                let put = |out: &mut bytes::BytesMut| packed.put_merged_answer(&rows, place, commit, out);
+                packed.mailbox.answer(packed.slot, put)
+            } else {
+                packed.statement.exclude();
+                packed.mailbox.refuse(packed.slot, &broken_twin(&packed.packing.table, rows.len(), count))
+            };
+            if touched {
+                self.touched.push(packed.mailbox);
             }
         }
     }
@@ -273,6 +306,15 @@ impl Task {
             }
         }
     }
+}
+
+/// The twin of a merge rule does not keep its contract, which shows only when it has been committed.
+fn broken_twin(function: &str, rows: usize, calls: usize) -> Problem {
+    Problem::error(
+        "39000",
+        format!("{calls} calls of {function} were merged, and its batch function returned {rows} rows"),
+        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order.",
+    )
 }
 
 fn problem(refusal: Refusal) -> Problem {

@@ -13,7 +13,7 @@ use crate::unit::Packed;
 pub enum Note {
     /// A statement of the gateway's is prepared.
     Prepared,
-    /// One more unit is answered.
+    /// One more call is answered.
     Answered,
     /// The transaction's id.
     TransactionId(Option<u64>),
@@ -31,12 +31,12 @@ pub struct Answers {
     /// What came for the commit: notices.
     pub commit: Bytes,
     bytes: BytesMut,
-    /// Where each unit's answer ends; none where a row was too large to keep.
+    /// Where each call's answer ends; none where a row was too large to keep.
     ends: Vec<(usize, bool)>,
 }
 
 impl Answers {
-    /// What came for the unit at this index, unless it was too large.
+    /// What came for the call at this index, unless it was too large.
     pub fn of(&self, index: usize) -> Option<&[u8]> {
         let start = index.checked_sub(1).map_or(0, |previous| self.ends.get(previous).map_or(0, |end| end.0));
         match self.ends.get(index) {
@@ -139,7 +139,7 @@ impl Replies {
         bytes: &[u8],
         batch: &Batch<Packed>,
     ) -> Result<Option<Note>, Error> {
-        let of_units = self.current.ends.len() < batch.units.len();
+        let of_units = self.current.ends.len() < batch.call_count;
         match kind {
             tag::PARSE_COMPLETE => return Ok(Some(Note::Prepared)),
             tag::CLOSE_COMPLETE | tag::PARAMETER_STATUS | tag::NOTIFICATION => {}

@@ -6,9 +6,11 @@ use std::io;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::lane::{Batch, Kind};
+use hotrow_core::lane::{Batch, Kind, Unit};
 use hotrow_wire::frontend::{self, Named, tag};
 
+use crate::merged;
+use crate::statements::{Statement, Statements};
 use crate::unit::Packed;
 use crate::upstream::{Upstream, statement_name};
 
@@ -38,22 +40,26 @@ impl Writer {
     }
 
     /// Puts a batch on the connection.
-    pub fn put(&mut self, batch: &Batch<Packed>, kind: Kind, now: Instant, upstream: &mut Upstream) {
+    pub fn put(
+        &mut self,
+        batch: &Batch<Packed>,
+        kind: Kind,
+        now: Instant,
+        statements: &Statements,
+        upstream: &mut Upstream,
+    ) {
         let before = upstream.output.len();
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
-        for unit in &batch.units {
-            let statement = &unit.payload.statement;
-            let known = upstream.prepared.has(statement.id)
-                || self.parses.iter().any(|(number, id)| *number == batch.number && *id == statement.id);
-            if !known {
-                // Closed first: whether a Parse of an earlier batch that failed has left it there doesn't matter then.
-                put_close(&statement.name, &mut upstream.output);
-                statement.put_parse(&statement.name, &mut upstream.output);
-                self.parses.push_back((batch.number, statement.id));
+        for call in batch.calls() {
+            match &batch.units[call] {
+                [unit] => {
+                    self.prepare(&unit.payload.statement, batch.number, upstream);
+                    upstream.output.extend_from_slice(unit.payload.frames());
+                }
+                units => self.put_merged(units, statements, batch.number, upstream),
             }
-            upstream.output.extend_from_slice(unit.payload.frames());
         }
         if kind == Kind::Write {
             frontend::put_bind_text(&mut upstream.output, TRANSACTION_ID, std::iter::empty());
@@ -65,6 +71,34 @@ impl Writer {
         self.put += (upstream.output.len() - before) as u64;
         self.ends.push_back((batch.number, self.put));
         self.since.push_back((batch.number, now));
+    }
+
+    fn prepare(&mut self, statement: &Statement, batch: u64, upstream: &mut Upstream) {
+        let known = upstream.prepared.has(statement.id)
+            || self.parses.iter().any(|(number, id)| *number == batch && *id == statement.id);
+        if !known {
+            // Closed first: whether a Parse of an earlier batch that failed has left it there doesn't matter then.
+            put_close(&statement.name, &mut upstream.output);
+            statement.put_parse(&statement.name, &mut upstream.output);
+            self.parses.push_back((batch, statement.id));
+        }
+    }
+
+    /// One call for units of one group.
+    fn put_merged(
+        &mut self,
+        units: &[Unit<Packed>],
+        statements: &Statements,
+        batch: u64,
+        upstream: &mut Upstream,
+    ) {
+        let Some(merging) = units.first().and_then(|unit| unit.payload.packing.merging.as_ref()) else {
+            return;
+        };
+        let statement = statements.merged(merging);
+        self.prepare(&statement, batch, upstream);
+        let binds: Vec<_> = units.iter().filter_map(|unit| unit.payload.bind()).collect();
+        merged::put_call(merging, &statement.name, &binds, &mut upstream.output);
     }
 
     /// Writes what the socket takes.

@@ -1,6 +1,7 @@
 //! What becomes of statements, told by tables of text and verdict; the catalogue here is made up, nothing is asked.
 
 mod catalogue;
+mod merged;
 mod namesakes;
 mod packed;
 mod passed;
@@ -110,9 +111,9 @@ fn verdict_with(sql: &str, change: impl FnOnce(&mut Facts)) -> String {
     match analyse(sql) {
         Analysis::Candidate(candidate) => {
             let table = candidate.table.as_ref().and_then(find);
-            let mut facts = Facts { table, functions: Vec::new() };
+            let mut facts = Facts { table, ..Facts::default() };
             change(&mut facts);
-            describe(&decide(&candidate, &facts))
+            describe(&decide(&candidate, &facts, &[]))
         }
         Analysis::Pass(pass) => format!("pass: {}", pass.reason),
         other => format!("{other:?}"),

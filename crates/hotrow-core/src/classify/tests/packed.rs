@@ -229,8 +229,8 @@ fn what_frameworks_send() {
 #[test]
 fn what_a_packing_says() {
     let Analysis::Candidate(candidate) = analyse("update inv set stock = 1 where id = $1") else { panic!() };
-    let facts = Facts { table: Some(inv()), functions: Vec::new() };
-    let Decision::Packed(packing) = decide(&candidate, &facts) else { panic!() };
+    let facts = Facts { table: Some(inv()), ..Facts::default() };
+    let Decision::Packed(packing) = decide(&candidate, &facts, &[]) else { panic!() };
     assert_eq!(packing.table, "public.inv");
     assert_eq!(packing.rows_per_commit, 90, "6528 bytes of a page, 32 + 40 bytes a version");
     assert_eq!(candidate.table.as_ref().unwrap().to_regclass(), "\"inv\"");
@@ -252,8 +252,8 @@ fn rows_per_commit_follow_the_width() {
         table.unique_indexes.push(index("i", false, &["message"]));
         table.columns[0].avg_width = width;
         table.columns[1].avg_width = 0;
-        let facts = Facts { table: Some(table), functions: Vec::new() };
-        let Decision::Packed(packing) = decide(&candidate, &facts) else { panic!() };
+        let facts = Facts { table: Some(table), ..Facts::default() };
+        let Decision::Packed(packing) = decide(&candidate, &facts, &[]) else { panic!() };
         assert_eq!(packing.rows_per_commit, rows, "{width}");
     }
 }

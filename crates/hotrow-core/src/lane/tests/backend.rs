@@ -11,6 +11,9 @@ use crate::lane::Failure;
 /// What a lane's shell sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
+    /// One of the units that a merged call stands for, but the last: the server has nothing to say yet.
+    Part(usize),
+    /// A call's only unit, or the last.
     Statement(usize),
     AskXid,
     /// The end of the batch of this number.
@@ -20,6 +23,8 @@ pub enum Frame {
 /// What the server sends back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
+    /// What a unit gets out of a merged call that goes on.
+    Part(Txn, Reply),
     Answered(Txn, Reply),
     Xid(Option<Txn>),
     Failed(Failure),
@@ -39,7 +44,9 @@ pub struct Backend {
 impl Backend {
     fn statement(&self, units: &[Work]) -> Option<Statement> {
         match self.input.front() {
-            Some(Frame::Statement(unit)) if !self.skipping => Some(units[*unit].statement),
+            Some(Frame::Part(unit) | Frame::Statement(unit)) if !self.skipping => {
+                Some(units[*unit].statement)
+            }
             _ => None,
         }
     }
@@ -57,7 +64,8 @@ impl Backend {
     /// Takes in one frame, or finds that no more will come.
     pub fn serve(&mut self, server: &mut Server, units: &[Work]) {
         let statement = self.statement(units);
-        match self.input.pop_front() {
+        let frame = self.input.pop_front();
+        match frame {
             None => self.die(server),
             Some(Frame::Sync(_)) => self.sync(server),
             Some(_) if self.skipping => {}
@@ -65,12 +73,15 @@ impl Backend {
                 let xid = self.txn.filter(|txn| server.has_written(*txn));
                 self.output.push_back(Message::Xid(xid));
             }
-            Some(Frame::Statement(unit)) => match statement {
+            Some(Frame::Part(unit) | Frame::Statement(unit)) => match statement {
                 None | Some(Statement::Kill) => self.die(server),
                 Some(statement) => {
                     let txn = *self.txn.get_or_insert_with(|| server.begin());
                     match server.execute(txn, unit, statement) {
                         Reply::Error => self.fail(server, Failure::Error),
+                        reply if matches!(frame, Some(Frame::Part(_))) => {
+                            self.output.push_back(Message::Part(txn, reply));
+                        }
                         reply => self.output.push_back(Message::Answered(txn, reply)),
                     }
                 }

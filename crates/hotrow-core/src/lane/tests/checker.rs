@@ -203,14 +203,16 @@ fn session_order(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// With nothing in the way, the units of a key commit in the order in which they came.
+/// With nothing in the way, the units of a key commit in the order in which they came; of calls that can be merged,
+/// those of one group.
 fn key_order(history: &History, wrong: &mut Vec<String>) {
     let turn: BTreeMap<usize, usize> =
         history.submitted.iter().enumerate().map(|(turn, unit)| (*unit, turn)).collect();
-    let mut last: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut last: BTreeMap<(Key, Option<u64>), usize> = BTreeMap::new();
     for unit in durable_units(history) {
         let Some(key) = history.units[unit].key else { continue };
-        let before = last.insert(key, turn[&unit]);
+        let group = history.units[unit].merge.map(|merge| merge.group);
+        let before = last.insert((key, group), turn[&unit]);
         if before.is_some_and(|before| before > turn[&unit]) {
             wrong.push(format!("unit {unit} was overtaken by one of its key that came later"));
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::model::{Reply, Statement};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{Kind, Outcome, Refusal};
+use crate::lane::{Kind, Merge, Outcome, Refusal};
 
 /// A unit as its client means it. Units of a session are in its order.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ pub struct Work {
     pub key: Option<Key>,
     pub kind: Kind,
     pub rows_per_commit: u16,
+    pub merge: Option<Merge>,
     pub bytes: usize,
 }
 
@@ -52,6 +53,8 @@ pub struct Sent {
     pub lane: usize,
     pub number: u64,
     pub units: Vec<usize>,
+    /// How many units each of its calls stands for.
+    pub calls: Vec<usize>,
     /// Batches of the lane under way, this one included.
     pub under_way: usize,
     pub replies: Vec<(Txn, Reply)>,

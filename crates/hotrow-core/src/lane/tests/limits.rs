@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{History, Sent};
+use super::history::{History, Sent, Work};
 use crate::key::Key;
+use crate::lane::Merge;
 use crate::limits;
 
 pub fn check(history: &History, wrong: &mut Vec<String>) {
@@ -25,12 +26,16 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
         let mut rows: BTreeMap<Key, u16> = BTreeMap::new();
         for work in &works {
             let Some(key) = work.key else { continue };
+            if work.merge.is_some_and(|merge| merge != Merge::NEVER) {
+                continue; // merged, they change the row once
+            }
             let count = rows.entry(key).or_default();
             *count += 1;
             if *count > work.rows_per_commit {
                 complain("has too many units of one key");
             }
         }
+        check_calls(batch, &works, &mut complain);
         if batch.under_way > limits::BATCHES_UNDER_WAY_MAX {
             complain("is one too many under way");
         }
@@ -45,6 +50,37 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
             if works.iter().any(|work| sessions.contains(&work.session)) {
                 complain("has a session that is under way already");
             }
+        }
+    }
+}
+
+/// A merged call is of one group, not too large, and the only call of its key space.
+fn check_calls(batch: &Sent, works: &[Work], complain: &mut impl FnMut(&str)) {
+    if batch.calls.iter().sum::<usize>() != works.len() {
+        complain("has calls that aren't its units");
+        return;
+    }
+    let mut start = 0;
+    for count in &batch.calls {
+        let call = &works[start..start + count];
+        start += count;
+        if call.len() == 1 {
+            continue;
+        }
+        let Some(merge) = call[0].merge.filter(|merge| *merge != Merge::NEVER) else {
+            complain("has merged what can't be merged");
+            continue;
+        };
+        let table = call[0].key.map(|key| key.table);
+        if call.iter().any(|work| work.merge != Some(merge) || work.key.map(|key| key.table) != table) {
+            complain("has merged calls of two groups");
+        }
+        if call.len() > merge.most.into() {
+            complain("has merged too many calls");
+        }
+        let of_space = |work: &&Work| work.merge.is_some() && work.key.map(|key| key.table) == table;
+        if works.iter().filter(of_space).count() > call.len() {
+            complain("has a merged call that is not alone in its key space");
         }
     }
 }

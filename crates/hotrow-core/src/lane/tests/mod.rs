@@ -11,6 +11,7 @@ mod faults;
 mod gathering;
 mod history;
 mod limits;
+mod merging;
 mod model;
 mod notation;
 mod planted;

@@ -2,12 +2,14 @@
 //!
 //! A unit is written as its session, its key (a letter, a capital for table 2, `-` for none) and, if need be, a
 //! number that tells it from its session's others: `1a`, `12-`, `3B2`. `1..9a` are the units of sessions 1 to 9.
-//! `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. The whole of table 1 is `*`.
+//! `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. `1a#2` is a call of a function with a merge rule, of
+//! group 2, of which four can become one; in a batch `[1a 2b]` is one call. The whole of table 1 is `*`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::key::Key;
-use crate::lane::{Action, Event, Failure, Kind, Lane, Outcome, Refusal, Unit};
+use crate::lane::{Action, Batch, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
 
 /// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
 pub fn script(kind: Kind, lines: &str) {
@@ -97,13 +99,14 @@ impl Desk {
     /// The earliest batch is written, and so many of its units are answered.
     fn runs(&mut self, answers: usize) {
         self.written();
-        let units = self.lane.under_way().front().map_or(0, |batch| batch.units.len());
-        (0..units.min(answers)).for_each(|_| self.step(Event::Answered));
+        let calls = self.lane.under_way().front().map_or(0, |batch| batch.calls().count());
+        (0..calls.min(answers)).for_each(|_| self.step(Event::Answered));
     }
 
     fn place(&self, name: &str) -> usize {
         let batch = self.lane.under_way().front().expect("a batch is under way");
-        batch.units.iter().position(|unit| unit.payload == name).expect("it is in the batch")
+        let of_call = |call: Range<usize>| batch.units[call].iter().any(|unit| unit.payload == name);
+        batch.calls().position(of_call).expect("it is in the batch")
     }
 
     /// What the lane did since this was last asked.
@@ -118,7 +121,7 @@ impl Desk {
             Action::Connect => "connect".to_owned(),
             Action::Write(number) => {
                 let batch = self.lane.batch(number);
-                format!("write {}", batch.map_or(String::new(), |batch| names(&batch.units)))
+                format!("write {}", batch.map_or(String::new(), calls))
             }
             Action::Answer(batch) => format!("answer {}", self.end(&batch.units)),
             Action::Alone(unit, None) => format!("alone {}", unit.payload),
@@ -175,6 +178,23 @@ fn names(units: &[Unit<String>]) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
+/// A batch's units, those of a merged call in brackets.
+fn calls(batch: &Batch<String>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut singles = 0..0;
+    for call in batch.calls() {
+        if call.len() == 1 {
+            singles.end = call.end;
+            continue;
+        }
+        parts.extend((!singles.is_empty()).then(|| names(&batch.units[singles.clone()])));
+        singles = call.end..call.end;
+        parts.push(format!("[{}]", names(&batch.units[call])));
+    }
+    parts.extend((!singles.is_empty()).then(|| names(&batch.units[singles])));
+    parts.join(" ")
+}
+
 fn named(name: &str) -> (u64, String) {
     (session(name), name.to_owned())
 }
@@ -205,7 +225,11 @@ fn unit(text: &str, first: bool) -> Unit<String> {
     let (text, bytes) =
         text.split_once('@').map_or((text, 100), |(name, bytes)| (name, bytes.parse().unwrap()));
     let (name, rows) = text.split_once('%').map_or((text, 128), |(name, rows)| (name, rows.parse().unwrap()));
+    let (name, group) =
+        name.split_once('#').map_or((name, None), |(name, group)| (name, Some(group.parse().unwrap())));
+    let merge = group.map(|group| if group == 0 { Merge::NEVER } else { Merge { group, most: 4 } });
     let session = session(name);
     let key = key(&name[session.to_string().len()..]);
-    Unit { session, first, key, rows_per_commit: rows, bytes, losses: 0, reruns: 0, payload: name.to_owned() }
+    let payload = name.to_owned();
+    Unit { session, first, key, rows_per_commit: rows, merge, bytes, losses: 0, reruns: 0, payload }
 }

@@ -8,7 +8,7 @@ use super::model::Statement::Add;
 use super::schedule::{self, Schedule};
 use super::server::Entry;
 use super::workload::{row, small};
-use crate::lane::{Kind, Outcome, Refusal};
+use crate::lane::{Kind, Merge, Outcome, Refusal};
 
 /// Three sessions with one row and a fourth with two units on two rows, in one batch; nothing goes wrong.
 fn right() -> History {
@@ -181,10 +181,53 @@ fn a_key_whose_units_change_places() {
 }
 
 #[test]
+fn calls_that_are_merged_and_should_not_be() {
+    let merge = |group| Some(Merge { group, most: 2 });
+    planted(
+        |history| history.batches[0].calls[0] = 2,
+        &["batch 1 of lane 0 has calls that aren't its units"],
+    );
+    let first_two = |history: &mut History| {
+        let batch = &mut history.batches[0];
+        batch.calls = vec![2];
+        batch.calls.resize(batch.units.len() - 1, 1);
+    };
+    planted(first_two, &["batch 1 of lane 0 has merged what can't be merged"]);
+    planted(
+        |history| {
+            first_two(history);
+            (history.units[0].merge, history.units[1].merge) = (merge(1), merge(2));
+        },
+        &["batch 1 of lane 0 has merged calls of two groups"],
+    );
+    planted(
+        |history| {
+            first_two(history);
+            history.units.iter_mut().for_each(|unit| unit.merge = merge(1));
+        },
+        &["batch 1 of lane 0 has a merged call that is not alone in its key space"],
+    );
+    planted(
+        |history| {
+            first_two(history);
+            (history.units[0].merge, history.units[1].merge) =
+                (Some(Merge { group: 1, most: 1 }), Some(Merge { group: 1, most: 1 }));
+        },
+        &["batch 1 of lane 0 has merged too many calls"],
+    );
+}
+
+#[test]
 fn batches_past_their_bounds() {
     let first = |change: fn(&mut Sent)| move |history: &mut History| change(&mut history.batches[0]);
     planted(first(|batch| batch.units.reverse()), &["batch 1 of lane 0 is not in key order"]);
-    planted(first(|batch| batch.units.clear()), &["batch 1 of lane 0 has no units or too many"]);
+    planted(
+        first(|batch| {
+            batch.units.clear();
+            batch.calls.clear();
+        }),
+        &["batch 1 of lane 0 has no units or too many"],
+    );
     planted(first(|batch| batch.under_way = 3), &["batch 1 of lane 0 is one too many under way"]);
     planted(|history| history.units[1].bytes = 2 << 20, &["batch 1 of lane 0 has too many bytes"]);
     planted(

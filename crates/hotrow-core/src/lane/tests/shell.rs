@@ -74,6 +74,7 @@ impl World {
         };
         let sent = &mut self.history.batches[sent];
         let event = match message {
+            Message::Part(txn, reply) => return sent.replies.push((txn, reply)),
             Message::Answered(txn, reply) => {
                 sent.replies.push((txn, reply));
                 Event::Answered
@@ -143,18 +144,20 @@ impl World {
         let count = under_way.len();
         let batch = under_way.back().filter(|batch| batch.number == number).expect("just cut");
         let units: Vec<usize> = batch.units.iter().map(|unit| unit.payload).collect();
+        let calls: Vec<Vec<usize>> = batch.calls().map(|call| units[call].to_vec()).collect();
         for &unit in &units {
             self.note_again(unit);
             self.last_batch.insert(unit, self.history.batches.len());
         }
         let wire = &mut self.wires[lane];
-        wire.queue(number, &units);
+        wire.queue(number, &calls);
         wire.sent.push_back(self.history.batches.len());
         let evidence = Evidence::none(wire.kind);
         self.history.batches.push(Sent {
             lane,
             number,
             units,
+            calls: calls.iter().map(Vec::len).collect(),
             under_way: count,
             replies: Vec::new(),
             evidence,

@@ -26,6 +26,9 @@ impl Tally {
         }
         for batch in &history.batches {
             self.count(&format!("{} under way", batch.under_way));
+            if batch.calls.iter().any(|units| *units > 1) {
+                self.count(&format!("merged: {}", proof(&batch.evidence)));
+            }
         }
         if history.log.iter().any(|entry| matches!(entry, Entry::Direct { .. })) {
             self.count("direct change");

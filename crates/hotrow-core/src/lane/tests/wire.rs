@@ -39,9 +39,12 @@ impl Wire {
         }
     }
 
-    /// Queues a batch for writing. A lane for reads has no use for transaction ids.
-    pub fn queue(&mut self, number: u64, units: &[usize]) {
-        self.unwritten.extend(units.iter().map(|unit| Frame::Statement(*unit)));
+    /// Queues a batch for writing, its units by call. A lane for reads has no use for transaction ids.
+    pub fn queue(&mut self, number: u64, calls: &[Vec<usize>]) {
+        for (last, parts) in calls.iter().filter_map(|units| units.split_last()) {
+            self.unwritten.extend(parts.iter().map(|unit| Frame::Part(*unit)));
+            self.unwritten.push_back(Frame::Statement(*last));
+        }
         if self.kind == Kind::Write {
             self.unwritten.push_back(Frame::AskXid);
         }

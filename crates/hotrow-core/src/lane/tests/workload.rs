@@ -6,7 +6,7 @@ use super::history::Work;
 use super::model::Statement;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::Kind;
+use crate::lane::{Kind, Merge};
 
 /// Row `hash` of table 1.
 pub fn row(hash: u64) -> Key {
@@ -16,7 +16,7 @@ pub fn row(hash: u64) -> Key {
 /// A unit with the key of its row, and nothing unusual about it.
 pub fn plain(session: usize, statement: Statement) -> Work {
     let kind = if matches!(statement, Statement::Read { .. }) { Kind::Read } else { Kind::Write };
-    Work { session, statement, key: statement.row(), kind, rows_per_commit: 128, bytes: 100 }
+    Work { session, statement, key: statement.row(), kind, rows_per_commit: 128, merge: None, bytes: 100 }
 }
 
 /// One gateway with one lane for writes and one for reads; a session for each list, all of its units on their way
@@ -41,6 +41,8 @@ pub struct Random {
     /// Of a hundred units, so many may fail.
     failures: u8,
     depth: usize,
+    /// Statements on table 2 are calls of a function with a merge rule: so many may become one.
+    most: Option<u16>,
 }
 
 impl Random {
@@ -49,7 +51,8 @@ impl Random {
         let rows = (0..rng.u64(1..8)).map(|hash| Key { table: 1 + rng.u32(..2), hash }).collect();
         let failures = if calm { 0 } else { rng.u8(..20) };
         let depth = if calm { 1 } else { rng.usize(1..8) };
-        Random { rng, rows, failures, depth }
+        let most = [None, Some(3), Some(256)][rng.usize(..3)];
+        Random { rng, rows, failures, depth, most }
     }
 
     /// Draws gateways, lanes, sessions and units.
@@ -107,6 +110,13 @@ impl Random {
             }
             _ if matches!(statement, Statement::Poison | Statement::Kill) => work.key = Some(row),
             _ => {}
+        }
+        if let Some(most) = self.most
+            && work.kind == Kind::Write
+            && work.key.is_some_and(|key| key.table == 2)
+        {
+            let group = self.rng.u64(1..10) / 4; // the first is Merge::NEVER's
+            work.merge = Some(if group == 0 { Merge::NEVER } else { Merge { group, most } });
         }
         work
     }

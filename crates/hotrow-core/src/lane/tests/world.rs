@@ -215,9 +215,10 @@ impl World {
         let Some(lane) = self.route(session, unit, only) else { return };
         self.sessions[session].send(lane);
         self.history.submitted.push(unit);
-        let Work { key, rows_per_commit, bytes, .. } = self.history.units[unit];
+        let Work { key, rows_per_commit, merge, bytes, .. } = self.history.units[unit];
         let (first, session) = (only.is_none(), session as u64);
-        let unit = Unit { session, first, key, rows_per_commit, bytes, losses: 0, reruns: 0, payload: unit };
+        let payload = unit;
+        let unit = Unit { session, first, key, rows_per_commit, merge, bytes, losses: 0, reruns: 0, payload };
         self.wires[lane].inbox.push_back(Event::Submit(unit));
     }
 }

@@ -1,0 +1,199 @@
+//! How calls of a function with a merge rule become one call of its twin; never runs one.
+
+use std::fmt::Write;
+
+use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm, hash_of};
+
+use super::call::{Argument, ArgumentValue, Call, Item, Output};
+use super::facts::{MergeRule, Parameter};
+use super::names::quoted;
+use super::{Facts, Operand, builtin_types};
+
+/// How calls of one shape become one call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merging {
+    /// The statement that calls the twin, with one array for each argument.
+    pub text: String,
+    /// The types of these arrays.
+    pub types: Vec<u32>,
+    /// A number that is the same for all statements with this text and these types.
+    pub group: u64,
+    /// What each array is made of.
+    pub elements: Vec<Element>,
+    /// How many calls one call may stand for.
+    pub most: u16,
+}
+
+/// What an array is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Element {
+    /// Where each call's value comes from.
+    pub source: ElementSource,
+    /// The type's oid.
+    pub type_oid: u32,
+}
+
+/// Where a value of an array comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ElementSource {
+    /// A parameter, counted from zero.
+    Param(u16),
+    /// A parameter with a minus in front, which can be put there in text format only.
+    NegatedParam(u16),
+    /// The same in all calls of the statement, in text format; none is NULL.
+    Const(Option<String>),
+}
+
+/// A call that a rule knows, with its arguments in the order of the function's parameters.
+pub(super) struct Matched<'a> {
+    pub rule: &'a MergeRule,
+    call: &'a Call,
+    arguments: Vec<Option<&'a Argument>>,
+}
+
+impl<'a> Matched<'a> {
+    /// The rule for a call, if there is one and no other function can be meant.
+    pub(super) fn find(call: &'a Call, facts: &'a Facts) -> Option<Self> {
+        let function = &call.function;
+        let means = |schema: &str, visible: bool| match &function.schema {
+            Some(wanted) => wanted == schema,
+            None => visible,
+        };
+        let mut namesakes = facts.functions.iter().filter(|fact| {
+            fact.kind == "function" && fact.name == function.name && means(&fact.schema, fact.visible)
+        });
+        if namesakes.next().is_none() || namesakes.next().is_some() {
+            return None;
+        }
+        let rule = facts
+            .rules
+            .iter()
+            .find(|rule| rule.callable && rule.name == function.name && means(&rule.schema, rule.visible))?;
+        let mut arguments = vec![None; rule.parameters.len()];
+        for (place, argument) in call.arguments.iter().enumerate() {
+            let place = match &argument.name {
+                Some(name) => rule.parameters.iter().position(|parameter| parameter.name == *name)?,
+                None => place,
+            };
+            let slot: &mut Option<&Argument> = arguments.get_mut(place)?;
+            if slot.replace(argument).is_some() {
+                return None;
+            }
+        }
+        let complete = arguments.iter().take(rule.required).all(Option::is_some);
+        complete.then_some(Matched { rule, call, arguments })
+    }
+
+    /// The row a call contends for; none when that can't be told from the call.
+    pub(super) fn key(&self) -> Option<KeySpec> {
+        let parameter = self.rule.parameters.get(self.rule.key_argument)?;
+        let source = match self.arguments[self.rule.key_argument]?.operand()? {
+            Operand::Param(index) => KeySource::Param(index),
+            Operand::Const(text) => KeySource::Const(text),
+            Operand::Default | Operand::Expression => return None,
+        };
+        let form = ValueForm::of_type(parameter.type_oid);
+        // Away from the tables' oids, which are small in all databases but the oldest.
+        let space = (hash_of(self.rule.key_space.as_bytes()) as u32) | 0x8000_0000;
+        Some(KeySpec {
+            table: space,
+            columns: vec![KeyColumn { name: parameter.name.clone(), attnum: 0, form, source }],
+        })
+    }
+
+    /// How the call can be merged with others, given the parameter types that the client has declared.
+    pub(super) fn merging(&self, declared: &[u32]) -> Option<Merging> {
+        let (mut elements, mut types, mut given) = (Vec::new(), Vec::new(), String::new());
+        for (parameter, argument) in self.rule.parameters.iter().zip(&self.arguments) {
+            let Some(argument) = argument else { continue };
+            let type_oid = type_of(argument, parameter, declared)?;
+            types.push(if type_oid == parameter.type_oid {
+                parameter.array_oid
+            } else {
+                builtin_types::array_of(type_oid)?
+            });
+            elements.push(Element { source: source(argument), type_oid });
+            let comma = if given.is_empty() { "" } else { ", " };
+            write!(given, "{comma}{} => ${}", quoted(&parameter.name), types.len()).ok()?;
+        }
+        let MergeRule { batch_schema, batch_name, .. } = self.rule;
+        let (items, alias) = self.output()?;
+        let text = format!(
+            "select {items} from {}.{}({given}) as {alias}",
+            quoted(batch_schema),
+            quoted(batch_name)
+        );
+        let mut identity = text.clone().into_bytes();
+        types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
+        Some(Merging { text, types, group: hash_of(&identity), elements, most: self.rule.most_calls })
+    }
+
+    /// The select list over the twin's rows and their alias, so that the columns are called as the client expects.
+    fn output(&self) -> Option<(String, String)> {
+        let name = &self.call.function.name;
+        match &self.call.output {
+            Output::Value(alias) => {
+                let alias = alias.as_ref().unwrap_or(name);
+                Some((format!("hotrow_answer as {}", quoted(alias)), "hotrow_answer".to_owned()))
+            }
+            Output::Rows { alias, items } => {
+                let alias = alias.as_ref().unwrap_or(name);
+                // The only column of a function that returns a plain value is called like its alias.
+                let columns = if self.rule.composite {
+                    self.rule.columns.as_slice()
+                } else {
+                    std::slice::from_ref(alias)
+                };
+                let item = |Item { column, alias }: &Item| {
+                    let known = columns.contains(column).then(|| quoted(column))?;
+                    Some(
+                        alias.as_ref().map_or(known.clone(), |alias| format!("{known} as {}", quoted(alias))),
+                    )
+                };
+                let items = items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", ");
+                Some((if items.is_empty() { "*".to_owned() } else { items }, quoted(alias)))
+            }
+        }
+    }
+}
+
+/// The type of an argument's values, if the function takes them without a word: else the server shall find the words.
+fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Option<u32> {
+    let wanted = parameter.type_oid;
+    let given = match &argument.value {
+        ArgumentValue::Param(index) => match declared.get(usize::from(*index)) {
+            Some(oid) if !builtin_types::OPEN.contains(oid) => {
+                if argument.cast.is_some_and(|cast| cast != *oid) {
+                    return None;
+                }
+                *oid
+            }
+            // Of the types that a bare minus could mean, the server picks one by itself.
+            _ if argument.negated => return None,
+            _ => argument.cast.unwrap_or(wanted),
+        },
+        ArgumentValue::String(_) | ArgumentValue::Null => argument.cast.unwrap_or(wanted),
+        ArgumentValue::Number(text) => match (argument.cast, text.parse::<i64>()) {
+            (Some(_), _) => return None,
+            (None, Ok(number)) if i32::try_from(number).is_ok() => builtin_types::INTEGER,
+            (None, Ok(_)) => builtin_types::BIGINT,
+            (None, Err(_)) => builtin_types::NUMERIC,
+        },
+        ArgumentValue::Boolean(_) => argument.cast.unwrap_or(builtin_types::BOOLEAN),
+    };
+    let numeric = [builtin_types::INTEGER, builtin_types::BIGINT, builtin_types::NUMERIC];
+    let fits = builtin_types::fits(given, wanted) && (!argument.negated || numeric.contains(&given));
+    fits.then_some(given)
+}
+
+fn source(argument: &Argument) -> ElementSource {
+    let sign = if argument.negated { "-" } else { "" };
+    match &argument.value {
+        ArgumentValue::Param(index) if argument.negated => ElementSource::NegatedParam(*index),
+        ArgumentValue::Param(index) => ElementSource::Param(*index),
+        ArgumentValue::Number(text) => ElementSource::Const(Some(format!("{sign}{text}"))),
+        ArgumentValue::String(text) => ElementSource::Const(Some(text.clone())),
+        ArgumentValue::Boolean(truth) => ElementSource::Const(Some(truth.to_string())),
+        ArgumentValue::Null => ElementSource::Const(None),
+    }
+}

@@ -1,0 +1,259 @@
+//! Calls of functions with a merge rule: which are merged, as which statement, with which key; and which are not.
+
+use super::*;
+
+const TEXT: (u32, u32) = (25, 1009);
+const BIGINT: (u32, u32) = (20, 1016);
+const UUID: (u32, u32) = (2950, 2951);
+
+fn rule(
+    name: &str,
+    composite: bool,
+    columns: &[&str],
+    parameters: &[(&str, (u32, u32))],
+    required: usize,
+) -> MergeRule {
+    let parameter = |(name, (type_oid, array_oid)): &(&str, (u32, u32))| Parameter {
+        name: (*name).to_owned(),
+        type_oid: *type_oid,
+        array_oid: *array_oid,
+    };
+    MergeRule {
+        schema: "hotrow".to_owned(),
+        name: name.to_owned(),
+        visible: false,
+        parameters: parameters.iter().map(parameter).collect(),
+        required,
+        columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+        composite,
+        batch_schema: "hotrow".to_owned(),
+        batch_name: format!("{name}_batch"),
+        key_argument: 0,
+        key_space: "hotrow.counter".to_owned(),
+        most_calls: 256,
+        callable: true,
+    }
+}
+
+fn function(schema: &str, name: &str, visible: bool) -> FunctionFact {
+    FunctionFact {
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        kind: "function".to_owned(),
+        visible,
+        volatility: Some('v'),
+        special: false,
+        extension: None,
+    }
+}
+
+fn facts() -> Facts {
+    let increment = [("counter", TEXT), ("amount", BIGINT), ("request_id", UUID)];
+    Facts {
+        table: None,
+        functions: vec![function("hotrow", "increment", false), function("public", "bump", true)],
+        rules: vec![
+            rule("increment", true, &["value", "version"], &increment, 1),
+            MergeRule {
+                schema: "public".to_owned(),
+                visible: true,
+                batch_schema: "public".to_owned(),
+                ..rule("bump", false, &["bump"], &[("name", TEXT), ("by", BIGINT)], 2)
+            },
+        ],
+    }
+}
+
+fn decided(sql: &str, types: &[u32], facts: &Facts) -> Decision {
+    match analyse(sql) {
+        Analysis::Candidate(candidate) => decide(&candidate, facts, types),
+        Analysis::Pass(Pass { reason, effect, .. }) => Decision::Pass { reason, effect },
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+fn packing(sql: &str, types: &[u32]) -> Packing {
+    match decided(sql, types, &facts()) {
+        Decision::Packed(packing) => packing,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+/// The statement, the arrays' types, and where their values come from.
+fn merged(sql: &str, types: &[u32]) -> String {
+    let Some(merging) = packing(sql, types).merging else { return "not merged".to_owned() };
+    let sources = merging.elements.iter().map(|element| match &element.source {
+        ElementSource::Param(index) => format!("${}", index + 1),
+        ElementSource::NegatedParam(index) => format!("-${}", index + 1),
+        ElementSource::Const(text) => format!("{text:?}"),
+    });
+    format!("{} {:?} {}", merging.text, merging.types, sources.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn what_is_selected_is_selected_from_the_twin() {
+    let twin = r#""hotrow"."increment_batch"("counter" => $1)"#;
+    for (sql, text) in [
+        ("select * from hotrow.increment($1)", format!(r#"select * from {twin} as "increment""#)),
+        ("SELECT value FROM hotrow.increment($1);", format!(r#"select "value" from {twin} as "increment""#)),
+        (
+            "select version as v, value from hotrow.increment($1) as i",
+            format!(r#"select "version" as "v", "value" from {twin} as "i""#),
+        ),
+        (
+            "select hotrow.increment($1)",
+            format!(r#"select hotrow_answer as "increment" from {twin} as hotrow_answer"#),
+        ),
+        (
+            "select hotrow.increment(counter => $1) as answer",
+            format!(r#"select hotrow_answer as "answer" from {twin} as hotrow_answer"#),
+        ),
+    ] {
+        assert_eq!(merged(sql, &[]), format!("{text} [1009] $1"), "{sql}");
+    }
+    let twin = r#""public"."bump_batch"("name" => $1, "by" => $2)"#;
+    for (sql, text) in [
+        ("select bump($1, $2)", format!(r#"select hotrow_answer as "bump" from {twin} as hotrow_answer"#)),
+        ("select * from bump($1, $2) as result", format!(r#"select * from {twin} as "result""#)),
+        ("select result from bump($1, $2) as result", format!(r#"select "result" from {twin} as "result""#)),
+    ] {
+        assert_eq!(merged(sql, &[]), format!("{text} [1009, 1016] $1 $2"), "{sql}");
+    }
+}
+
+#[test]
+fn every_argument_becomes_an_array() {
+    let select = r#"select * from "hotrow"."increment_batch""#;
+    let two = format!(r#"{select}("counter" => $1, "amount" => $2) as "increment""#);
+    let three = format!(r#"{select}("counter" => $1, "amount" => $2, "request_id" => $3) as "increment""#);
+    for (call, types, text) in [
+        ("$1, $2", &[][..], format!("{two} [1009, 1016] $1 $2")),
+        ("$2, $1", &[], format!("{two} [1009, 1016] $2 $1")),
+        ("amount => $1, counter => $2", &[], format!("{two} [1009, 1016] $2 $1")),
+        ("'likes', 5", &[], format!(r#"{two} [1009, 1007] Some("likes") Some("5")"#)),
+        ("'likes', -5", &[], format!(r#"{two} [1009, 1007] Some("likes") Some("-5")"#)),
+        ("$1, -$2", &[0, 23], format!("{two} [1009, 1007] $1 -$2")),
+        ("$1, 5000000000", &[], format!(r#"{two} [1009, 1016] $1 Some("5000000000")"#)),
+        ("$1, null, $2", &[], format!("{three} [1009, 1016, 2951] $1 None $2")),
+        // Types as drivers declare them, and casts.
+        ("$1, $2", &[1043, 21], format!("{two} [1015, 1005] $1 $2")),
+        ("$1, $2", &[705, 23], format!("{two} [1009, 1007] $1 $2")),
+        ("$1::text, $2::int", &[], format!("{two} [1009, 1007] $1 $2")),
+        ("$1, $2, $3::uuid", &[25, 20, 0], format!("{three} [1009, 1016, 2951] $1 $2 $3")),
+        ("$1, '7'", &[], format!(r#"{two} [1009, 1016] $1 Some("7")"#)),
+    ] {
+        assert_eq!(merged(&format!("select * from hotrow.increment({call})"), types), text, "{call}");
+    }
+}
+
+#[test]
+fn arguments_that_the_function_might_not_take_are_left_to_the_server() {
+    for (call, types) in [
+        ("5, 1", &[][..]),           // no text
+        ("$1, $2", &[0, 25]),        // no bigint
+        ("$1, $2", &[0, 1700]),      // would have to be rounded
+        ("$1, 1.5", &[]),            // the same
+        ("$1, true", &[]),           // no bigint
+        ("$1, $2::int", &[0, 20]),   // could be out of range
+        ("$1::varchar(3), $2", &[]), // cuts
+        ("$1, -$2", &[]),            // could be an interval
+        ("$1, - -$2", &[0, 23]),
+        ("$1, $2", &[0, 16_400]),
+    ] {
+        let sql = format!("select * from hotrow.increment({call})");
+        match decided(&sql, types, &facts()) {
+            Decision::Packed(packing) => assert_eq!(packing.merging, None, "{call}"),
+            Decision::Pass { reason, .. } => {
+                assert!(["$1::varchar(3), $2", "$1, - -$2"].contains(&call), "{call}: {reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_of_one_counter_have_one_key() {
+    let spec = |sql| packing(sql, &[]).key.unwrap();
+    let one = spec("select * from hotrow.increment('a')").key(|_| None);
+    let other = spec("select hotrow.increment('a', 5)").key(|_| None);
+    assert!(one.is_some() && one == other && one.unwrap().table >= 0x8000_0000);
+    let param = crate::key::ParamValue { format: crate::key::Format::Text, bytes: b"a" };
+    assert_eq!(one, spec("select * from hotrow.increment($1)").key(|_| Some(param)));
+    assert_ne!(one, spec("select * from hotrow.increment('b')").key(|_| None));
+}
+
+#[test]
+fn statements_that_mean_the_same_are_of_one_group() {
+    let group = |sql, types: &[u32]| packing(sql, types).merging.unwrap().group;
+    let one = group("select * from hotrow.increment($1, $2)", &[]);
+    assert_eq!(one, group("select  * from hotrow.increment(amount => $1, counter => $2) ;", &[20, 25]));
+    assert_ne!(one, group("select * from hotrow.increment($1, $2)", &[0, 23]));
+    assert_ne!(one, group("select value from hotrow.increment($1, $2)", &[]));
+}
+
+#[test]
+fn what_is_more_than_a_call_is_passed_through() {
+    for sql in [
+        "select * from hotrow.increment($1) where value > 3",
+        "select * from hotrow.increment($1) i, hotrow.increment($2) j",
+        "select * from hotrow.increment($1) limit 1 for update",
+        "select value + 1 from hotrow.increment($1)",
+        "select i from hotrow.increment($1) i",
+        "select i.value from hotrow.increment($1) i",
+        "select * from hotrow.increment($1) as i(a, b)",
+        "select * from hotrow.increment($1) with ordinality",
+        "select hotrow.increment($1), hotrow.increment($2)",
+        "select hotrow.increment(lower($1))",
+        "select hotrow.increment($1) + 1",
+        "select * from hotrow.increment($1, $2, $3, $4)",
+        "select * from hotrow.increment(nope => $1)",
+        "select * from hotrow.increment($1, counter => $2)",
+        "select * from hotrow.increment()",
+        "select * from hotrow.increment(amount => $1)",
+        "select * from hotrow.other($1)",
+        "select * from increment($1)",
+        "select * from bump($1, $2), inv",
+        "select * from hotrow.increment(null)",
+    ] {
+        match analyse(sql) {
+            Analysis::Pass(_) => {}
+            Analysis::Candidate(candidate) => match decide(&candidate, &facts(), &[]) {
+                Decision::Pass { .. } => {}
+                Decision::Packed(packing) => assert_eq!(packing.merging, None, "{sql}"),
+            },
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_rule_is_only_for_its_own_function() {
+    let sql = "select * from bump($1, $2)";
+    let passes = |change: fn(&mut Facts)| {
+        let mut facts = facts();
+        change(&mut facts);
+        matches!(decided(sql, &[], &facts), Decision::Pass { .. })
+    };
+    assert!(!passes(|_| {}));
+    assert!(passes(|facts| facts.rules.clear()));
+    assert!(passes(|facts| facts.rules[1].callable = false));
+    assert!(passes(|facts| facts.rules[1].visible = false));
+    assert!(passes(|facts| facts.functions.push(function("other", "bump", true))));
+    assert!(!passes(|facts| facts.functions.push(function("other", "bump", false))));
+}
+
+#[test]
+fn it_is_explained() {
+    let sql = "select * from hotrow.increment($1)";
+    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())));
+    assert_eq!(
+        text,
+        "merged
+  lane      writes
+  function  hotrow.increment
+  key       counter = $1
+  as        select * from \"hotrow\".\"increment_batch\"(\"counter\" => $1) as \"increment\"
+  at most   256 calls in one
+  because   a merge rule makes concurrent calls one call of hotrow.increment_batch
+"
+    );
+}

@@ -1,0 +1,292 @@
+//! Calls of many clients as one call: its Bind, made of theirs, and each one's answer, cut from its rows. Never decides
+//! what is merged.
+
+use std::ops::Range;
+
+use bytes::BytesMut;
+use hotrow_core::classify::{ElementSource, Merging};
+use hotrow_core::key::hash_of;
+use hotrow_core::lane::Merge;
+use hotrow_wire::backend::tag;
+use hotrow_wire::frontend::{self, Bind};
+use hotrow_wire::{put_cstr, put_frame, split};
+
+/// What a call can be merged with: the same statement, with parameters and results in the same formats.
+pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
+    let mut formats = Vec::with_capacity(merging.elements.len() + 16);
+    for element in &merging.elements {
+        let value = match element.source {
+            ElementSource::Const(_) => continue,
+            ElementSource::Param(index) => bind.value(index.into()),
+            // A minus can be put in front of text only.
+            ElementSource::NegatedParam(index) => {
+                bind.value(index.into()).filter(|value| !value.binary && value.bytes.is_some())
+            }
+        };
+        let Some(value) = value else { return Merge::NEVER };
+        formats.push(u8::from(value.binary));
+    }
+    let results = bind.results();
+    if results.iter().any(|byte| *byte != 0) {
+        formats.extend_from_slice(results);
+    }
+    let group = merging.group ^ hash_of(&formats).rotate_left(17);
+    Merge { group: group.max(1), most: merging.most }
+}
+
+/// Appends the messages of one call that stands for these; all are of one group.
+pub fn put_call(merging: &Merging, statement: &[u8], calls: &[Bind<'_>], out: &mut BytesMut) {
+    let Some(first) = calls.first() else { return };
+    put_frame(out, frontend::tag::BIND, |out| {
+        out.extend_from_slice(&[0]);
+        put_cstr(out, statement);
+        let count = u16::try_from(merging.elements.len()).unwrap_or(u16::MAX).to_be_bytes();
+        out.extend_from_slice(&count);
+        for element in &merging.elements {
+            out.extend_from_slice(&[0, u8::from(is_binary(&element.source, first))]);
+        }
+        out.extend_from_slice(&count);
+        for element in &merging.elements {
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            if is_binary(&element.source, first) {
+                put_binary_array(element.type_oid, &element.source, calls, out);
+            } else {
+                put_text_array(&element.source, calls, out);
+            }
+            let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+            out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        let results = first.results();
+        out.extend_from_slice(&u16::try_from(results.len() / 2).unwrap_or(u16::MAX).to_be_bytes());
+        out.extend_from_slice(results);
+    });
+    out.extend_from_slice(frontend::DESCRIBE_PORTAL);
+    out.extend_from_slice(frontend::EXECUTE);
+}
+
+fn is_binary(source: &ElementSource, bind: &Bind<'_>) -> bool {
+    match source {
+        ElementSource::Param(index) => bind.value((*index).into()).is_some_and(|value| value.binary),
+        ElementSource::NegatedParam(_) | ElementSource::Const(_) => false,
+    }
+}
+
+fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<&'a [u8]> {
+    bind.value(index.into()).and_then(|value| value.bytes)
+}
+
+/// One dimension from 1, as array_recv reads it.
+fn put_binary_array(type_oid: u32, source: &ElementSource, calls: &[Bind<'_>], out: &mut BytesMut) {
+    let ElementSource::Param(index) = source else { return };
+    let nulls = calls.iter().any(|bind| param(bind, *index).is_none());
+    for word in [1, u32::from(nulls), type_oid, u32::try_from(calls.len()).unwrap_or(u32::MAX), 1] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    for bind in calls {
+        match param(bind, *index) {
+            None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+            Some(bytes) => {
+                out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// `{"one","two",NULL}`: every value quoted, so that none has a meaning of its own.
+fn put_text_array(source: &ElementSource, calls: &[Bind<'_>], out: &mut BytesMut) {
+    for (index, bind) in calls.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"{" } else { b"," });
+        let (sign, value) = match source {
+            ElementSource::Param(index) => ("", param(bind, *index)),
+            ElementSource::NegatedParam(index) => ("-", param(bind, *index)),
+            ElementSource::Const(text) => ("", text.as_deref().map(str::as_bytes)),
+        };
+        let Some(value) = value else {
+            out.extend_from_slice(b"NULL");
+            continue;
+        };
+        out.extend_from_slice(b"\"");
+        out.extend_from_slice(sign.as_bytes());
+        for byte in value {
+            if matches!(byte, b'"' | b'\\') {
+                out.extend_from_slice(b"\\");
+            }
+            out.extend_from_slice(&[*byte]);
+        }
+        out.extend_from_slice(b"\"");
+    }
+    out.extend_from_slice(b"}");
+}
+
+/// What came for a merged call, taken apart.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    bytes: &'a [u8],
+    description: Range<usize>,
+    /// Notices, for all callers.
+    others: Vec<Range<usize>>,
+    rows: Vec<Range<usize>>,
+}
+
+/// The tag of a SELECT of one row.
+const SELECT_1: &[u8] = b"C\0\0\0\rSELECT 1\0";
+
+impl<'a> Rows<'a> {
+    /// Takes the bytes apart.
+    pub fn read(bytes: &'a [u8]) -> Self {
+        let mut read = Rows { bytes, description: 0..0, others: Vec::new(), rows: Vec::new() };
+        let mut start = 0;
+        while let Ok(Some(frame)) = split(&bytes[start..], |_| usize::MAX) {
+            let range = start..start + frame.bytes.len();
+            start = range.end;
+            match frame.tag {
+                tag::DATA_ROW => read.rows.push(range),
+                tag::ROW_DESCRIPTION => read.description = range,
+                tag::BIND_COMPLETE | tag::COMMAND_COMPLETE => {}
+                _ => read.others.push(range),
+            }
+        }
+        read
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Appends what the caller at this place would have got behind BindComplete.
+    pub fn put(&self, place: usize, described: bool, out: &mut BytesMut) {
+        if described {
+            out.extend_from_slice(&self.bytes[self.description.clone()]);
+        }
+        self.others.iter().for_each(|range| out.extend_from_slice(&self.bytes[range.clone()]));
+        if let Some(row) = self.rows.get(place) {
+            out.extend_from_slice(&self.bytes[row.clone()]);
+        }
+        out.extend_from_slice(SELECT_1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotrow_core::classify::Element;
+
+    use super::*;
+
+    fn merging(sources: &[(ElementSource, u32)]) -> Merging {
+        let elements =
+            sources.iter().map(|(source, type_oid)| Element { source: source.clone(), type_oid: *type_oid });
+        Merging { text: String::new(), types: Vec::new(), group: 7, elements: elements.collect(), most: 10 }
+    }
+
+    fn body(formats: &[u16], values: &[Option<&[u8]>], results: &[u16]) -> Vec<u8> {
+        let mut body = vec![0, 0];
+        let words = |words: &[u16], body: &mut Vec<u8>| {
+            body.extend((words.len() as u16).to_be_bytes());
+            words.iter().for_each(|word| body.extend(word.to_be_bytes()));
+        };
+        words(formats, &mut body);
+        body.extend((values.len() as u16).to_be_bytes());
+        for value in values {
+            body.extend(value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+            body.extend_from_slice(value.unwrap_or_default());
+        }
+        words(results, &mut body);
+        body
+    }
+
+    fn bind(body: &[u8]) -> Bind<'_> {
+        Bind::read(body).unwrap()
+    }
+
+    /// The one message's parameters, formats and values.
+    fn arrays(merging: &Merging, calls: &[Vec<u8>]) -> Vec<(bool, Vec<u8>)> {
+        let calls: Vec<_> = calls.iter().map(|body| bind(body)).collect();
+        let mut out = BytesMut::new();
+        put_call(merging, b"twin", &calls, &mut out);
+        let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
+        let bind = bind(frame.body());
+        assert_eq!(bind.statement, b"twin");
+        assert_eq!(bind.results(), calls[0].results());
+        let value = |index| bind.value(index).unwrap();
+        (0..bind.count()).map(|index| (value(index).binary, value(index).bytes.unwrap().to_vec())).collect()
+    }
+
+    #[test]
+    fn text_values_are_quoted_whatever_they_hold() {
+        let merging = merging(&[
+            (ElementSource::Param(0), 25),
+            (ElementSource::Const(Some("NULL".to_owned())), 25),
+            (ElementSource::Const(None), 25),
+            (ElementSource::NegatedParam(1), 20),
+        ]);
+        let calls = [
+            body(&[], &[Some(b"a\"b\\c,{}"), Some(b"5")], &[]),
+            body(&[0], &[None, Some(b"-6")], &[]),
+            body(&[0, 0], &[Some("é".as_bytes()), Some(b"7")], &[]),
+        ];
+        let text = |text: &str| (false, text.as_bytes().to_vec());
+        assert_eq!(
+            arrays(&merging, &calls),
+            [
+                text(r#"{"a\"b\\c,{}",NULL,"é"}"#),
+                text(r#"{"NULL","NULL","NULL"}"#),
+                text("{NULL,NULL,NULL}"),
+                text(r#"{"-5","--6","-7"}"#)
+            ]
+        );
+    }
+
+    #[test]
+    fn binary_values_are_an_array_as_the_server_reads_it() {
+        let merging = merging(&[(ElementSource::Param(0), 20)]);
+        let calls = [body(&[1], &[Some(&[0, 0, 0, 0, 0, 0, 0, 5])], &[1]), body(&[1], &[None], &[1])];
+        let due = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 1]
+            .into_iter()
+            .chain([0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 5, 255, 255, 255, 255])
+            .collect();
+        assert_eq!(arrays(&merging, &calls), [(true, due)]);
+    }
+
+    #[test]
+    fn a_group_has_one_format_for_everything() {
+        let merging = merging(&[(ElementSource::Param(0), 20), (ElementSource::NegatedParam(1), 20)]);
+        let group = |formats: &[u16], results: &[u16]| {
+            group(&merging, &bind(&body(formats, &[Some(b"1"), Some(b"2")], results)))
+        };
+        let one = group(&[], &[]);
+        assert_eq!(one.most, 10);
+        for (formats, results) in [(&[0][..], &[0][..]), (&[0, 0], &[]), (&[], &[0, 0])] {
+            assert_eq!(group(formats, results), one);
+        }
+        assert_ne!(group(&[1, 0], &[]), one);
+        assert_ne!(group(&[], &[1]), one);
+        assert_ne!(group(&[1, 0], &[1]), group(&[1, 0], &[]));
+        assert_eq!(group(&[0, 1], &[]), Merge::NEVER);
+    }
+
+    #[test]
+    fn each_caller_gets_its_own_row() {
+        let mut bytes = BytesMut::new();
+        for (tag, body) in [
+            (tag::BIND_COMPLETE, &b""[..]),
+            (tag::ROW_DESCRIPTION, b"desc"),
+            (tag::DATA_ROW, b"one"),
+            (tag::NOTICE, b"hear"),
+            (tag::DATA_ROW, b"two"),
+            (tag::COMMAND_COMPLETE, b"SELECT 2\0"),
+        ] {
+            put_frame(&mut bytes, tag, |out| out.extend_from_slice(body));
+        }
+        let rows = Rows::read(&bytes);
+        assert_eq!(rows.len(), 2);
+        let mut out = BytesMut::new();
+        rows.put(1, true, &mut out);
+        assert_eq!(&out[..], b"T\0\0\0\x08descN\0\0\0\x08hearD\0\0\0\x07twoC\0\0\0\x0dSELECT 1\0");
+        out.clear();
+        rows.put(0, false, &mut out);
+        assert_eq!(&out[..], b"N\0\0\0\x08hearD\0\0\0\x07oneC\0\0\0\x0dSELECT 1\0");
+    }
+}
