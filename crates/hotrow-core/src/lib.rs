@@ -9,3 +9,4 @@ pub mod key;
 pub mod lane;
 pub mod limits;
 pub mod normalise;
+pub mod pace;

@@ -16,6 +16,9 @@ pub const POOLS_MAX: usize = 100;
 
 /// Units that may wait in one lane; one more is refused with 53000.
 pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
+/// How long a unit may be about to wait in a lane, by the lane's present pace; one that would wait longer is refused
+/// with 53000 at once, so that nobody learns late that he came too late.
+pub const QUEUE_WAIT_MS: u64 = 10_000;
 /// Bytes that may wait in one lane.
 pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
 /// Units in one batch. More of them gain nothing: at 128 the commit is a percent of the batch's work.
@@ -68,8 +71,13 @@ pub const HTTP_CONNECTIONS_MAX: usize = 2_000;
 pub const HTTP_STREAMS_MAX: u32 = 250;
 /// HTTP requests under way at once; one more is answered 503.
 pub const HTTP_REQUESTS_MAX: usize = 4_000;
-/// Sessions of the gateway that HTTP requests share: so many for calls that are merged, as many for the others.
-pub const HTTP_SESSIONS: usize = 16;
+/// Groups of sessions of the gateway that HTTP requests share, for calls that are merged; as many for the others. Calls
+/// that meet on one key share a group, so that a row which somebody holds locked stops one group and no other.
+pub const HTTP_GROUPS: usize = 8;
+/// Sessions of one group.
+pub const HTTP_GROUP_SESSIONS: usize = 4;
+/// HTTP requests under way in one group; one more is answered 503.
+pub const HTTP_GROUP_REQUESTS_MAX: usize = 1_000;
 /// Bytes of an HTTP request's body.
 pub const HTTP_BODY_BYTES_MAX: usize = 64 << 10;
 /// Bytes of an HTTP request's line and headers.
@@ -122,9 +130,8 @@ const _: () = {
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
     assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
     assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);
-    assert!(
-        HTTP_REQUESTS_MAX <= HTTP_SESSIONS * PIPELINE_UNITS_MAX && HTTP_REQUESTS_MAX <= LANE_QUEUE_UNITS_MAX
-    );
+    assert!(HTTP_GROUP_REQUESTS_MAX < HTTP_REQUESTS_MAX && HTTP_REQUESTS_MAX <= LANE_QUEUE_UNITS_MAX);
+    assert!(HTTP_GROUP_REQUESTS_MAX <= HTTP_GROUP_SESSIONS * PIPELINE_UNITS_MAX);
     assert!(HTTP_BODY_BYTES_MAX <= UNIT_BYTES_MAX);
     assert!(SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS && RESOLVE_TIMEOUT_MS < HTTP_ANSWER_TIMEOUT_MS); // the gateway's own word is better
     assert!(HTTP_SEND_TIMEOUT_MS + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS); // who waits for an answer is silent

@@ -144,6 +144,8 @@ pub struct Config {
     pub resolve_timeout: Duration,
     /// How long a stop waits for what is under way.
     pub drain_timeout: Duration,
+    /// How long a unit may be about to wait in a lane before it is refused.
+    pub queue_wait: Duration,
     /// How long what the catalogue said is believed.
     pub catalogue_age: Duration,
     /// Bytes of one message from a client.
@@ -166,6 +168,7 @@ impl Config {
             server_wait: Duration::from_millis(limits::SERVER_WAIT_MS),
             resolve_timeout: Duration::from_millis(limits::RESOLVE_TIMEOUT_MS),
             drain_timeout: Duration::from_millis(limits::DRAIN_TIMEOUT_MS),
+            queue_wait: Duration::from_millis(limits::QUEUE_WAIT_MS),
             catalogue_age: Duration::from_millis(limits::CATALOGUE_AGE_MS),
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
         }

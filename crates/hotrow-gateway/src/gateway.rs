@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::config::{Config, Listen};
@@ -86,6 +86,17 @@ impl Gateway {
         &self.addresses
     }
 
+    /// A way to become a client from inside the process.
+    pub fn inside(&self) -> Inside {
+        Inside { shared: self.shared.clone() }
+    }
+
+    /// Believes nothing any more that the catalogue has said, merge rules included.
+    pub fn reload(&self) {
+        let pools = self.shared.pools.lock().expect("nothing panics while it holds the pools");
+        pools.values().filter_map(|cell| cell.get()).for_each(|pool| pool.catalogue_changed());
+    }
+
     /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
     /// False if some did not within the time allowed.
     pub async fn stop(self) -> bool {
@@ -98,6 +109,21 @@ impl Gateway {
             let _ = std::fs::remove_file(socket);
         }
         clean
+    }
+}
+
+/// Makes clients inside the process. To the gateway they are like those of a Unix socket.
+#[derive(Clone)]
+pub struct Inside {
+    shared: Arc<Shared>,
+}
+
+impl Inside {
+    /// The client's end of a new connection.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let (client, ours) = UnixStream::pair()?;
+        admit(&self.shared, net::unix_halves(ours));
+        Ok(client)
     }
 }
 
@@ -115,7 +141,7 @@ async fn bind(listen: &Listen) -> Result<(Listener, Address), ListenError> {
             let address = Address::Unix(path.clone());
             // A socket that a killed gateway has left behind is in the way; one that answers is somebody's.
             let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-            if is_socket && tokio::net::UnixStream::connect(path).await.is_err() {
+            if is_socket && UnixStream::connect(path).await.is_err() {
                 let _ = std::fs::remove_file(path);
             }
             let listener =

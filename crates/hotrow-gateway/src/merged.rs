@@ -16,7 +16,10 @@ pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
     let mut formats = Vec::with_capacity(merging.elements.len() + 16);
     for element in &merging.elements {
         let value = match element.source {
-            ElementSource::Const(_) => continue,
+            ElementSource::Const(_) => {
+                formats.push(0);
+                continue;
+            }
             ElementSource::Param(index) => bind.value(index.into()),
             // A minus can be put in front of text only.
             ElementSource::NegatedParam(index) => {
@@ -34,9 +37,12 @@ pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
     Merge { group: group.max(1), most: merging.most }
 }
 
+/// One of the calls: what it is made of, and its values.
+pub type Call<'a> = (&'a Merging, Bind<'a>);
+
 /// Appends the messages of one call that stands for these; all are of one group.
-pub fn put_call(merging: &Merging, statement: &[u8], calls: &[Bind<'_>], out: &mut BytesMut) {
-    let Some(first) = calls.first() else { return };
+pub fn put_call(statement: &[u8], calls: &[Call<'_>], out: &mut BytesMut) {
+    let Some((merging, first)) = calls.first() else { return };
     put_frame(out, frontend::tag::BIND, |out| {
         out.extend_from_slice(&[0]);
         put_cstr(out, statement);
@@ -46,13 +52,13 @@ pub fn put_call(merging: &Merging, statement: &[u8], calls: &[Bind<'_>], out: &m
             out.extend_from_slice(&[0, u8::from(is_binary(&element.source, first))]);
         }
         out.extend_from_slice(&count);
-        for element in &merging.elements {
+        for (place, element) in merging.elements.iter().enumerate() {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             if is_binary(&element.source, first) {
-                put_binary_array(element.type_oid, &element.source, calls, out);
+                put_binary_array(place, element.type_oid, calls, out);
             } else {
-                put_text_array(&element.source, calls, out);
+                put_text_array(place, calls, out);
             }
             let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
             out[start..start + 4].copy_from_slice(&length.to_be_bytes());
@@ -72,19 +78,24 @@ fn is_binary(source: &ElementSource, bind: &Bind<'_>) -> bool {
     }
 }
 
-fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<&'a [u8]> {
-    bind.value(index.into()).and_then(|value| value.bytes)
+/// A call's value for the array at this place, and the sign in front of it.
+fn value<'a>(place: usize, (merging, bind): &Call<'a>) -> (&'static str, Option<&'a [u8]>) {
+    let param = |index: u16| bind.value(index.into()).and_then(|value| value.bytes);
+    match &merging.elements[place].source {
+        ElementSource::Param(index) => ("", param(*index)),
+        ElementSource::NegatedParam(index) => ("-", param(*index)),
+        ElementSource::Const(text) => ("", text.as_deref().map(str::as_bytes)),
+    }
 }
 
 /// One dimension from 1, as array_recv reads it.
-fn put_binary_array(type_oid: u32, source: &ElementSource, calls: &[Bind<'_>], out: &mut BytesMut) {
-    let ElementSource::Param(index) = source else { return };
-    let nulls = calls.iter().any(|bind| param(bind, *index).is_none());
+fn put_binary_array(place: usize, type_oid: u32, calls: &[Call<'_>], out: &mut BytesMut) {
+    let nulls = calls.iter().any(|call| value(place, call).1.is_none());
     for word in [1, u32::from(nulls), type_oid, u32::try_from(calls.len()).unwrap_or(u32::MAX), 1] {
         out.extend_from_slice(&word.to_be_bytes());
     }
-    for bind in calls {
-        match param(bind, *index) {
+    for call in calls {
+        match value(place, call).1 {
             None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
             Some(bytes) => {
                 out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
@@ -95,14 +106,10 @@ fn put_binary_array(type_oid: u32, source: &ElementSource, calls: &[Bind<'_>], o
 }
 
 /// `{"one","two",NULL}`: every value quoted, so that none has a meaning of its own.
-fn put_text_array(source: &ElementSource, calls: &[Bind<'_>], out: &mut BytesMut) {
-    for (index, bind) in calls.iter().enumerate() {
+fn put_text_array(place: usize, calls: &[Call<'_>], out: &mut BytesMut) {
+    for (index, call) in calls.iter().enumerate() {
         out.extend_from_slice(if index == 0 { b"{" } else { b"," });
-        let (sign, value) = match source {
-            ElementSource::Param(index) => ("", param(bind, *index)),
-            ElementSource::NegatedParam(index) => ("-", param(bind, *index)),
-            ElementSource::Const(text) => ("", text.as_deref().map(str::as_bytes)),
-        };
+        let (sign, value) = value(place, call);
         let Some(value) = value else {
             out.extend_from_slice(b"NULL");
             continue;
@@ -203,13 +210,13 @@ mod tests {
 
     /// The one message's parameters, formats and values.
     fn arrays(merging: &Merging, calls: &[Vec<u8>]) -> Vec<(bool, Vec<u8>)> {
-        let calls: Vec<_> = calls.iter().map(|body| bind(body)).collect();
+        let calls: Vec<_> = calls.iter().map(|body| (merging, bind(body))).collect();
         let mut out = BytesMut::new();
-        put_call(merging, b"twin", &calls, &mut out);
+        put_call(b"twin", &calls, &mut out);
         let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
         let bind = bind(frame.body());
         assert_eq!(bind.statement, b"twin");
-        assert_eq!(bind.results(), calls[0].results());
+        assert_eq!(bind.results(), calls[0].1.results());
         let value = |index| bind.value(index).unwrap();
         (0..bind.count()).map(|index| (value(index).binary, value(index).bytes.unwrap().to_vec())).collect()
     }
@@ -240,6 +247,18 @@ mod tests {
     }
 
     #[test]
+    fn constants_are_each_calls_own() {
+        let of = |text: &str| merging(&[(ElementSource::Const(Some(text.to_owned())), 25)]);
+        let (one, other) = (of("one"), of("other"));
+        let body = body(&[], &[], &[]);
+        let mut out = BytesMut::new();
+        put_call(b"twin", &[(&one, bind(&body)), (&other, bind(&body))], &mut out);
+        let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
+        let array = bind(frame.body()).value(0).unwrap();
+        assert_eq!(array.bytes.unwrap(), br#"{"one","other"}"#);
+    }
+
+    #[test]
     fn binary_values_are_an_array_as_the_server_reads_it() {
         let merging = merging(&[(ElementSource::Param(0), 20)]);
         let calls = [body(&[1], &[Some(&[0, 0, 0, 0, 0, 0, 0, 5])], &[1]), body(&[1], &[None], &[1])];
@@ -265,6 +284,14 @@ mod tests {
         assert_ne!(group(&[], &[1]), one);
         assert_ne!(group(&[1, 0], &[1]), group(&[1, 0], &[]));
         assert_eq!(group(&[0, 1], &[]), Merge::NEVER);
+        // A constant goes with values in text, and is told from one in binary.
+        let constant = |first: ElementSource, second: ElementSource, formats: &[u16]| {
+            let merging = self::merging(&[(first, 20), (second, 20)]);
+            super::group(&merging, &bind(&body(formats, &[Some(b"1"), Some(b"2")], &[])))
+        };
+        let (one, other) = (ElementSource::Const(Some("1".to_owned())), ElementSource::Param(0));
+        assert_eq!(constant(one.clone(), other.clone(), &[]), constant(other.clone(), one.clone(), &[]));
+        assert_ne!(constant(one.clone(), other.clone(), &[1]), constant(other, one, &[1]));
     }
 
     #[test]

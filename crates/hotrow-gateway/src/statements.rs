@@ -106,6 +106,14 @@ impl Statement {
         }
     }
 
+    /// How it was last found to be packable, if it was.
+    pub fn packing(&self) -> Option<Arc<Packing>> {
+        match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
+            Some(Decided { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
+            _ => None,
+        }
+    }
+
     /// Notes what was decided.
     pub fn decide(&self, verdict: Verdict, epoch: u64) {
         let decided = Decided { verdict, epoch, at: Instant::now() };

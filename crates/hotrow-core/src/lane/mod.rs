@@ -220,6 +220,11 @@ impl<P> Lane<P> {
         self.queue.len() + self.blocked.len()
     }
 
+    /// Units that wait and are not parked.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Batches that were sent and are not answered, earliest first.
     pub fn under_way(&self) -> &VecDeque<Batch<P>> {
         &self.under_way

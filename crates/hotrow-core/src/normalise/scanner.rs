@@ -202,10 +202,26 @@ impl<'a> Scanner<'a> {
         (self.peek(next) != b'\'').then_some(next)
     }
 
+    /// Whether the word that starts here is qualified, as in `shop.sell`, and is no type behind `::`. Its parameters are
+    /// of one type each, so that a parameter in the place of a literal gets the same; where it is polymorphic, the server
+    /// says so, and the text is run as it came.
+    fn is_users_function(&self, start: usize) -> bool {
+        let before = &self.bytes[..start];
+        let Some((b'.', before)) = before.split_last() else { return false };
+        let length = before.iter().rev().take_while(|byte| is_name_part(**byte)).count();
+        let (before, qualifier) = before.split_at(before.len() - length);
+        let previous = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
+        !qualifier.is_empty()
+            && !qualifier.eq_ignore_ascii_case(b"pg_catalog")
+            && !matches!(previous, Some(b':' | b'.' | b'"' | b'/'))
+    }
+
     fn open(&mut self, at: usize) -> Option<usize> {
         let keeps = self.bytes[at] == b'('
             && match self.before {
-                Before::Word(start, end) => role(&self.bytes[start..end]).is_callable(),
+                Before::Word(start, end) => {
+                    role(&self.bytes[start..end]).is_callable() && !self.is_users_function(start)
+                }
                 Before::QuotedName => true,
                 Before::Start | Before::Opening | Before::Closing => false,
             };

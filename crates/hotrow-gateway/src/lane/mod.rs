@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hotrow_core::lane::{Action, Batch, Event, Kind, Lane, Refusal, Unit};
+use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
 pub use inbox::{Inbox, Message, Unblock};
@@ -39,6 +40,8 @@ pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
         answers: VecDeque::new(),
         touched: Vec::new(),
         messages: Vec::new(),
+        pace: Pace::default(),
+        done: None,
     };
     loop {
         task.take_messages();
@@ -62,6 +65,9 @@ struct Task {
     /// Mailboxes that were put something in and want to be flushed.
     touched: Vec<Arc<Mailbox>>,
     messages: Vec<Message>,
+    pace: Pace,
+    /// When the last batch was done.
+    done: Option<Instant>,
 }
 
 impl Task {
@@ -97,6 +103,10 @@ impl Task {
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             let event = match message {
+                Message::Unit(unit) if self.would_wait_too_long() => {
+                    self.refuse(vec![unit], Refusal::QueueFull);
+                    continue;
+                }
                 Message::Unit(unit) => Event::Submit(unit),
                 Message::Cancel(session) => Event::Cancel(session),
                 Message::Gone(session) => Event::Gone(session),
@@ -106,6 +116,11 @@ impl Task {
         }
         self.messages = messages;
         self.perform();
+    }
+
+    /// Whether the lane is too slow for one more, as things are.
+    fn would_wait_too_long(&self) -> bool {
+        self.pace.wait(self.core.queued()) > self.pool.config.queue_wait
     }
 
     fn step(&mut self, event: Event<Packed>) {
@@ -212,6 +227,9 @@ impl Task {
         }
         if let Some(since) = self.writer.since(batch.number) {
             METRICS.batch_microseconds.record(microseconds(since.elapsed()));
+            let now = Instant::now();
+            let began = self.done.replace(now).map_or(since, |before| before.max(since));
+            self.pace.done(batch.units.len(), now - began);
         }
         self.pool.release(self.kind, self.index, batch.units.iter().map(|unit| unit.key));
         let calls: Vec<_> = batch.calls().collect();
@@ -331,7 +349,7 @@ fn problem(refusal: Refusal) -> Problem {
         ),
         Refusal::QueueFull => Problem::error(
             "53000",
-            "too many statements wait for the same lane; the statement was not executed",
+            "too many statements wait for the same lane, or it is too slow for them; the statement was not executed",
             "Send fewer at once, or more slowly; it is safe to send it again.",
         ),
         Refusal::Cancelled => Problem::error("57014", "canceling statement due to user request", ""),

@@ -97,8 +97,11 @@ impl Writer {
         };
         let statement = statements.merged(merging);
         self.prepare(&statement, batch, upstream);
-        let binds: Vec<_> = units.iter().filter_map(|unit| unit.payload.bind()).collect();
-        merged::put_call(merging, &statement.name, &binds, &mut upstream.output);
+        let calls = units.iter().filter_map(|unit| {
+            let packed = &unit.payload;
+            Some((packed.packing.merging.as_ref()?, packed.bind()?))
+        });
+        merged::put_call(&statement.name, &calls.collect::<Vec<_>>(), &mut upstream.output);
     }
 
     /// Writes what the socket takes.

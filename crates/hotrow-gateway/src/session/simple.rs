@@ -153,7 +153,11 @@ impl Session {
     pub(super) fn effect_of(statement: &Statement) -> Effect {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
-            Analysis::Candidate(candidate) => candidate.effect(),
+            // What may share a connection with others leaves nothing behind there, whatever its text lets one fear.
+            Analysis::Candidate(candidate) => match statement.packing() {
+                Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
+                None => candidate.effect(),
+            },
             // The gateway follows its own switch, whoever answers the client.
             Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {
                 Effect::NONE

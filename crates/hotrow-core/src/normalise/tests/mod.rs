@@ -125,6 +125,8 @@ fn what_stands_in_a_type_or_a_function_stays() {
         "select concat('a', 5), date_trunc('day', t), f((1), 'x')",
         "select count(*) filter (where a = 1)",
         "select nextval('s'), \"f\"(1), first(2)",
+        "select pg_catalog.nextval('s'), a::public.geometry(Point, 4326), a.b.c(1), \"a\".b(1)",
+        "select cast(a as public.geometry(4, 5)), concat(shop.f('x'))",
     ] {
         keeps(sql);
     }
@@ -238,4 +240,15 @@ fn a_normaliser_can_be_used_again() {
     let shape = normaliser.run("select 5");
     assert_eq!((shape.shape, shape.literal(0).unwrap().value), ("select $1", &b"5"[..]));
     assert_eq!(shape.literal(1), None);
+}
+
+#[test]
+fn arguments_of_a_qualified_function_leave_the_text() {
+    check("select * from shop.sell('a', 5)", "select * from shop.sell($1, $2)", &["a:0", "5:23"]);
+    check(
+        "select hotrow.increment('a', amount => -5)",
+        "select hotrow.increment($1, amount => -$2)",
+        &["a:0", "5:23"],
+    );
+    check("select a + s.f(1, g(2))", "select a + s.f($1, g(2))", &["1:23"]);
 }
