@@ -1,0 +1,59 @@
+-- Request ids and the answers they were given. Never what a command does.
+
+create table hotrow.request (
+    request_id uuid primary key,
+    command text not null,
+    -- What the call asked for, as text: the same id with other arguments is somebody's mistake.
+    arguments text not null,
+    status text not null,
+    value bigint,
+    version bigint,
+    remaining bigint,
+    reservation_id uuid,
+    reservation_ids uuid[],
+    refused_item text,
+    at timestamptz not null
+);
+create index request_at on hotrow.request (at);
+
+-- Refuses an id that stands for another call.
+create function hotrow.request_reused(request_id uuid) returns void
+language plpgsql as $$
+begin
+    perform hotrow.bad_argument(
+        format('request id %s was used for another command or with other arguments', request_id),
+        'Give each new request an id of its own; repeat an id only to repeat the very same call.');
+end
+$$;
+
+-- Two calls with one id are serialised by the lock on their row (counter or sale) before they look here. So when an
+-- insert of a new id meets a row that it did not see, that one was written at this moment for another subject.
+create function hotrow.check_recorded(recorded bigint, fresh bigint) returns void
+language plpgsql as $$
+begin
+    if recorded <> fresh then
+        perform hotrow.bad_argument(
+            'a request id was used at the same moment for another command or with other arguments',
+            'Give each new request an id of its own; repeat an id only to repeat the very same call.');
+    end if;
+end
+$$;
+
+-- Forgets requests past their retention, a few at a time so that nobody waits; call it until it returns 0.
+create function hotrow.forget_requests(most int default 1000) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    forgotten bigint;
+begin
+    if most is null then
+        perform hotrow.null_argument('most');
+    end if;
+    delete from hotrow.request r
+    where r.request_id in (
+        select old.request_id from hotrow.request old
+        where old.at < clock_timestamp() - (select s.request_retention from hotrow.setting s where s.one)
+        order by old.at limit most for update skip locked);
+    get diagnostics forgotten = row_count;
+    return forgotten;
+end
+$$;

@@ -1,0 +1,65 @@
+-- Where commands on counters are kept: ledger and command log, each a ring of parts. Never how a command is judged.
+
+-- The ring. Exactly one part is written to (hotrow.setting knows which); the others are history, each older than the
+-- one after it. Times of a part that was never used are NULL.
+create table hotrow.history_part (
+    part smallint primary key check (part between 0 and 7),
+    opened_at timestamptz,
+    closed_at timestamptz
+);
+insert into hotrow.history_part (part, opened_at)
+select part, case when part = 0 then clock_timestamp() end from generate_series(0, 7) part;
+
+-- One row for each accepted command of a counter of strategy ledger: how its value came about.
+create table hotrow.ledger (
+    counter text collate "C" not null,
+    version bigint not null,
+    part smallint not null,
+    request_id uuid,
+    command text not null,
+    -- NULL for a drain.
+    amount bigint,
+    -- The value after the command.
+    value bigint not null,
+    -- What a drain took.
+    returned bigint,
+    at timestamptz not null,
+    primary key (counter, version, part)
+) partition by list (part);
+create table hotrow.ledger_0 partition of hotrow.ledger for values in (0);
+create table hotrow.ledger_1 partition of hotrow.ledger for values in (1);
+create table hotrow.ledger_2 partition of hotrow.ledger for values in (2);
+create table hotrow.ledger_3 partition of hotrow.ledger for values in (3);
+create table hotrow.ledger_4 partition of hotrow.ledger for values in (4);
+create table hotrow.ledger_5 partition of hotrow.ledger for values in (5);
+create table hotrow.ledger_6 partition of hotrow.ledger for values in (6);
+create table hotrow.ledger_7 partition of hotrow.ledger for values in (7);
+
+-- One row for each accepted command of a counter of strategy log: its value is what they fold to.
+create table hotrow.command_log (
+    counter text collate "C" not null,
+    version bigint not null,
+    part smallint not null,
+    request_id uuid,
+    command text not null,
+    -- NULL for a drain.
+    amount bigint,
+    at timestamptz not null,
+    primary key (counter, version, part)
+) partition by list (part);
+create table hotrow.command_log_0 partition of hotrow.command_log for values in (0);
+create table hotrow.command_log_1 partition of hotrow.command_log for values in (1);
+create table hotrow.command_log_2 partition of hotrow.command_log for values in (2);
+create table hotrow.command_log_3 partition of hotrow.command_log for values in (3);
+create table hotrow.command_log_4 partition of hotrow.command_log for values in (4);
+create table hotrow.command_log_5 partition of hotrow.command_log for values in (5);
+create table hotrow.command_log_6 partition of hotrow.command_log for values in (6);
+create table hotrow.command_log_7 partition of hotrow.command_log for values in (7);
+
+-- What the commands of a log counter fold to up to a version: all before that may be forgotten.
+create table hotrow.snapshot (
+    counter text collate "C" primary key,
+    version bigint not null,
+    value bigint not null,
+    at timestamptz not null
+);

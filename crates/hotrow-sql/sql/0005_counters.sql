@@ -1,0 +1,349 @@
+-- Counters: increments and drains, judged one after another under the counter's row lock.
+
+create table hotrow.counter (
+    counter text collate "C" primary key,
+    strategy text not null default 'ledger' check (strategy in ('ledger', 'log')),
+    min bigint,
+    max bigint,
+    -- 0 for ever where strategy is log: there the value is what the log folds to.
+    value bigint not null default 0,
+    version bigint not null default 0,
+    last_at timestamptz not null default '-infinity',
+    check (min <= max)
+) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
+
+create function hotrow.create_counter(
+    counter text, strategy text default 'ledger', min bigint default null, max bigint default null, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    perform hotrow.check_name('counter', counter);
+    if strategy is null then
+        perform hotrow.null_argument('strategy');
+    elsif strategy not in ('ledger', 'log') then
+        perform hotrow.bad_argument(format('strategy %L is unknown', strategy), 'A strategy is ledger or log.');
+    elsif min > max then
+        perform hotrow.bad_argument(
+            format('min (%s) is above max (%s)', min, max), 'Let min be at most max, or leave one out.');
+    end if;
+    insert into hotrow.counter (counter, strategy, min, max)
+    values (create_counter.counter, create_counter.strategy, create_counter.min, create_counter.max)
+    on conflict do nothing;
+    if found then
+        status := 'created';
+        return;
+    end if;
+    select case when (c.strategy, c.min, c.max)
+            is not distinct from (create_counter.strategy, create_counter.min, create_counter.max)
+        then 'exists' else 'differs' end
+    into create_counter.status from hotrow.counter c where c.counter = create_counter.counter;
+end
+$$;
+
+-- Why an amount can't be added; NULL: it can. What is past the type is past a bound on that side too, and the bound is what
+-- the caller chose. One expression, so that the server puts it in place of the call.
+create function hotrow.refusal(present bigint, amount bigint, min bigint, max bigint) returns text
+language sql immutable as $$
+    select case
+        when case when amount >= 0 then present > 9223372036854775807 - amount end
+            then case when max is null then 'overflow' else 'out_of_bounds' end
+        when case when amount < 0 then present < -9223372036854775807 - 1 - amount end
+            then case when min is null then 'overflow' else 'out_of_bounds' end
+        when present + amount > max or present + amount < min then 'out_of_bounds'
+    end
+$$;
+
+-- Writes what a batch of accepted commands leaves behind: one update of the counters, one insert into each history.
+create function hotrow.write_commands(
+    entries hotrow.counter[], at timestamptz, command text, counter text[], amount bigint[], request_id uuid[],
+    versions bigint[], after bigint[], returned bigint[], to_ledger boolean[], to_log boolean[]) returns void
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    part smallint;
+    every int;
+    entry hotrow.counter;
+begin
+    select s.history_part, s.snapshot_every into part, every from hotrow.setting s where s.one;
+    update hotrow.counter c
+    set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
+    from unnest(entries) r where c.counter = r.counter and c.version <> r.version;
+    if true = any (to_ledger) then
+        insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
+        select u.counter, u.version, part, u.id, write_commands.command, u.amount, u.value, u.returned,
+            write_commands.at
+        from unnest(counter, versions, request_id, amount, after, returned, to_ledger)
+            u (counter, version, id, amount, value, returned, chosen)
+        where u.chosen;
+    end if;
+    if true = any (to_log) then
+        insert into hotrow.command_log (counter, version, part, request_id, command, amount, at)
+        select u.counter, u.version, part, u.id, write_commands.command, u.amount, write_commands.at
+        from unnest(counter, versions, request_id, amount, to_log) u (counter, version, id, amount, chosen)
+        where u.chosen;
+        foreach entry in array entries loop
+            continue when entry.strategy <> 'log';
+            perform hotrow.remember(entry.counter, entry.version, entry.value, at);
+            -- At least once in so many commands; a batch on several counters may keep one more than that asks for.
+            if entry.version % every < cardinality(counter) then
+                perform hotrow.keep_snapshot(entry.counter, entry.version, entry.value, at);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+-- Judges the calls of one command ('increment' or 'drain', which has no amounts) and writes what they leave behind:
+-- one update of each counter, one insert into each table.
+create function hotrow.apply_commands(command text, counter text[], amount bigint[], request_id uuid[])
+returns table (value bigint, version bigint, status text)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+    at timestamptz;
+    last_at timestamptz;
+    -- The counters of this batch in lock order, each with what its row says and the running state.
+    names text[] := counter[1:1];
+    slots int[];
+    slot int := 1;
+    entry hotrow.counter;
+    entries hotrow.counter[];
+    present bigint;
+    number bigint;
+    verdict text;
+    -- One element for each call.
+    answers bigint[] := array_fill(0::bigint, array[calls]);
+    versions bigint[] := answers;
+    statuses text[] := array_fill('ok'::text, array[calls]);
+    after bigint[] := answers;
+    to_ledger boolean[] := array_fill(false, array[calls]);
+    to_log boolean[] := to_ledger;
+    fresh boolean[];
+    fresh_count bigint := 0;
+    -- What request ids bring with them.
+    with_ids boolean := num_nonnulls(variadic request_id) > 0;
+    repeated boolean := false;
+    known hotrow.request[];
+    known_ids uuid[];
+    place int;
+    recorded bigint;
+    changed boolean := false;
+begin
+    if calls > 1 and not counter[1] = all (counter) then
+        names := array(select distinct u.name collate "C" from unnest(counter) u (name) order by 1);
+        slots := array(
+            select d.slot from (
+                select u.call, dense_rank() over (order by u.name collate "C") as slot
+                from unnest(counter) with ordinality u (name, call)) d
+            order by d.call);
+    end if;
+    if array_position(counter, null) > 0 then
+        perform hotrow.null_argument('counter');
+    elsif array_position(amount, null) > 0 then
+        perform hotrow.null_argument('amount');
+    end if;
+
+    -- All locks first, always in the order of the names: two batches wait for each other in one direction only.
+    for i in 1 .. cardinality(names) loop
+        select c.* into entry from hotrow.counter c where c.counter = names[i] for update;
+        if not found then
+            perform hotrow.check_name('counter', names[i]);
+            -- Somebody else may be making it: this waits for him, then the lock is taken as if it had been there.
+            insert into hotrow.counter (counter) values (names[i]) on conflict do nothing;
+            select c.* into strict entry from hotrow.counter c where c.counter = names[i] for update;
+        end if;
+        if entry.strategy = 'log' then
+            entry.value := hotrow.log_value(names[i], entry.version, entry.last_at);
+        end if;
+        entries[i] := entry;
+        last_at := greatest(last_at, entry.last_at);
+    end loop;
+    entry := entries[1];
+    -- A clock that was set back does not set back the history.
+    at := greatest(clock_timestamp(), last_at);
+
+    -- Looked up by a statement of its own, after the locks: its snapshot is newer than whatever the last holder recorded.
+    if with_ids then
+        select array_agg(r), array_agg(r.request_id) into known, known_ids
+        from hotrow.request r where r.request_id = any (apply_commands.request_id);
+        repeated := num_nonnulls(variadic request_id) > (select count(distinct u) from unnest(request_id) u);
+        fresh := array_fill(false, array[calls]);
+    end if;
+
+    present := entry.value;
+    number := entry.version;
+    for i in 1 .. calls loop
+        if slots[i] <> slot then
+            entry.value := present;
+            entry.version := number;
+            entries[slot] := entry;
+            slot := slots[i];
+            entry := entries[slot];
+            present := entry.value;
+            number := entry.version;
+        end if;
+        if with_ids and request_id[i] is not null then
+            place := array_position(known_ids, request_id[i]);
+            if place > 0 then
+                if known[place].command <> command
+                    or known[place].arguments <> coalesce(amount[i] || ' ', '') || counter[i] then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                answers[i] := known[place].value;
+                versions[i] := known[place].version;
+                statuses[i] := known[place].status;
+                continue;
+            end if;
+            if repeated then
+                place := array_position(request_id, request_id[i]);
+                if place < i then
+                    if counter[place] <> counter[i] or amount[place] <> amount[i] then
+                        perform hotrow.request_reused(request_id[i]);
+                    end if;
+                    answers[i] := answers[place];
+                    versions[i] := versions[place];
+                    statuses[i] := statuses[place];
+                    continue;
+                end if;
+            end if;
+            fresh[i] := true;
+            fresh_count := fresh_count + 1;
+        end if;
+
+        verdict := case when command = 'drain' then hotrow.refusal(0, 0, entry.min, entry.max)
+            else hotrow.refusal(present, amount[i], entry.min, entry.max) end;
+        if verdict is null then
+            number := number + 1;
+            changed := true;
+            if entry.strategy = 'ledger' then
+                to_ledger[i] := true;
+            else
+                to_log[i] := true;
+            end if;
+            if command = 'drain' then
+                answers[i] := present;
+                present := 0;
+            else
+                present := present + amount[i];
+                answers[i] := present;
+            end if;
+            after[i] := present;
+        else
+            answers[i] := present;
+            statuses[i] := verdict;
+        end if;
+        versions[i] := number;
+    end loop;
+    entry.value := present;
+    entry.version := number;
+    entries[slot] := entry;
+
+    if changed then
+        perform hotrow.write_commands(entries, at, command, counter, amount, request_id, versions, after,
+            case when command = 'drain' then answers end, to_ledger, to_log);
+    end if;
+    if fresh_count > 0 then
+        insert into hotrow.request (request_id, command, arguments, status, value, version, at)
+        select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value, u.version,
+            at
+        from unnest(request_id, counter, amount, statuses, answers, versions, fresh)
+            u (id, counter, amount, status, value, version, fresh)
+        where u.fresh order by u.id
+        on conflict do nothing;
+        get diagnostics recorded = row_count;
+        perform hotrow.check_recorded(recorded, fresh_count);
+    end if;
+    return query select u.* from unnest(answers, versions, statuses) u;
+end
+$$;
+
+create function hotrow.increment(
+    counter text, amount bigint default 1, request_id uuid default null,
+    out value bigint, out version bigint, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    entry hotrow.counter;
+    at timestamptz;
+begin
+    if request_id is null and amount is not null then
+        select c.* into entry from hotrow.counter c where c.counter = increment.counter for update;
+        if entry.strategy = 'ledger' then
+            -- The usual call, without the arrays: the same lock, judge and rows, at half the cost.
+            value := entry.value;
+            version := entry.version;
+            status := coalesce(hotrow.refusal(value, amount, entry.min, entry.max), 'ok');
+            if status = 'ok' then
+                value := value + amount;
+                version := version + 1;
+                at := greatest(clock_timestamp(), entry.last_at);
+                insert into hotrow.ledger (counter, version, part, command, amount, value, at)
+                values (entry.counter, increment.version, (select s.history_part from hotrow.setting s where s.one),
+                    'increment', increment.amount, increment.value, at);
+                update hotrow.counter c set value = increment.value, version = increment.version, last_at = at
+                where c.counter = entry.counter;
+            end if;
+            return;
+        end if;
+    end if;
+    select a.value, a.version, a.status into increment.value, increment.version, increment.status
+    from hotrow.apply_commands('increment', array[increment.counter], array[amount], array[request_id]) a;
+end
+$$;
+
+create function hotrow.increment_batch(counter text[], amount bigint[] default null, request_id uuid[] default null)
+returns table (value bigint, version bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+begin
+    perform hotrow.check_batch(calls, array_upper(counter, 1), cardinality(amount), array_upper(amount, 1),
+        cardinality(request_id), array_upper(request_id, 1));
+    if calls > 0 then
+        return query select a.* from hotrow.apply_commands('increment', increment_batch.counter,
+            coalesce(amount, array_fill(1::bigint, array[calls])), request_id) a;
+    end if;
+end
+$$;
+
+create function hotrow.drain(
+    counter text, request_id uuid default null, out value bigint, out version bigint, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    select a.value, a.version, a.status into drain.value, drain.version, drain.status
+    from hotrow.apply_commands('drain', array[drain.counter], null, array[request_id]) a;
+end
+$$;
+
+create function hotrow.drain_batch(counter text[], request_id uuid[] default null)
+returns table (value bigint, version bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+begin
+    perform hotrow.check_batch(
+        calls, array_upper(counter, 1), cardinality(request_id), array_upper(request_id, 1));
+    if calls > 0 then
+        return query select a.* from hotrow.apply_commands('drain', drain_batch.counter, null, request_id) a;
+    end if;
+end
+$$;
+
+-- Stable: all its statements see the caller's snapshot, so that version and value fit.
+create function hotrow.counter(counter text, out value bigint, out version bigint)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    entry hotrow.counter;
+begin
+    perform hotrow.check_name('counter', counter);
+    select c.* into entry from hotrow.counter c where c.counter = counter.counter;
+    version := coalesce(entry.version, 0);
+    value := case when entry.strategy = 'log' then hotrow.log_value(entry.counter, entry.version, entry.last_at)
+        else coalesce(entry.value, 0) end;
+end
+$$;

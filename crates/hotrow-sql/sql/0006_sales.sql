@@ -1,0 +1,187 @@
+-- Sales: what is for sale and what of it is held; restocking and looking. Never who may reserve.
+
+create table hotrow.sale (
+    item text collate "C" primary key,
+    -- All that was ever put up for sale.
+    stock bigint not null,
+    -- What can be sold. Confirming does not touch it, so that confirmations don't queue at the hot row.
+    remaining bigint not null check (remaining between 0 and stock),
+    per_buyer bigint,
+    starts_at timestamptz,
+    ends_at timestamptz,
+    hold interval,
+    -- No held reservation expires before this; NULL: none ever does. Until then nobody needs to look for expired ones.
+    next_expiry timestamptz,
+    last_at timestamptz not null default '-infinity'
+) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
+
+create table hotrow.reservation (
+    reservation_id uuid primary key,
+    item text collate "C" not null,
+    buyer text collate "C" not null,
+    quantity bigint not null,
+    status text not null default 'held' check (status in ('held', 'confirmed', 'cancelled', 'expired')),
+    reserved_at timestamptz not null,
+    -- NULL: held until confirmed or cancelled.
+    expires_at timestamptz
+);
+create index reservation_held on hotrow.reservation (item, expires_at) where status = 'held';
+
+-- What each buyer has of a sale with a limit: held and confirmed.
+create table hotrow.buyer (
+    item text collate "C",
+    buyer text collate "C",
+    quantity bigint not null check (quantity >= 0),
+    primary key (item, buyer)
+) with (fillfactor = 80);
+
+create function hotrow.create_sale(
+    item text, stock bigint, per_buyer bigint default null, starts_at timestamptz default null,
+    ends_at timestamptz default null, hold interval default null, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    retention interval;
+begin
+    perform hotrow.check_name('item', item);
+    select s.request_retention into retention from hotrow.setting s where s.one;
+    if stock is null then
+        perform hotrow.null_argument('stock');
+    elsif stock < 0 then
+        perform hotrow.bad_argument(format('stock is %s', stock), 'Let stock be 0 or more.');
+    elsif per_buyer <= 0 then
+        perform hotrow.bad_argument(
+            format('per_buyer is %s', per_buyer), 'Let a buyer have 1 or more, or leave per_buyer out.');
+    elsif ends_at <= starts_at then
+        perform hotrow.bad_argument('ends_at is not after starts_at', 'Let a sale end after it starts, or leave one out.');
+    elsif hold <= interval '0' then
+        perform hotrow.bad_argument(format('hold is %s', hold), 'Let a hold last, or leave it out for no limit.');
+    elsif hold >= retention then
+        perform hotrow.bad_argument(
+            format('hold is %s and request ids are kept for %s only', hold, retention),
+            'Choose a shorter hold, or raise request_retention in hotrow.setting.');
+    end if;
+    insert into hotrow.sale (item, stock, remaining, per_buyer, starts_at, ends_at, hold)
+    values (create_sale.item, create_sale.stock, create_sale.stock, create_sale.per_buyer, create_sale.starts_at,
+        create_sale.ends_at, create_sale.hold)
+    on conflict do nothing;
+    if found then
+        status := 'created';
+        return;
+    end if;
+    select case when (s.stock, s.per_buyer, s.starts_at, s.ends_at, s.hold) is not distinct from
+            (create_sale.stock, create_sale.per_buyer, create_sale.starts_at, create_sale.ends_at, create_sale.hold)
+        then 'exists' else 'differs' end
+    into create_sale.status from hotrow.sale s where s.item = create_sale.item;
+end
+$$;
+
+-- Gives back what is held by reservations that have expired; the caller holds the sale's row lock. One that somebody is
+-- confirming at this moment is passed over: it stays held, and next_expiry keeps looking for it. All that are due are
+-- taken, since the answers to come depend on each.
+create function hotrow.release_expired(
+    item text, at timestamptz, most bigint default null,
+    out released bigint, out quantity bigint, out next_expiry timestamptz)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    with due as (
+        select r.reservation_id from hotrow.reservation r
+        where r.item = release_expired.item and r.status = 'held' and r.expires_at <= at
+        order by r.expires_at limit most for update skip locked
+    ), expired as (
+        update hotrow.reservation r set status = 'expired' from due d where r.reservation_id = d.reservation_id
+        returning r.buyer, r.quantity
+    ), given_back as (
+        update hotrow.buyer b set quantity = b.quantity - e.quantity
+        from (select x.buyer, sum(x.quantity) as quantity from expired x group by x.buyer) e
+        where b.item = release_expired.item and b.buyer = e.buyer
+    )
+    select count(*), coalesce(sum(e.quantity), 0)::bigint into release_expired.released, release_expired.quantity
+    from expired e;
+    select min(r.expires_at) into release_expired.next_expiry
+    from hotrow.reservation r where r.item = release_expired.item and r.status = 'held';
+end
+$$;
+
+create function hotrow.restock(
+    item text, quantity bigint, request_id uuid default null, out status text, out remaining bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    entry hotrow.sale;
+    at timestamptz;
+    known hotrow.request;
+    released record;
+    recorded bigint;
+    arguments text := quantity || ' ' || item;
+begin
+    perform hotrow.check_name('item', item);
+    if quantity is null then
+        perform hotrow.null_argument('quantity');
+    elsif quantity <= 0 then
+        perform hotrow.bad_argument(format('quantity is %s', quantity), 'Restock 1 or more.');
+    end if;
+    select s.* into entry from hotrow.sale s where s.item = restock.item for update;
+    at := greatest(clock_timestamp(), entry.last_at);
+    if request_id is not null then
+        select r.* into known from hotrow.request r where r.request_id = restock.request_id;
+        if known.request_id is not null then
+            if known.command <> 'restock' or known.arguments <> arguments then
+                perform hotrow.request_reused(request_id);
+            end if;
+            status := known.status;
+            remaining := known.remaining;
+            return;
+        end if;
+    end if;
+    if entry.item is null then
+        status := 'unknown_item';
+    else
+        if entry.next_expiry <= at then
+            released := hotrow.release_expired(item, at);
+            entry.remaining := entry.remaining + released.quantity;
+            entry.next_expiry := released.next_expiry;
+        end if;
+        if quantity > 9223372036854775807 - entry.stock then
+            perform hotrow.bad_argument(
+                format('stock would be over %s', 9223372036854775807), 'Restock less.');
+        end if;
+        status := 'restocked';
+        remaining := entry.remaining + quantity;
+        update hotrow.sale s
+        set stock = s.stock + restock.quantity, remaining = restock.remaining, next_expiry = entry.next_expiry,
+            last_at = at
+        where s.item = restock.item;
+    end if;
+    if request_id is not null then
+        insert into hotrow.request (request_id, command, arguments, status, remaining, at)
+        values (restock.request_id, 'restock', arguments, restock.status, restock.remaining, at)
+        on conflict do nothing;
+        get diagnostics recorded = row_count;
+        perform hotrow.check_recorded(recorded, 1);
+    end if;
+end
+$$;
+
+-- Stable: both statements see the caller's snapshot, so that the sums fit. Nothing is locked or released: what has
+-- expired is counted as remaining whether or not somebody has released it.
+create type hotrow.sale_state as (item text, remaining bigint, held bigint, sold bigint, per_buyer bigint,
+    starts_at timestamptz, ends_at timestamptz, hold interval);
+create function hotrow.sale(item text) returns setof hotrow.sale_state
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    perform hotrow.check_name('item', $1);
+    return query
+        select s.item, s.remaining + h.expired, h.live, s.stock - s.remaining - h.expired - h.live, s.per_buyer,
+            s.starts_at, s.ends_at, s.hold
+        from hotrow.sale s
+            cross join lateral (
+                select coalesce(sum(r.quantity) filter (where r.expires_at <= clock.at), 0)::bigint as expired,
+                    coalesce(sum(r.quantity) filter (where r.expires_at > clock.at or r.expires_at is null), 0)::bigint
+                        as live
+                from (select greatest(clock_timestamp(), s.last_at) as at) clock
+                    left join hotrow.reservation r on r.item = s.item and r.status = 'held') h
+        where s.item = $1;
+end
+$$;

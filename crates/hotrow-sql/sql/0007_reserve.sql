@@ -1,0 +1,349 @@
+-- Reserving: which calls are hopeless, and how the others are judged under the sale's row lock.
+
+-- The refusal of whoever asks for this item now, if it needs no lock to be sure; NULL: it depends on the caller. The read
+-- is younger than the calls it answers, so that the answer was true while they waited. While a hold is due nothing is
+-- hopeless: releasing it may bring something to sell.
+create function hotrow.hopeless(item text, out refusal text, out remaining bigint)
+language plpgsql as $$
+declare
+    at timestamptz := clock_timestamp();
+begin
+    select case
+            when s.next_expiry <= greatest(at, s.last_at) then null
+            when s.starts_at > greatest(at, s.last_at) then 'not_started'
+            when s.ends_at <= greatest(at, s.last_at) then 'ended'
+            when s.remaining = 0 then 'sold_out'
+        end, s.remaining
+    into refusal, hopeless.remaining
+    from hotrow.sale s where s.item = hopeless.item;
+    if not found then
+        refusal := 'unknown_item';
+    end if;
+end
+$$;
+
+-- Takes a sale's row lock. patient: waits for it; else a row that somebody holds makes busy true. Impatient callers meet
+-- at an advisory lock (key space: the number of 'hotr', then the item's hash) before they touch the hot row's page.
+-- An item that isn't there has no row to lock: requests for it, whose answers get recorded, meet at the advisory lock.
+create function hotrow.lock_sale(item text, patient boolean, recorded boolean, out entry hotrow.sale, out busy boolean)
+language plpgsql as $$
+begin
+    busy := false;
+    if not patient then
+        if pg_try_advisory_xact_lock(1752134770, hashtext(item)) then
+            select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update skip locked;
+        end if;
+        busy := entry.item is null and exists (select from hotrow.sale s where s.item = lock_sale.item);
+        return;
+    end if;
+    select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
+    if not found and recorded then
+        perform pg_advisory_xact_lock(1752134770, hashtext(item));
+        select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
+    end if;
+end
+$$;
+
+-- What the buyers of a batch have of its items: each pair once, in order, so that a pair's place is its rank.
+create function hotrow.buyers_of(
+    item text[], buyer text[], out items text[], out buyers text[], out taken bigint[], out places int[])
+language plpgsql as $$
+begin
+    if cardinality(item) = 1 then
+        items := item;
+        buyers := buyer;
+        taken := array[coalesce(
+            (select b.quantity from hotrow.buyer b where b.item = buyers_of.item[1] and b.buyer = buyers_of.buyer[1]), 0)];
+        places := array[1];
+        return;
+    end if;
+    select array_agg(p.item order by p.item, p.buyer), array_agg(p.buyer order by p.item, p.buyer),
+        array_agg(coalesce(b.quantity, 0) order by p.item, p.buyer)
+    into items, buyers, taken
+    from (select distinct u.item collate "C" as item, u.buyer collate "C" as buyer
+            from unnest(buyers_of.item, buyers_of.buyer) u (item, buyer)) p
+        left join hotrow.buyer b on b.item = p.item and b.buyer = p.buyer;
+    places := array(
+        select p.place from (
+            select u.call, dense_rank() over (order by u.item collate "C", u.buyer collate "C") as place
+            from unnest(buyers_of.item, buyers_of.buyer) with ordinality u (item, buyer, call)) p
+        order by p.call);
+end
+$$;
+
+-- Judges reservations one after another and writes what they leave behind: one update of each sale, one insert into
+-- each table.
+create function hotrow.apply_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
+returns table (status text, reservation_id uuid, remaining bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(item);
+    at timestamptz;
+    last_at timestamptz;
+    -- The items of this batch in lock order, each with what its row says and the running state.
+    names text[] := item[1:1];
+    slots int[];
+    slot int := 1;
+    entry hotrow.sale;
+    rows hotrow.sale[];
+    refusals text[];
+    present bigint;
+    facts record;
+    unrecorded boolean;
+    patient boolean;
+    changed boolean := false;
+    -- The buyers of this batch and what each has, where a sale has a limit.
+    limited boolean := false;
+    buyer_items text[];
+    buyers text[];
+    taken bigint[];
+    places int[];
+    place int;
+    -- One element for each call.
+    statuses text[] := array_fill('reserved'::text, array[calls]);
+    ids uuid[] := array_fill(null::uuid, array[calls]);
+    left_over bigint[] := array_fill(null::bigint, array[calls]);
+    expiries timestamptz[] := array_fill(null::timestamptz, array[calls]);
+    accepted boolean[] := array_fill(false, array[calls]);
+    id_start text;
+    verdict text;
+    -- What request ids bring with them.
+    with_ids boolean := num_nonnulls(variadic request_id) > 0;
+    repeated boolean := false;
+    known hotrow.request[];
+    known_ids uuid[];
+    fresh boolean[];
+    fresh_count bigint := 0;
+    recorded bigint;
+begin
+    if calls > 1 and not item[1] = all (item) then
+        names := array(select distinct u.item collate "C" from unnest(item) u (item) order by 1);
+        slots := array(
+            select d.slot from (
+                select u.call, dense_rank() over (order by u.item collate "C") as slot
+                from unnest(item) with ordinality u (item, call)) d
+            order by d.call);
+    end if;
+
+    -- All locks first, always in the order of the items: two batches wait for each other in one direction only.
+    for i in 1 .. cardinality(names) loop
+        entry := null;
+        verdict := null;
+        unrecorded := not with_ids or slots is not null and (
+            select bool_and(u.id is null) from unnest(slots, request_id) u (slot, id) where u.slot = i);
+        if unrecorded then
+            facts := hotrow.hopeless(names[i]);
+            verdict := facts.refusal;
+            entry.remaining := facts.remaining;
+        end if;
+        if verdict is null then
+            -- One that waits lets the others have what he waits for.
+            patient := nowait is null or not (true = all (nowait) or slots is not null and (
+                select bool_and(u.nowait) from unnest(slots, nowait) u (slot, nowait) where u.slot = i));
+            facts := hotrow.lock_sale(names[i], patient, not unrecorded);
+            entry := facts.entry;
+            verdict := case when facts.busy then 'busy' when entry.item is null then 'unknown_item' end;
+        end if;
+        if verdict = 'unknown_item' then
+            perform hotrow.check_name('item', names[i]);
+        end if;
+        refusals[i] := verdict;
+        rows[i] := entry;
+        last_at := greatest(last_at, entry.last_at);
+        limited := limited or entry.per_buyer is not null;
+    end loop;
+
+    -- After the locks, so that waiting for them makes no answer late; a clock that was set back revives nothing.
+    at := greatest(clock_timestamp(), last_at);
+    for i in 1 .. cardinality(names) loop
+        entry := rows[i];
+        if refusals[i] is null then
+            if entry.next_expiry <= at then
+                facts := hotrow.release_expired(names[i], at);
+                entry.remaining := entry.remaining + facts.quantity;
+                entry.next_expiry := facts.next_expiry;
+                rows[i] := entry;
+                changed := true;
+            end if;
+            refusals[i] := case when entry.starts_at > at then 'not_started' when entry.ends_at <= at then 'ended' end;
+        end if;
+    end loop;
+
+    -- Looked up by statements of their own, after the locks: their snapshots are newer than whatever the last holder wrote.
+    if with_ids then
+        select array_agg(r), array_agg(r.request_id) into known, known_ids
+        from hotrow.request r where r.request_id = any (apply_reservations.request_id);
+        repeated := num_nonnulls(variadic request_id) > (select count(distinct u) from unnest(request_id) u);
+        fresh := array_fill(false, array[calls]);
+    end if;
+    if limited then
+        select b.* into buyer_items, buyers, taken, places from hotrow.buyers_of(item, buyer) b;
+    end if;
+
+    entry := rows[1];
+    present := entry.remaining;
+    for i in 1 .. calls loop
+        if slots[i] <> slot then
+            entry.remaining := present;
+            rows[slot] := entry;
+            slot := slots[i];
+            entry := rows[slot];
+            present := entry.remaining;
+        end if;
+        if with_ids and request_id[i] is not null then
+            place := array_position(known_ids, request_id[i]);
+            if place > 0 then
+                if known[place].command <> 'reserve'
+                    or known[place].arguments <> quantity[i] || ' ' || octet_length(item[i]) || ' ' || item[i] || buyer[i]
+                then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                statuses[i] := known[place].status;
+                ids[i] := known[place].reservation_id;
+                left_over[i] := known[place].remaining;
+                continue;
+            end if;
+            place := case when repeated then array_position(request_id, request_id[i]) else i end;
+            if place < i then
+                if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                statuses[i] := statuses[place];
+                ids[i] := ids[place];
+                left_over[i] := left_over[place];
+                continue;
+            end if;
+            -- Nothing was judged for one that is told to come again.
+            if refusals[slot] is distinct from 'busy' then
+                fresh[i] := true;
+                fresh_count := fresh_count + 1;
+            end if;
+        end if;
+
+        verdict := refusals[slot];
+        if verdict is null then
+            if quantity[i] > present then
+                verdict := 'sold_out';
+            elsif entry.per_buyer is not null then
+                place := places[i];
+                if quantity[i] > entry.per_buyer - taken[place] then
+                    verdict := 'limit_reached';
+                else
+                    taken[place] := taken[place] + quantity[i];
+                end if;
+            end if;
+        end if;
+        if verdict is null then
+            present := present - quantity[i];
+            -- An id begins with the time, in the manner of UUIDs of version 7: new ones stand side by side in the index.
+            if id_start is null then
+                id_start := overlay(lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') placing '-' from 9 for 0)
+                    || '-7';
+            end if;
+            ids[i] := id_start || substr(gen_random_uuid()::text, 16);
+            accepted[i] := true;
+            if entry.hold is not null then
+                expiries[i] := at + entry.hold;
+                entry.next_expiry := least(entry.next_expiry, expiries[i]);
+            end if;
+            changed := true;
+        else
+            statuses[i] := verdict;
+        end if;
+        left_over[i] := present;
+    end loop;
+    entry.remaining := present;
+    rows[slot] := entry;
+
+    if changed then
+        insert into hotrow.reservation (reservation_id, item, buyer, quantity, reserved_at, expires_at)
+        select u.id, u.item, u.buyer, u.quantity, at, u.expires_at
+        from unnest(ids, item, buyer, quantity, expiries, accepted) u (id, item, buyer, quantity, expires_at, accepted)
+        where u.accepted;
+        update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
+        from unnest(rows) r
+        where s.item = r.item and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
+    end if;
+    if changed and limited then
+        insert into hotrow.buyer (item, buyer, quantity)
+        select u.item, u.buyer, u.quantity
+        from unnest(buyer_items, buyers, taken) u (item, buyer, quantity)
+            join unnest(rows) r on r.item = u.item
+        where r.per_buyer is not null and u.quantity > 0
+        on conflict (item, buyer) do update set quantity = excluded.quantity
+        where buyer.quantity <> excluded.quantity;
+    end if;
+    if fresh_count > 0 then
+        insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
+        select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
+            u.reservation_id, u.remaining, at
+        from unnest(request_id, item, buyer, quantity, statuses, ids, left_over, fresh)
+            u (id, item, buyer, quantity, status, reservation_id, remaining, fresh)
+        where u.fresh order by u.id
+        on conflict do nothing;
+        get diagnostics recorded = row_count;
+        perform hotrow.check_recorded(recorded, fresh_count);
+    end if;
+    return query select u.* from unnest(statuses, ids, left_over) u;
+end
+$$;
+
+-- What no state of the rows could make right, before anybody waits for a lock.
+create function hotrow.check_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[]) returns void
+language plpgsql as $$
+begin
+    perform hotrow.check_batch(cardinality(item), array_upper(item, 1), cardinality(buyer), array_upper(buyer, 1),
+        cardinality(quantity), array_upper(quantity, 1), cardinality(request_id), array_upper(request_id, 1),
+        cardinality(nowait), array_upper(nowait, 1));
+    if array_position(item, null) > 0 then
+        perform hotrow.null_argument('item');
+    elsif buyer is null or array_position(buyer, null) > 0 then
+        perform hotrow.null_argument('buyer');
+    elsif array_position(quantity, null) > 0 then
+        perform hotrow.null_argument('quantity');
+    elsif array_position(nowait, null) > 0 then
+        perform hotrow.null_argument('nowait');
+    elsif 0 >= any (quantity) then
+        perform hotrow.bad_argument('quantity is 0 or less', 'Reserve 1 or more.');
+    end if;
+    for i in 1 .. cardinality(buyer) loop
+        if buyer[i] = '' or octet_length(buyer[i]) > 500 then
+            perform hotrow.check_name('buyer', buyer[i]);
+        end if;
+    end loop;
+end
+$$;
+
+create function hotrow.reserve(
+    item text, buyer text, quantity bigint default 1, request_id uuid default null, nowait boolean default false,
+    out status text, out reservation_id uuid, out remaining bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    items text[] := array[item];
+    buyers text[] := array[buyer];
+    quantities bigint[] := array[quantity];
+begin
+    perform hotrow.check_reservations(items, buyers, quantities, null, array[nowait]);
+    select a.status, a.reservation_id, a.remaining into reserve.status, reserve.reservation_id, reserve.remaining
+    from hotrow.apply_reservations(items, buyers, quantities, array[request_id], array[nowait]) a;
+end
+$$;
+
+create function hotrow.reserve_batch(
+    item text[], buyer text[], quantity bigint[] default null, request_id uuid[] default null,
+    nowait boolean[] default null)
+returns table (status text, reservation_id uuid, remaining bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    perform hotrow.check_reservations(item, buyer, quantity, request_id, nowait);
+    if cardinality(item) > 0 then
+        return query select a.* from hotrow.apply_reservations(reserve_batch.item, reserve_batch.buyer,
+            coalesce(quantity, array_fill(1::bigint, array[cardinality(item)])), request_id, nowait) a;
+    end if;
+end
+$$;

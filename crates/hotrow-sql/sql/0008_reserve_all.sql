@@ -1,0 +1,72 @@
+-- Reserving several items at once, all or none. Judges nothing itself: that is hotrow.apply_reservations.
+
+create function hotrow.reserve_all(
+    items text[], quantities bigint[], buyer text, request_id uuid default null,
+    out status text, out reservation_ids uuid[], out refused_item text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(items);
+    buyers text[];
+    known hotrow.request;
+    recorded bigint;
+    answer record;
+    judged int := 0;
+    arguments text := array[quantities::text, items::text, buyer]::text;
+begin
+    if items is null then
+        perform hotrow.null_argument('items');
+    elsif quantities is null then
+        perform hotrow.null_argument('quantities');
+    elsif calls = 0 then
+        perform hotrow.bad_argument('items is empty', 'Name at least one item.');
+    end if;
+    buyers := array_fill(buyer, array[calls]);
+    perform hotrow.check_reservations(items, buyers, quantities, null, null);
+
+    -- In item order, like every batch; held until the end, also when the reservations below are taken back.
+    for i in 1 .. calls loop
+        perform hotrow.check_name('item', items[i]);
+    end loop;
+    perform hotrow.lock_sale(u.item, true, request_id is not null)
+    from (select distinct i.item collate "C" as item from unnest(items) i (item) order by 1) u;
+
+    if request_id is not null then
+        select r.* into known from hotrow.request r where r.request_id = reserve_all.request_id;
+        if known.request_id is not null then
+            if known.command <> 'reserve_all' or known.arguments <> arguments then
+                perform hotrow.request_reused(request_id);
+            end if;
+            status := known.status;
+            reservation_ids := known.reservation_ids;
+            refused_item := known.refused_item;
+            return;
+        end if;
+    end if;
+
+    begin
+        status := 'reserved';
+        for answer in select a.* from hotrow.apply_reservations(items, buyers, quantities, null, null) a loop
+            judged := judged + 1;
+            reservation_ids := reservation_ids || answer.reservation_id;
+            if answer.status <> 'reserved' then
+                status := answer.status;
+                reservation_ids := null;
+                refused_item := items[judged];
+                -- Takes the reservations back, and leaves the answer and the locks from before as they are.
+                raise exception using errcode = 'HR001';
+            end if;
+        end loop;
+    exception when sqlstate 'HR001' then
+        null;
+    end;
+    if request_id is not null then
+        insert into hotrow.request (request_id, command, arguments, status, reservation_ids, refused_item, at)
+        values (reserve_all.request_id, 'reserve_all', arguments, reserve_all.status, reserve_all.reservation_ids,
+            reserve_all.refused_item, clock_timestamp())
+        on conflict do nothing;
+        get diagnostics recorded = row_count;
+        perform hotrow.check_recorded(recorded, 1);
+    end if;
+end
+$$;

@@ -1,0 +1,176 @@
+-- What becomes of a reservation: confirmed, cancelled, extended, expired. Never how it came about.
+
+-- The reservations of a batch, locked in the order of their ids, and the time after that. A reservation of a sale whose
+-- clock has been further does not go back behind it.
+create function hotrow.lock_reservations(ids uuid[], out rows hotrow.reservation[], out at timestamptz)
+language plpgsql as $$
+begin
+    select array_agg(l.r order by (l.r).reservation_id), max(l.last_at) into rows, at
+    from (
+        select r, s.last_at from hotrow.reservation r left join hotrow.sale s on s.item = r.item
+        where r.reservation_id = any (ids) order by r.reservation_id for update of r) l;
+    at := greatest(clock_timestamp(), at);
+end
+$$;
+
+-- What is refused to a caller who wants to act on a hold; NULL: it is one, and lives.
+create function hotrow.not_held(entry hotrow.reservation, at timestamptz) returns text
+language sql immutable as $$
+    select case when entry.reservation_id is null then 'unknown_reservation' when entry.status <> 'held' then entry.status
+        when entry.expires_at <= at then 'expired' end
+$$;
+
+create function hotrow.confirm_batch(reservation_id uuid[]) returns table (status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(reservation_id);
+    locked record;
+begin
+    perform hotrow.check_batch(calls, array_upper(reservation_id, 1));
+    if array_position(reservation_id, null) > 0 then
+        perform hotrow.null_argument('reservation_id');
+    end if;
+    locked := hotrow.lock_reservations(reservation_id);
+    update hotrow.reservation r set status = 'confirmed'
+    where r.reservation_id = any (confirm_batch.reservation_id) and r.status = 'held'
+        and (r.expires_at > locked.at or r.expires_at is null);
+    return query
+        select coalesce(hotrow.not_held(l, locked.at), 'confirmed')
+        from unnest(reservation_id) with ordinality u (id, call)
+            left join unnest(locked.rows) l on l.reservation_id = u.id
+        order by u.call;
+end
+$$;
+
+create function hotrow.confirm(reservation_id uuid, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    select b.status into confirm.status from hotrow.confirm_batch(array[confirm.reservation_id]) b;
+end
+$$;
+
+-- Gives back what was held, so it needs the sale's row; sales come before reservations in every transaction.
+create function hotrow.cancel_batch(reservation_id uuid[]) returns table (status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(reservation_id);
+    locked record;
+begin
+    perform hotrow.check_batch(calls, array_upper(reservation_id, 1));
+    if array_position(reservation_id, null) > 0 then
+        perform hotrow.null_argument('reservation_id');
+    end if;
+    -- A reservation never changes its item, so that it can be read before anything is locked.
+    perform hotrow.lock_sale(i.item, true, false)
+    from (select distinct r.item from hotrow.reservation r
+        where r.reservation_id = any (cancel_batch.reservation_id) and r.status = 'held' order by r.item) i;
+    locked := hotrow.lock_reservations(reservation_id);
+    with cancelled as (
+        update hotrow.reservation r set status = 'cancelled'
+        where r.reservation_id = any (cancel_batch.reservation_id) and r.status = 'held'
+            and (r.expires_at > locked.at or r.expires_at is null)
+        returning r.item, r.buyer, r.quantity
+    ), buyers as (
+        update hotrow.buyer b set quantity = b.quantity - g.quantity
+        from (select c.item, c.buyer, sum(c.quantity) as quantity from cancelled c group by c.item, c.buyer) g
+        where b.item = g.item and b.buyer = g.buyer
+    )
+    update hotrow.sale s set remaining = s.remaining + g.quantity, last_at = greatest(s.last_at, locked.at)
+    from (select c.item, sum(c.quantity) as quantity from cancelled c group by c.item) g
+    where s.item = g.item;
+    return query
+        select coalesce(hotrow.not_held(l, locked.at), 'cancelled')
+        from unnest(reservation_id) with ordinality u (id, call)
+            left join unnest(locked.rows) l on l.reservation_id = u.id
+        order by u.call;
+end
+$$;
+
+create function hotrow.cancel(reservation_id uuid, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    select b.status into cancel.status from hotrow.cancel_batch(array[cancel.reservation_id]) b;
+end
+$$;
+
+-- The sale's next_expiry stays a lower bound when a hold grows longer, so that its row is not needed.
+create function hotrow.extend_batch(reservation_id uuid[], hold interval[])
+returns table (status text, expires_at timestamptz)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(reservation_id);
+    locked record;
+    entry hotrow.reservation;
+begin
+    perform hotrow.check_batch(
+        calls, array_upper(reservation_id, 1), coalesce(cardinality(hold), 0), array_upper(hold, 1));
+    if array_position(reservation_id, null) > 0 then
+        perform hotrow.null_argument('reservation_id');
+    elsif array_position(hold, null) > 0 then
+        perform hotrow.null_argument('hold');
+    elsif interval '0' >= any (hold) then
+        perform hotrow.bad_argument('hold is 0 or less', 'Extend by a time that lasts.');
+    end if;
+    locked := hotrow.lock_reservations(reservation_id);
+    for i in 1 .. calls loop
+        select l.* into entry from unnest(locked.rows) l where l.reservation_id = extend_batch.reservation_id[i];
+        status := hotrow.not_held(entry, locked.at);
+        expires_at := null;
+        if status is null then
+            status := 'extended';
+            -- Again from the row: an earlier call of this batch may have extended it.
+            update hotrow.reservation r set expires_at = greatest(r.expires_at, locked.at + hold[i])
+            where r.reservation_id = entry.reservation_id and r.expires_at is not null
+            returning r.expires_at into extend_batch.expires_at;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+create function hotrow.extend(reservation_id uuid, hold interval, out status text, out expires_at timestamptz)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    select b.status, b.expires_at into extend.status, extend.expires_at
+    from hotrow.extend_batch(array[extend.reservation_id], array[hold]) b;
+end
+$$;
+
+-- Releases what has expired. Only accounting: every call that could be refused for want of it releases it itself.
+create function hotrow.expire_holds(most int default 1000) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    due record;
+    locked record;
+    entry hotrow.sale;
+    freed record;
+    at timestamptz;
+    expired bigint := 0;
+begin
+    if most is null then
+        perform hotrow.null_argument('most');
+    end if;
+    for due in
+        select distinct r.item from hotrow.reservation r
+        where r.status = 'held' and r.expires_at <= clock_timestamp() order by r.item
+    loop
+        exit when expired >= most;
+        -- A sale that somebody is busy with is not waited for: he releases what he needs.
+        select s.* into entry from hotrow.sale s where s.item = due.item for update skip locked;
+        continue when not found;
+        at := greatest(clock_timestamp(), entry.last_at);
+        freed := hotrow.release_expired(due.item, at, most - expired);
+        update hotrow.sale s set remaining = s.remaining + freed.quantity, next_expiry = freed.next_expiry, last_at = at
+        where s.item = due.item;
+        expired := expired + freed.released;
+    end loop;
+    return expired;
+end
+$$;

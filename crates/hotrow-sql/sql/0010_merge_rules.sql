@@ -1,0 +1,172 @@
+-- Merge rules: which function's concurrent calls may become one call of which other. Never when that is done.
+
+create table hotrow.merge_rule (
+    function text primary key,
+    batch text not null,
+    key_argument text not null,
+    -- Calls whose keys are equal within one key space are never under way side by side.
+    key_space text not null,
+    most_calls int not null check (most_calls between 2 and 1000)
+);
+
+-- What a function takes and returns, in the words that rules are judged by.
+create function hotrow.signature(function oid,
+    out parameters text[], out types oid[], out required int, out columns text[], out column_types oid[],
+    out named boolean, out plain boolean, out returns_set boolean)
+language plpgsql stable as $$
+declare
+    p pg_proc;
+begin
+    select f.* into p from pg_proc f where f.oid = signature.function;
+    types := array(select t.type from unnest(p.proargtypes) with ordinality t (type, n) order by t.n);
+    required := p.pronargs - p.pronargdefaults;
+    plain := p.prokind = 'f' and p.provariadic = 0;
+    returns_set := p.proretset;
+    parameters := array(
+        select coalesce(a.name, '') from unnest(p.proargnames) with ordinality a (name, n)
+        where p.proargmodes is null or p.proargmodes[a.n] in ('i', 'b', 'v') order by a.n);
+    if p.proargmodes && array['o', 'b', 't']::"char"[] then
+        named := true;
+        select array_agg(p.proargnames[a.n] order by a.n), array_agg(a.type order by a.n) into columns, column_types
+        from unnest(p.proallargtypes) with ordinality a (type, n) where p.proargmodes[a.n] in ('o', 'b', 't');
+        return;
+    end if;
+    select array_agg(a.attname::text order by a.attnum), array_agg(a.atttypid order by a.attnum)
+    into columns, column_types
+    from pg_type t join pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+    where t.oid = p.prorettype;
+    named := columns is not null;
+    if not named then
+        columns := array[p.proname::text];
+        column_types := array[p.prorettype];
+    end if;
+end
+$$;
+
+-- Why calls of one function can't become one call of the other; NULL: they can.
+create function hotrow.misfit(function oid, batch oid, key_argument text) returns text
+language plpgsql stable as $$
+declare
+    single record := hotrow.signature(function);
+    twin record := hotrow.signature(batch);
+    expected oid[];
+begin
+    expected := array(
+        select t.typarray from unnest(single.types) with ordinality s (type, n) join pg_type t on t.oid = s.type
+        order by s.n);
+    return case
+        when not (single.plain and twin.plain) then 'both must be plain functions without VARIADIC'
+        when cardinality(single.types) = 0 or cardinality(single.parameters) < cardinality(single.types)
+            or '' = any (single.parameters) then 'the function must have parameters and each must have a name'
+        when single.parameters <> twin.parameters then 'the parameters'' names differ'
+        when 0 = any (expected) or expected <> twin.types
+            then 'each parameter of the batch function must be the array of the function''s parameter'
+        when twin.required > single.required then 'what is optional in the function must be optional in the batch function'
+        when not key_argument = any (single.parameters) then 'the key argument is no parameter of the function'
+        when not twin.returns_set then 'the batch function must return a set: one row for each call, in call order'
+        when single.column_types <> twin.column_types or single.named <> twin.named
+            or single.named and single.columns <> twin.columns then 'the result''s columns differ'
+    end;
+end
+$$;
+
+create function hotrow.add_merge_rule(
+    function text, batch text, key_argument text, key_space text default null, most_calls int default 256) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    single regprocedure;
+    twin regprocedure;
+    reason text;
+begin
+    if function is null or batch is null or key_argument is null or most_calls is null then
+        perform hotrow.null_argument('function, batch, key_argument or most_calls');
+    elsif most_calls not between 2 and 1000 then
+        perform hotrow.bad_argument(format('most_calls is %s', most_calls), 'Let a batch have 2 to 1000 calls.');
+    end if;
+    begin
+        single := function::regprocedure;
+        twin := batch::regprocedure;
+    exception when others then
+        perform hotrow.bad_argument(
+            sqlerrm, 'Write a function with its schema and its parameters'' types: shop.buy(text,bigint).');
+    end;
+    reason := hotrow.misfit(single, twin, key_argument);
+    if reason is not null then
+        perform hotrow.bad_argument(format('calls of %s can''t be merged into %s: %s', single, twin, reason),
+            'The batch function takes an array for each parameter, under the same name, and returns the same columns.');
+    end if;
+    insert into hotrow.merge_rule as m (function, batch, key_argument, key_space, most_calls)
+    values (single::text, twin::text, add_merge_rule.key_argument,
+        coalesce(add_merge_rule.key_space, split_part(single::text, '(', 1)), add_merge_rule.most_calls)
+    on conflict (function) do update set batch = excluded.batch, key_argument = excluded.key_argument,
+        key_space = excluded.key_space, most_calls = excluded.most_calls;
+end
+$$;
+
+create function hotrow.remove_merge_rule(function text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    -- By its text too: the function itself may be gone.
+    delete from hotrow.merge_rule m
+    where m.function in (remove_merge_rule.function, to_regprocedure(remove_merge_rule.function)::text);
+    if not found then
+        perform hotrow.bad_argument(
+            format('there is no merge rule for %s', function), 'See the column function of hotrow.merge_rule.');
+    end if;
+end
+$$;
+
+-- The rules for functions of these names that are there and fit. Rules are no secret: anybody may ask.
+create function hotrow.fitting_rules(names text[]) returns setof jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return query
+        select jsonb_build_object(
+            'oid', f.oid::bigint, 'batch_oid', b.oid::bigint, 'schema', fn.nspname, 'name', f.proname,
+            'parameters', (
+                select jsonb_agg(jsonb_build_object('name', s.parameters[a.n], 'type_oid', a.type::bigint,
+                    'array_oid', t.typarray::bigint) order by a.n)
+                from unnest(s.types) with ordinality a (type, n) join pg_type t on t.oid = a.type),
+            'required', s.required, 'columns', s.columns, 'composite', cardinality(s.columns) > 1,
+            'batch_schema', bn.nspname, 'batch_name', b.proname,
+            'key_argument', array_position(s.parameters, m.key_argument) - 1,
+            'key_space', m.key_space, 'most_calls', m.most_calls)
+        from hotrow.merge_rule m
+            join pg_proc f on f.oid = to_regprocedure(m.function) join pg_namespace fn on fn.oid = f.pronamespace
+            join pg_proc b on b.oid = to_regprocedure(m.batch) join pg_namespace bn on bn.oid = b.pronamespace
+            cross join lateral hotrow.signature(f.oid) s
+        where f.proname = any (names) and hotrow.misfit(f.oid, b.oid, m.key_argument) is null
+        order by m.function;
+end
+$$;
+
+-- What a gateway asks for: the rules for functions of these names, and whether the caller sees and may call them. Runs
+-- as the caller and with his search_path, since what he sees and may do is the question. So every name is written out,
+-- and there is no operator that his search_path could change.
+create function hotrow.merge_rules(names text[]) returns json
+language sql stable as $$
+    select coalesce(pg_catalog.json_agg(pg_catalog.jsonb_concat(rule, pg_catalog.jsonb_build_object(
+        'visible', pg_catalog.pg_function_is_visible(function),
+        'callable', pg_catalog.has_function_privilege(function, 'execute')
+            and pg_catalog.has_function_privilege(batch, 'execute')
+            and pg_catalog.has_schema_privilege(pg_catalog.jsonb_extract_path_text(rule, 'schema'), 'usage')
+            and pg_catalog.has_schema_privilege(pg_catalog.jsonb_extract_path_text(rule, 'batch_schema'), 'usage')))),
+        '[]'::pg_catalog.json)
+    from (
+        select r.rule, cast(pg_catalog.jsonb_extract_path_text(r.rule, 'oid') as pg_catalog.oid) as function,
+            cast(pg_catalog.jsonb_extract_path_text(r.rule, 'batch_oid') as pg_catalog.oid) as batch
+        from hotrow.fitting_rules(names) r (rule)) r
+$$;
+
+select hotrow.add_merge_rule('hotrow.increment(text,bigint,uuid)', 'hotrow.increment_batch(text[],bigint[],uuid[])',
+    'counter', 'hotrow.counter');
+select hotrow.add_merge_rule('hotrow.drain(text,uuid)', 'hotrow.drain_batch(text[],uuid[])',
+    'counter', 'hotrow.counter');
+select hotrow.add_merge_rule('hotrow.reserve(text,text,bigint,uuid,boolean)',
+    'hotrow.reserve_batch(text[],text[],bigint[],uuid[],boolean[])', 'item', 'hotrow.sale');
+select hotrow.add_merge_rule('hotrow.confirm(uuid)', 'hotrow.confirm_batch(uuid[])', 'reservation_id', 'hotrow.sale');
+select hotrow.add_merge_rule('hotrow.cancel(uuid)', 'hotrow.cancel_batch(uuid[])', 'reservation_id', 'hotrow.sale');
+select hotrow.add_merge_rule('hotrow.extend(uuid,interval)', 'hotrow.extend_batch(uuid[],interval[])',
+    'reservation_id', 'hotrow.sale');

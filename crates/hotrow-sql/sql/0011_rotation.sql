@@ -1,0 +1,70 @@
+-- How ledger and command log forget: the ring moves on to its oldest part and empties it. Never which commands there are.
+
+-- Keeps a snapshot of every log counter that has commands in a part that is about to be emptied: what is left of the log
+-- then still folds to its value.
+create function hotrow.keep_snapshots_of(part smallint) returns void
+language plpgsql as $$
+declare
+    last record;
+    known record;
+    folded record;
+begin
+    for last in
+        select l.counter, max(l.version) as version, max(l.at) as at from hotrow.command_log l
+        where l.part = keep_snapshots_of.part group by l.counter order by l.counter
+    loop
+        select coalesce(max(s.version), 0) as version, coalesce(max(s.value), 0) as value into known
+        from hotrow.snapshot s where s.counter = last.counter;
+        continue when known.version >= last.version;
+        folded := hotrow.fold_log(last.counter, known.version, known.value, last.version);
+        if folded.commands <> last.version - known.version then
+            raise exception using errcode = 'XX001',
+                message = format('the command log of counter %s has a gap', last.counter),
+                hint = 'Nothing was forgotten. Restore the missing commands, or the counter''s row in hotrow.snapshot.';
+        end if;
+        perform hotrow.keep_snapshot(last.counter, last.version, folded.value, last.at);
+    end loop;
+end
+$$;
+
+-- Moves on to the next part of the ring and empties it. Call it often: it does so only when the present part is a sixth
+-- of the retention old and the next one holds nothing that has to be kept. Status: rotated; young (nothing to do yet);
+-- busy (somebody reads the part that would be emptied: call again).
+--
+-- TRUNCATE by the part's own name locks nothing but that part, where nobody writes, and waits 50 ms at most for it, so
+-- that whoever reads all parts waits no longer behind it.
+create function hotrow.rotate_history(out status text, out part smallint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
+#variable_conflict use_column
+declare
+    retention interval;
+    now_at timestamptz := clock_timestamp();
+    present smallint;
+    following smallint;
+begin
+    -- Two at once would empty two parts.
+    select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one for update;
+    following := (present + 1) % 8;
+    part := present;
+    if exists (
+        select from hotrow.history_part p
+        where p.part = present and p.opened_at > now_at - retention / 6
+            or p.part = following and p.closed_at > now_at - retention)
+    then
+        status := 'young';
+        return;
+    end if;
+    perform hotrow.keep_snapshots_of(following);
+    execute format('truncate hotrow.ledger_%s, hotrow.command_log_%s', following, following);
+    update hotrow.history_part p
+    set opened_at = case when p.part = following then now_at else p.opened_at end,
+        closed_at = case when p.part = present then now_at end
+    where p.part in (present, following);
+    update hotrow.setting s set history_part = following where s.one;
+    status := 'rotated';
+    part := following;
+exception
+    when lock_not_available then
+        status := 'busy';
+end
+$$;

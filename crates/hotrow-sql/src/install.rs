@@ -1,0 +1,192 @@
+//! Installs the pack: finds what is missing and runs it, all in one transaction. Never what the pack holds.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, GenericClient, Transaction};
+
+use crate::Error;
+use crate::migrations::{BOOTSTRAP, GRANTS, GROUP_GRANTS, MIGRATIONS, Migration};
+
+/// The role whose members may call the pack's functions.
+pub const DEFAULT_ROLE: &str = "hotrow_caller";
+
+/// What installers meet at: "hotrow" as a number. Of two at once the second finds everything done.
+const INSTALLER_LOCK: i64 = 0x68_6f74_726f_7700;
+
+const OLDEST_SERVER: i32 = 140_000;
+
+/// What `migrate` has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// What was missing and has been run.
+    pub migrations: Vec<Migration>,
+    /// Who may call it.
+    pub role: GroupRole,
+}
+
+/// The group role and its grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupRole {
+    /// It was there; its grants are as they should be.
+    Granted,
+    /// It was made, and granted what it needs.
+    Created,
+    /// It is missing, and the installing role may not make it: nobody but the owner can call the functions.
+    Missing {
+        /// What an administrator runs before the next `migrate`.
+        statement: String,
+    },
+}
+
+/// How the database compares with this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// All is installed.
+    Fits,
+    /// So many migrations are missing.
+    Missing(usize),
+    /// The database has migrations that this program does not know, up to this one.
+    Newer(i32),
+}
+
+/// Compares what is installed with what this program knows. Changes nothing.
+pub async fn check(client: &impl GenericClient) -> Result<State, Error> {
+    let installed = installed(client).await?;
+    if let Some(newer) = installed.iter().copied().max().filter(|number| *number > newest()) {
+        return Ok(State::Newer(newer));
+    }
+    Ok(match missing(&installed).len() {
+        0 => State::Fits,
+        missing => State::Missing(missing),
+    })
+}
+
+/// What `migrate` would run, in order. Changes nothing.
+pub async fn plan(client: &impl GenericClient) -> Result<Vec<Migration>, Error> {
+    oldest_server(client).await?;
+    Ok(missing(&installed(client).await?))
+}
+
+/// Runs what is missing, in one transaction, and grants `role` what it needs to call it. Any number of installers may
+/// run at once, and again.
+pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error> {
+    oldest_server(client).await?;
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("select pg_advisory_xact_lock({INSTALLER_LOCK})")).await?;
+    // Functions and operators of the pack's owner only, whatever the session had set.
+    transaction
+        .batch_execute("set local search_path = pg_catalog, pg_temp; set local client_min_messages = warning")
+        .await?;
+    become_owner(&transaction).await?;
+    bootstrap(&transaction).await?;
+    if let State::Newer(found) = check(&transaction).await? {
+        return Err(Error::Newer { found, known: newest() });
+    }
+    let migrations = missing(&installed(&transaction).await?);
+    for migration in &migrations {
+        run(&transaction, migration).await?;
+    }
+    transaction.batch_execute(GRANTS).await?;
+    let role = grant(&transaction, role).await?;
+    transaction.commit().await?;
+    Ok(Installed { migrations, role })
+}
+
+async fn oldest_server(client: &impl GenericClient) -> Result<(), Error> {
+    let row = client
+        .query_one(
+            "select current_setting('server_version_num')::int, current_setting('server_version')",
+            &[],
+        )
+        .await?;
+    if row.get::<_, i32>(0) < OLDEST_SERVER {
+        return Err(Error::ServerTooOld { found: row.get(1) });
+    }
+    Ok(())
+}
+
+/// The numbers that are installed; none where the pack is not there at all.
+async fn installed(client: &impl GenericClient) -> Result<Vec<i32>, Error> {
+    let there = client.query_one("select to_regclass('hotrow.migration') is not null", &[]).await?;
+    if !there.get::<_, bool>(0) {
+        return Ok(Vec::new());
+    }
+    let rows = client.query("select number from hotrow.migration order by number", &[]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+fn missing(installed: &[i32]) -> Vec<Migration> {
+    MIGRATIONS.iter().filter(|migration| !installed.contains(&migration.number)).copied().collect()
+}
+
+fn newest() -> i32 {
+    MIGRATIONS.last().map_or(0, |migration| migration.number)
+}
+
+/// Everything in the schema has one owner, as whom its functions run: a later installer acts as that one.
+async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
+    let owner = "select n.nspowner::regrole::text, pg_has_role(n.nspowner, 'member') from pg_namespace n
+        where n.nspname = 'hotrow' and n.nspowner <> current_user::regrole";
+    if let Some(row) = transaction.query_opt(owner, &[]).await? {
+        let owner: String = row.get(0);
+        if !row.get::<_, bool>(1) {
+            return Err(Error::Owner { owner });
+        }
+        // Already quoted where it has to be: that is how the server writes a role's name.
+        transaction.batch_execute(&format!("set local role {owner}")).await?;
+    }
+    Ok(())
+}
+
+async fn bootstrap(transaction: &Transaction<'_>) -> Result<(), Error> {
+    let schema_missing = transaction.query_one("select to_regnamespace('hotrow') is null", &[]).await?;
+    match transaction.batch_execute(BOOTSTRAP).await {
+        Err(error)
+            if schema_missing.get::<_, bool>(0)
+                && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
+        {
+            // The transaction is over; the name of the role is known to whoever reads this.
+            Err(Error::Schema)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+async fn run(transaction: &Transaction<'_>, migration: &Migration) -> Result<(), Error> {
+    let failed = |source| Error::Migration { name: migration.name, source };
+    transaction.batch_execute(migration.sql).await.map_err(failed)?;
+    let record = "insert into hotrow.migration (number, name) values ($1, $2)";
+    transaction.execute(record, &[&migration.number, &migration.name]).await.map_err(failed)?;
+    Ok(())
+}
+
+async fn grant(transaction: &Transaction<'_>, role: &str) -> Result<GroupRole, Error> {
+    let facts = "select quote_ident($1), exists (select from pg_roles where rolname = $1),
+        (select r.rolsuper or r.rolcreaterole from pg_roles r where r.rolname = session_user)";
+    let row = transaction.query_one(facts, &[&role]).await?;
+    let quoted: String = row.get(0);
+    let statement = format!("create role {quoted} nologin");
+    let outcome = match (row.get(1), row.get(2)) {
+        (true, _) => GroupRole::Granted,
+        (false, false) => return Ok(GroupRole::Missing { statement }),
+        (false, true) => {
+            create(transaction, &statement).await?;
+            GroupRole::Created
+        }
+    };
+    transaction.batch_execute(&GROUP_GRANTS.replace(":role", &quoted)).await?;
+    Ok(outcome)
+}
+
+/// Makes the role as whoever logged in. Roles are the whole server's: an installer of another database may be making it
+/// at this moment, which is as good.
+async fn create(transaction: &Transaction<'_>, statement: &str) -> Result<(), Error> {
+    let owner: String = transaction.query_one("select current_user::text", &[]).await?.get(0);
+    let make = format!(
+        "set local role none;
+        do $$ begin {statement}; exception when duplicate_object or unique_violation then null; end $$;"
+    );
+    transaction.batch_execute(&make).await?;
+    let back = transaction.query_one("select quote_ident($1)", &[&owner]).await?.get::<_, String>(0);
+    transaction.batch_execute(&format!("set local role {back}")).await?;
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The schema pack: counters and sales as SQL functions in the schema `hotrow`, and their installer. What the functions
+//! do is in `sql/*.sql`; no statement of theirs is written in Rust, and nothing here knows the gateway.
+//!
+//! The functions need nothing but PostgreSQL 14 or later and work for direct callers too. Through the gateway,
+//! concurrent calls of one function become one call of its `_batch` twin, where a merge rule says so.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `sql/0001_settings.sql` | settings, and how arguments are refused |
+//! | `sql/0002_requests.sql` | request ids and their recorded answers |
+//! | `sql/0003_history.sql` | ledger and command log: a ring of parts |
+//! | `sql/0004_command_log.sql` | the value of a counter that is only a log |
+//! | `sql/0005_counters.sql` | increment, drain, counter |
+//! | `sql/0006_sales.sql` | sales, restock, what has expired |
+//! | `sql/0007_reserve.sql`, `sql/0008_reserve_all.sql` | reserving |
+//! | `sql/0009_reservations.sql` | confirm, cancel, extend |
+//! | `sql/0010_merge_rules.sql` | which calls may be merged |
+//! | `sql/0011_rotation.sql` | how ledger and command log forget |
+//! | `sql/bootstrap.sql`, `sql/grants.sql`, `sql/group_grants.sql` | what runs each time, before and after |
+//! | `migrations.rs` | the list of them |
+//! | `install.rs` | runs what is missing, says what would run, compares |
+
+mod error;
+mod install;
+mod migrations;
+
+pub use error::Error;
+pub use install::{DEFAULT_ROLE, GroupRole, Installed, State, check, migrate, plan};
+pub use migrations::{MIGRATIONS, Migration};

@@ -1,0 +1,63 @@
+//! The migrations, in order, as text. Never when they run: that is `install.rs`.
+
+/// One numbered file of the pack. It runs once in each database, and never changes after it has been released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migration {
+    /// Its number: migrations run in this order.
+    pub number: i32,
+    /// What it holds.
+    pub name: &'static str,
+    /// Its statements.
+    pub sql: &'static str,
+}
+
+macro_rules! migrations {
+    ($($number:literal $name:literal;)*) => {
+        &[$(Migration {
+            number: $number,
+            name: $name,
+            sql: include_str!(concat!("../sql/", $name, ".sql")),
+        }),*]
+    };
+}
+
+/// All migrations, oldest first.
+pub const MIGRATIONS: &[Migration] = migrations! {
+    1 "0001_settings";
+    2 "0002_requests";
+    3 "0003_history";
+    4 "0004_command_log";
+    5 "0005_counters";
+    6 "0006_sales";
+    7 "0007_reserve";
+    8 "0008_reserve_all";
+    9 "0009_reservations";
+    10 "0010_merge_rules";
+    11 "0011_rotation";
+};
+
+/// What runs before the first of them, each time.
+pub(crate) const BOOTSTRAP: &str = include_str!("../sql/bootstrap.sql");
+
+/// What runs after the last of them, each time: what anybody may call.
+pub(crate) const GRANTS: &str = include_str!("../sql/grants.sql");
+
+/// The same for the group role, whose quoted name stands for `:role`.
+pub(crate) const GROUP_GRANTS: &str = include_str!("../sql/group_grants.sql");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_agree_and_leave_no_gap() {
+        for (place, migration) in MIGRATIONS.iter().enumerate() {
+            assert_eq!(migration.number as usize, place + 1);
+            assert!(migration.name.starts_with(&format!("{:04}_", migration.number)), "{}", migration.name);
+        }
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let numbered = files.filter(|name| name.to_string_lossy().starts_with('0')).count();
+        assert_eq!(numbered, MIGRATIONS.len(), "a file in sql/ is not in the list");
+    }
+}

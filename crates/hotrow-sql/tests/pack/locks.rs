@@ -1,0 +1,93 @@
+//! Who waits for whom: what is hopeless takes no lock, who won't wait is told so, and who waits gets the newest state.
+
+use crate::script::check_in;
+use crate::server::Database;
+
+#[test]
+fn hopeless_calls_take_no_lock_and_impatient_ones_do_not_wait() {
+    let database = Database::migrated();
+    let (holder, caller) = (database.session("postgres"), database.session("postgres"));
+    check_in(
+        &holder,
+        "create_sale('none', 0) -> created
+        create_sale('some', 5) -> created
+        create_sale('over', 5, null, null, '2020-01-01') -> created",
+    );
+    holder.run("begin; select from hotrow.sale for update");
+    caller.run("set statement_timeout = '20 s'");
+    check_in(
+        &caller,
+        "reserve('none', 'ann') -> sold_out - 0
+        reserve('over', 'ann') -> ended - 5
+        reserve('nix', 'ann') -> unknown_item - -
+        reserve_batch('{none,nix,over,none}', '{a,b,c,d}') -> sold_out - 0 | unknown_item - - | ended - 5 | sold_out - 0
+        reserve('some', 'ann', 1, null, true) -> busy - -
+        reserve('some', 'ann', 1, gen_random_uuid(), true) -> busy - -
+        reserve('nix', 'ann', 1, gen_random_uuid(), true) -> unknown_item - -
+        reserve_batch('{some,none,some}', '{a,b,c}', null, null, '{t,f,t}') -> busy - - | sold_out - 0 | busy - -
+        sale('some') -> some 5 0 0 - - - -
+        confirm(gen_random_uuid()) -> unknown_reservation",
+    );
+    // Nothing was written or locked by any of them, and a busy one leaves its request id free.
+    assert_eq!(caller.value("select count(*) from hotrow.request where status = 'busy'"), "0");
+    holder.run("commit");
+    check_in(&caller, "reserve('some', 'ann', 1, null, true) -> reserved #1 4");
+}
+
+#[test]
+fn who_has_waited_sees_what_the_other_did() {
+    let database = Database::migrated();
+    let holder = database.session("postgres");
+    let id = "'00000000-0000-0000-0000-000000000001'";
+    check_in(&holder, "create_sale('x', 1) -> created\nincrement('a') -> 1 1 ok");
+    for (command, answer) in [
+        (format!("hotrow.increment('a', 5, {id})"), "6 2 ok"),
+        ("hotrow.increment('new', 5)".to_owned(), "10 2 ok"),
+        ("hotrow.reserve('x', 'ann')".to_owned(), "sold_out - 0"),
+    ] {
+        holder.run(&format!("begin; select {command}"));
+        let waiter = database.session("postgres");
+        let pid = waiter.value("select pg_backend_pid()");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| waiter.ask(&format!("select * from {command}")).unwrap());
+            holder.until(&format!(
+                "exists (select from pg_stat_activity where pid = {pid} and wait_event_type = 'Lock')"
+            ));
+            holder.run("commit");
+            assert_eq!(waits.join().unwrap(), [answer], "{command}");
+        });
+    }
+}
+
+#[test]
+fn one_id_on_two_counters_at_once_is_refused() {
+    let database = Database::migrated();
+    let (first, second) = (database.session("postgres"), database.session("postgres"));
+    let call =
+        |counter| format!("select hotrow.increment('{counter}', 1, '00000000-0000-0000-0000-000000000001')");
+    first.run(&format!("begin; {}", call("a")));
+    let pid = second.value("select pg_backend_pid()");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| second.ask(&call("b")));
+        first.until(&format!(
+            "exists (select from pg_stat_activity where pid = {pid} and wait_event_type = 'Lock')"
+        ));
+        first.run("commit");
+        assert_eq!(waits.join().unwrap(), Err("22023".to_owned()));
+    });
+    check_in(&first, "counter('a') -> 1 1\ncounter('b') -> 0 0");
+}
+
+#[test]
+fn a_hold_that_is_being_confirmed_is_not_released() {
+    let database = Database::migrated();
+    let (confirming, buying) = (database.session("postgres"), database.session("postgres"));
+    check_in(&buying, "create_sale('x', 1, null, null, null, '1 s') -> created");
+    let id = buying.value("select reservation_id from hotrow.reserve('x', 'ann')");
+    confirming.run("begin");
+    check_in(&confirming, &format!("confirm('{id}') -> confirmed"));
+    buying.until("every(expires_at < clock_timestamp()) from hotrow.reservation");
+    check_in(&buying, "reserve('x', 'bob') -> sold_out - 0");
+    confirming.run("commit");
+    check_in(&buying, "reserve('x', 'bob') -> sold_out - 0\nsale('x') -> x 0 0 1 - - - 00:00:01");
+}

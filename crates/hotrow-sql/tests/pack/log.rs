@@ -1,0 +1,86 @@
+//! What a connection remembers of a log counter, who may not plant it, snapshots, and the ring of parts.
+
+use crate::script::check_in;
+use crate::server::{Database, Session};
+
+const MEMORY: &str = "'hotrow.memory_' || (hashtext('a') & 63)";
+
+fn log_counter() -> (Database, Session) {
+    let database = Database::migrated();
+    let session = database.session("postgres");
+    check_in(&session, "create_counter('a', 'log') -> created\nincrement('a', 5) -> 5 1 ok");
+    (database, session)
+}
+
+#[test]
+fn connections_fold_what_others_have_written() {
+    let (database, first) = log_counter();
+    let second = database.session("postgres");
+    check_in(&second, "increment('a', 2) -> 7 2 ok\ndrain('a') -> 7 3 ok\nincrement('a', 4) -> 4 4 ok");
+    check_in(&first, "increment('a', 1) -> 5 5 ok\ncounter('a') -> 5 5");
+    check_in(&second, "counter('a') -> 5 5\nincrement('a', 1) -> 6 6 ok");
+}
+
+#[test]
+fn memory_that_was_planted_is_not_believed() {
+    let (database, session) = log_counter();
+    for planted in ["1 1000 0 x", "x y z w", "", "1 1000", "9 9 9 9 9"] {
+        session.run(&format!("select set_config({MEMORY}, '{planted}', false)"));
+        check_in(&session, "counter('a') -> 5 1");
+    }
+    // Rightly signed, but of a transaction that was rolled back, whose version somebody else has used since.
+    session.run("begin; select hotrow.increment('a', 100)");
+    let signed = session.value(&format!("select current_setting({MEMORY})"));
+    session.run("rollback");
+    check_in(&database.session("postgres"), "increment('a', 1) -> 6 2 ok");
+    session.run(&format!("select set_config({MEMORY}, '{signed}', false)"));
+    check_in(&session, "counter('a') -> 6 2\nincrement('a', 1) -> 7 3 ok");
+}
+
+#[test]
+fn a_rollback_forgets_what_it_undid() {
+    let (_database, session) = log_counter();
+    session.run("begin; select hotrow.increment('a', 100); rollback");
+    check_in(&session, "increment('a', 1) -> 6 2 ok");
+    session.run("begin; savepoint s; select hotrow.increment('a', 100); rollback to s; select hotrow.increment('a'); commit");
+    check_in(&session, "counter('a') -> 7 3");
+}
+
+#[test]
+fn snapshots_bound_what_a_fresh_connection_folds() {
+    let (database, session) = log_counter();
+    session.run("update hotrow.setting set snapshot_every = 10");
+    session.run("select hotrow.increment_batch(array_fill('a'::text, '{25}'))");
+    session.run("select hotrow.increment('a') from generate_series(1, 7)");
+    let snapshot: i64 =
+        session.value("select version from hotrow.snapshot where counter = 'a'").parse().unwrap();
+    assert!((26..=33).contains(&snapshot), "{snapshot}");
+    session.run("delete from hotrow.command_log where version <= 25");
+    check_in(&database.session("postgres"), "increment('a') -> 38 34 ok");
+}
+
+#[test]
+fn the_ring_moves_on_and_the_log_still_folds() {
+    let (database, session) = log_counter();
+    check_in(&session, "rotate_history() -> young 0\nincrement('b', 3) -> 3 1 ok");
+    session.run("update hotrow.setting set history_retention = '0'");
+    for part in (1..8).chain(0..3) {
+        assert_eq!(session.value("select hotrow.rotate_history()"), format!("(rotated,{part})"));
+    }
+    assert_eq!(session.value("select count(*) from hotrow.ledger"), "0");
+    assert_eq!(session.value("select count(*) from hotrow.command_log"), "0");
+    check_in(&session, "increment('a') -> 6 2 ok\nincrement('b') -> 4 2 ok");
+    check_in(&database.session("postgres"), "counter('a') -> 6 2\nincrement('a') -> 7 3 ok");
+}
+
+#[test]
+fn a_reader_of_the_oldest_part_makes_rotation_wait_for_another_time() {
+    let (database, session) = log_counter();
+    session.run("update hotrow.setting set history_retention = '0'");
+    let reader = database.session("postgres");
+    reader.run("begin; select from hotrow.ledger_1");
+    check_in(&session, "rotate_history() -> busy 0\nincrement('b') -> 1 1 ok");
+    reader.run("commit");
+    check_in(&session, "rotate_history() -> rotated 1\nincrement('b') -> 2 2 ok");
+    assert_eq!(session.value("select count(*) from hotrow.ledger_1"), "1");
+}

@@ -1,0 +1,16 @@
+//! The schema pack against a real server: what its functions answer, refuse and lock, and how it is installed. Never
+//! many clients at once: that is the program's own tests.
+
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod counters;
+mod golden;
+mod install;
+mod locks;
+mod log;
+mod requests;
+mod rules;
+mod sales;
+mod script;
+mod server;
+mod strangers;

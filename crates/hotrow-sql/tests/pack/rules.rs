@@ -1,0 +1,137 @@
+//! Merge rules: which are accepted, what a gateway is told of them, and which are left out.
+
+use crate::script::check_in;
+use crate::server::{Database, Session};
+
+const PAIR: &str = "
+    create schema shop;
+    create function shop.buy(item text, n int default 1, out left_over int, out note text)
+        language sql as $$ select 1, 'x' $$;
+    create function shop.buy_batch(item text[], n int[] default null) returns table (left_over int, note text)
+        language sql as $$ select 1, 'x' from unnest(item) $$;
+    create function shop.twice(n bigint) returns bigint language sql as $$ select 2 * n $$;
+    create function shop.twice_batch(n bigint[]) returns setof bigint language sql as $$ select 2 * u from unnest(n) u $$;";
+
+fn shop() -> (Database, Session) {
+    let database = Database::migrated();
+    let session = database.session("postgres");
+    session.run(PAIR);
+    (database, session)
+}
+
+fn told(session: &Session, name: &str, field: &str) -> String {
+    session.value(&format!("select hotrow.merge_rules('{{{name}}}')::jsonb #>> '{{0,{field}}}'"))
+}
+
+#[test]
+fn a_gateway_is_told_all_that_it_needs() {
+    let (_database, session) = shop();
+    session
+        .run("select hotrow.add_merge_rule('shop.buy(text, int)', 'shop.buy_batch(text[],int[])', 'item')");
+    session.run(
+        "select hotrow.add_merge_rule('shop.twice(int8)', 'shop.twice_batch(bigint[])', 'n', 'twos', 8)",
+    );
+    for (field, value) in [
+        ("schema", "shop"),
+        ("name", "buy"),
+        ("visible", "false"),
+        ("required", "1"),
+        ("composite", "true"),
+        ("columns", "[\"left_over\", \"note\"]"),
+        ("batch_schema", "shop"),
+        ("batch_name", "buy_batch"),
+        ("key_argument", "0"),
+        ("key_space", "shop.buy"),
+        ("most_calls", "256"),
+        ("callable", "true"),
+        (
+            "parameters",
+            "[{\"name\": \"item\", \"type_oid\": 25, \"array_oid\": 1009}, {\"name\": \"n\", \"type_oid\": 23, \"array_oid\": 1007}]",
+        ),
+    ] {
+        assert_eq!(told(&session, "buy", field), value, "{field}");
+    }
+    for (field, value) in
+        [("composite", "false"), ("columns", "[\"twice\"]"), ("key_space", "twos"), ("most_calls", "8")]
+    {
+        assert_eq!(told(&session, "twice", field), value, "{field}");
+    }
+    assert_eq!(told(&session, "reserve", "columns"), "[\"status\", \"reservation_id\", \"remaining\"]");
+    assert_eq!(told(&session, "confirm", "columns"), "[\"status\"]");
+    for (name, key_space) in [
+        ("increment", "counter"),
+        ("drain", "counter"),
+        ("reserve", "sale"),
+        ("confirm", "sale"),
+        ("cancel", "sale"),
+        ("extend", "sale"),
+    ] {
+        assert_eq!(told(&session, name, "key_space"), format!("hotrow.{key_space}"));
+        assert_eq!(told(&session, name, "key_argument"), "0");
+    }
+}
+
+#[test]
+fn what_is_visible_and_callable_is_asked_for_the_caller() {
+    let database = Database::migrated();
+    let (member, stranger) = (database.login("member", true), database.login("stranger", false));
+    assert_eq!(told(&member, "increment", "callable"), "true");
+    assert_eq!(told(&stranger, "increment", "callable"), "false");
+    assert_eq!(told(&member, "increment", "visible"), "false");
+    member.run("set search_path = hotrow");
+    assert_eq!(told(&member, "increment", "visible"), "true");
+}
+
+#[test]
+fn pairs_that_do_not_fit_are_refused_with_a_reason() {
+    let (_database, session) = shop();
+    session.run(
+        "create function shop.other(item text[], m int[] default null) returns table (left_over int, note text)
+            language sql as $$ select 1, 'x' $$;
+        create function shop.flat(item text, n int) returns table (left_over int, note text) language sql as $$ select 1, 'x' $$;
+        create function shop.strict_batch(item text[], n int[]) returns table (left_over int, note text)
+            language sql as $$ select 1, 'x' $$;
+        create function shop.renamed(item text[], n int[] default null) returns table (rest int, note text)
+            language sql as $$ select 1, 'x' $$;
+        create function shop.one_row(item text[], n int[] default null, out left_over int, out note text)
+            language sql as $$ select 1, 'x' $$;",
+    );
+    let buy = "shop.buy(text,int)";
+    for (function, batch, key, reason) in [
+        (buy, "shop.other(text[],int[])", "item", "names differ"),
+        (buy, "shop.flat(text,int)", "item", "array"),
+        (buy, "shop.strict_batch(text[],int[])", "item", "optional"),
+        (buy, "shop.renamed(text[],int[])", "item", "columns differ"),
+        (buy, "shop.one_row(text[],int[])", "item", "return a set"),
+        (buy, "shop.buy_batch(text[],int[])", "colour", "key argument"),
+        (buy, "shop.nothing(text[])", "item", "does not exist"),
+        ("shop.nothing(text)", "shop.buy_batch(text[],int[])", "item", "does not exist"),
+    ] {
+        let add = format!("select hotrow.add_merge_rule('{function}', '{batch}', '{key}')");
+        assert_eq!(session.ask(&add), Err("22023".to_owned()), "{batch}");
+        let (message, hint) = session.complaint(&add);
+        assert!(message.contains(reason) && !hint.is_empty(), "{message}");
+    }
+    let fits = "add_merge_rule('shop.buy(text,int)', 'shop.buy_batch(text[],int[])', 'item', null";
+    check_in(
+        &session,
+        &format!("{fits}, 1) -> 22023\n{fits}, 1001) -> 22023\nadd_merge_rule(null, null, null) -> 22004"),
+    );
+}
+
+#[test]
+fn a_rule_whose_function_has_changed_or_gone_is_left_out() {
+    let (_database, session) = shop();
+    session.run("select hotrow.add_merge_rule('shop.buy(text,int)', 'shop.buy_batch(text[],int[])', 'item')");
+    let rules = "select json_array_length(hotrow.merge_rules('{buy}'))";
+    assert_eq!(session.value(rules), "1");
+    session.run("drop function shop.buy_batch(text[],int[])");
+    assert_eq!(session.value(rules), "0");
+    session.run(
+        "create function shop.buy_batch(item text[], n int[]) returns table (left_over int, note text)
+        language sql as $$ select 1, 'x' $$",
+    );
+    assert_eq!(session.value(rules), "0");
+    session.run("select hotrow.remove_merge_rule('shop.buy(text,integer)')");
+    check_in(&session, "remove_merge_rule('shop.buy(text,integer)') -> 22023");
+}

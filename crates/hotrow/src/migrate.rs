@@ -1,0 +1,106 @@
+//! `hotrow migrate`: installs the schema pack, says what it would install, or compares. Never what the pack holds.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use hotrow_sql::{DEFAULT_ROLE, GroupRole, MIGRATIONS, State};
+use tokio_postgres::{Client, NoTls};
+
+/// `hotrow migrate`
+#[derive(clap::Args)]
+#[command(after_help = "Example: hotrow migrate --upstream postgres://owner@127.0.0.1/shop --role shop_app")]
+pub struct Args {
+    /// The server and database to install into: a libpq URL or keyword string
+    #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
+    upstream: String,
+    /// The role whose members may call the functions; made if it is missing and you may
+    #[arg(long, default_value = DEFAULT_ROLE, value_name = "NAME")]
+    role: String,
+    /// Print what would run, and change nothing
+    #[arg(long, conflicts_with = "check")]
+    dry_run: bool,
+    /// Say whether what is installed fits this program: exit 0 if it does, else 1
+    #[arg(long)]
+    check: bool,
+}
+
+/// Why nothing was installed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server can't be reached.
+    #[error("can't connect to the upstream: {0}; check its address, user and password")]
+    Connect(tokio_postgres::Error),
+    /// The pack can't be installed.
+    #[error(transparent)]
+    Install(#[from] hotrow_sql::Error),
+    /// The system.
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Runs it.
+pub fn run(args: Args) -> Result<ExitCode, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut client, connection) =
+            tokio_postgres::connect(&args.upstream, NoTls).await.map_err(Error::Connect)?;
+        // What ends the connection fails the question under way, which says so.
+        tokio::spawn(async { drop(connection.await) });
+        if args.check {
+            check(&client).await
+        } else if args.dry_run {
+            dry_run(&client).await
+        } else {
+            migrate(&mut client, &args.role).await
+        }
+    })
+}
+
+async fn check(client: &Client) -> Result<ExitCode, Error> {
+    let (sentence, code) = match hotrow_sql::check(client).await? {
+        State::Fits => ("the schema pack fits this program".to_owned(), ExitCode::SUCCESS),
+        State::Missing(missing) => (
+            format!("{missing} of {} migrations are missing: run hotrow migrate", MIGRATIONS.len()),
+            ExitCode::FAILURE,
+        ),
+        State::Newer(number) => (
+            format!("the schema pack is newer than this program (migration {number}): use the newer program"),
+            ExitCode::FAILURE,
+        ),
+    };
+    writeln!(std::io::stdout(), "{sentence}")?;
+    Ok(code)
+}
+
+async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
+    let mut out = std::io::stdout();
+    let plan = hotrow_sql::plan(client).await?;
+    if plan.is_empty() {
+        writeln!(out, "-- nothing is missing")?;
+    }
+    for migration in plan {
+        writeln!(out, "-- {}\n{}", migration.name, migration.sql)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn migrate(client: &mut Client, role: &str) -> Result<ExitCode, Error> {
+    let mut out = std::io::stdout();
+    let installed = hotrow_sql::migrate(client, role).await?;
+    if installed.migrations.is_empty() {
+        writeln!(out, "nothing was missing")?;
+    }
+    for migration in installed.migrations {
+        writeln!(out, "installed {}", migration.name)?;
+    }
+    match installed.role {
+        GroupRole::Granted => writeln!(out, "members of {role} may call the functions")?,
+        GroupRole::Created => writeln!(out, "created the role {role}; its members may call the functions")?,
+        GroupRole::Missing { statement } => writeln!(
+            out,
+            "the role {role} is missing and you may not create it: have an administrator run `{statement};`, then run \
+             hotrow migrate again; until then only the owner can call the functions"
+        )?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
