@@ -1,0 +1,116 @@
+//! The answers, as typed rows; written, they are the columns of the SQL function's row. Never decides one.
+
+use std::fmt;
+
+use crate::{Id, Time};
+
+/// Every value of a status column. All but the first line of them are refusals or say that nothing was left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the statuses")]
+#[rustfmt::skip]
+pub enum Status {
+    Ok, Created, Reserved, Confirmed, Cancelled, Extended, Restocked,
+    Exists, Differs,
+    OutOfBounds, Overflow,
+    UnknownItem, NotStarted, Ended, SoldOut, LimitReached,
+    UnknownReservation, Expired,
+}
+
+impl Status {
+    /// As SQL spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Created => "created",
+            Self::Reserved => "reserved",
+            Self::Confirmed => "confirmed",
+            Self::Cancelled => "cancelled",
+            Self::Extended => "extended",
+            Self::Restocked => "restocked",
+            Self::Exists => "exists",
+            Self::Differs => "differs",
+            Self::OutOfBounds => "out_of_bounds",
+            Self::Overflow => "overflow",
+            Self::UnknownItem => "unknown_item",
+            Self::NotStarted => "not_started",
+            Self::Ended => "ended",
+            Self::SoldOut => "sold_out",
+            Self::LimitReached => "limit_reached",
+            Self::UnknownReservation => "unknown_reservation",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// What `sale` tells of an item that there is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are the function's columns")]
+pub struct SaleView {
+    pub item: String,
+    pub remaining: i64,
+    pub held: i64,
+    pub sold: i64,
+    pub per_buyer: Option<i64>,
+    pub starts_at: Option<Time>,
+    pub ends_at: Option<Time>,
+    pub hold: Option<Time>,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are the functions' columns")]
+pub enum Answer {
+    Status { status: Status },
+    Counted { value: i64, version: i64, status: Status },
+    Counter { value: i64, version: i64 },
+    Reserved { status: Status, reservation: Option<Id>, remaining: Option<i64> },
+    ReservedAll { status: Status, reservations: Option<Vec<Id>>, refused_item: Option<String> },
+    Extended { status: Status, expires_at: Option<Time> },
+    Restocked { status: Status, remaining: Option<i64> },
+    Sale(Option<SaleView>),
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status { status } => write!(f, "{status}"),
+            Self::Counted { value, version, status } => write!(f, "{value} {version} {status}"),
+            Self::Counter { value, version } => write!(f, "{value} {version}"),
+            Self::Reserved { status, reservation, remaining } => {
+                write!(f, "{status} {} {}", or_null(reservation), or_null(remaining))
+            }
+            Self::ReservedAll { status, reservations, refused_item } => {
+                let ids = reservations.as_ref().map(|ids| {
+                    let ids: Vec<_> = ids.iter().map(Id::to_string).collect();
+                    format!("{{{}}}", ids.join(","))
+                });
+                write!(f, "{status} {} {}", or_null(&ids), or_null(refused_item))
+            }
+            Self::Extended { status, expires_at } => write!(f, "{status} {}", or_null(expires_at)),
+            Self::Restocked { status, remaining } => write!(f, "{status} {}", or_null(remaining)),
+            Self::Sale(None) => write!(f, "no row"),
+            Self::Sale(Some(sale)) => write!(
+                f,
+                "{} {} {} {} {} {} {} {}",
+                sale.item,
+                sale.remaining,
+                sale.held,
+                sale.sold,
+                or_null(&sale.per_buyer),
+                or_null(&sale.starts_at),
+                or_null(&sale.ends_at),
+                or_null(&sale.hold)
+            ),
+        }
+    }
+}
+
+fn or_null(value: &Option<impl fmt::Display>) -> String {
+    value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,162 @@
+//! The commands: one for each public function of counters and sales, with its arguments. Never judges them.
+
+use std::fmt;
+
+use crate::{Id, Time};
+
+/// How a counter keeps its history; its answers don't depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strategy {
+    /// Value in the counter's row, one ledger row per command.
+    #[default]
+    Ledger,
+    /// Commands only, folded when asked.
+    Log,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Ledger => "ledger",
+            Self::Log => "log",
+        })
+    }
+}
+
+/// A call of a function. Reservations' ids are random in SQL: here the command says which id a new reservation gets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
+pub enum Command {
+    CreateCounter {
+        counter: String,
+        strategy: Strategy,
+        min: Option<i64>,
+        max: Option<i64>,
+    },
+    Increment {
+        counter: String,
+        amount: i64,
+        request: Option<Id>,
+    },
+    Drain {
+        counter: String,
+        request: Option<Id>,
+    },
+    Counter {
+        counter: String,
+    },
+    CreateSale {
+        item: String,
+        stock: i64,
+        per_buyer: Option<i64>,
+        starts_at: Option<Time>,
+        ends_at: Option<Time>,
+        hold: Option<Time>,
+    },
+    Reserve {
+        item: String,
+        buyer: String,
+        quantity: i64,
+        request: Option<Id>,
+        new: Id,
+    },
+    ReserveAll {
+        items: Vec<String>,
+        quantities: Vec<i64>,
+        buyer: String,
+        request: Option<Id>,
+        new: Vec<Id>,
+    },
+    Confirm {
+        reservation: Id,
+    },
+    Cancel {
+        reservation: Id,
+    },
+    Extend {
+        reservation: Id,
+        hold: Time,
+    },
+    Restock {
+        item: String,
+        quantity: i64,
+        request: Option<Id>,
+    },
+    Sale {
+        item: String,
+    },
+}
+
+impl Command {
+    /// The id under which a retry is recognised.
+    pub fn request(&self) -> Option<Id> {
+        match self {
+            Self::Increment { request, .. }
+            | Self::Drain { request, .. }
+            | Self::Reserve { request, .. }
+            | Self::ReserveAll { request, .. }
+            | Self::Restock { request, .. } => *request,
+            _ => None,
+        }
+    }
+
+    /// The same command without request id and without the ids of new reservations: what a retry must repeat.
+    pub fn canonical(&self) -> Self {
+        let mut command = self.clone();
+        match &mut command {
+            Self::Increment { request, .. } | Self::Drain { request, .. } | Self::Restock { request, .. } => {
+                *request = None;
+            }
+            Self::Reserve { request, new, .. } => (*request, *new) = (None, Id::default()),
+            Self::ReserveAll { request, new, .. } => (*request, *new) = (None, Vec::new()),
+            _ => {}
+        }
+        command
+    }
+
+    /// Says which ids new reservations get: those that the SQL drew.
+    pub fn give(&mut self, ids: &[Id]) {
+        match self {
+            Self::Reserve { new, .. } => *new = ids.first().copied().unwrap_or_default(),
+            Self::ReserveAll { new, .. } => *new = ids.to_vec(),
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateCounter { counter, strategy, min, max } => {
+                write!(f, "create_counter {counter} {strategy}")?;
+                option(f, "min", *min)?;
+                option(f, "max", *max)
+            }
+            Self::Increment { counter, amount, .. } => write!(f, "increment {counter} {amount}"),
+            Self::Drain { counter, .. } => write!(f, "drain {counter}"),
+            Self::Counter { counter } => write!(f, "counter {counter}"),
+            Self::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
+                write!(f, "create_sale {item} {stock}")?;
+                option(f, "per_buyer", *per_buyer)?;
+                option(f, "starts", *starts_at)?;
+                option(f, "ends", *ends_at)?;
+                option(f, "hold", *hold)
+            }
+            Self::Reserve { item, buyer, quantity, .. } => write!(f, "reserve {item} {buyer} {quantity}"),
+            Self::ReserveAll { items, quantities, buyer, .. } => {
+                let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
+                write!(f, "reserve_all {} {} {buyer}", items.join(","), quantities.join(","))
+            }
+            Self::Confirm { reservation } => write!(f, "confirm {reservation}"),
+            Self::Cancel { reservation } => write!(f, "cancel {reservation}"),
+            Self::Extend { reservation, hold } => write!(f, "extend {reservation} {hold}"),
+            Self::Restock { item, quantity, .. } => write!(f, "restock {item} {quantity}"),
+            Self::Sale { item } => write!(f, "sale {item}"),
+        }?;
+        self.request().map_or(Ok(()), |request| write!(f, " #{request}"))
+    }
+}
+
+fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<i64>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, " {name}={value}"))
+}

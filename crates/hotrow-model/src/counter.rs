@@ -1,0 +1,75 @@
+//! A counter: a value between bounds, and a version that counts the commands it has accepted. Knows neither its name
+//! nor its history.
+
+use crate::{Answer, Status, Strategy};
+
+/// One counter. The default is what an increment of an unknown name makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counter {
+    value: i64,
+    version: i64,
+    settings: Settings,
+}
+
+/// What `create_counter` was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// How its history is kept.
+    pub strategy: Strategy,
+    /// No command may bring the value below.
+    pub min: Option<i64>,
+    /// No command may bring the value above.
+    pub max: Option<i64>,
+}
+
+impl Counter {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Adds; the answer holds the value behind it.
+    pub fn increment(&mut self, amount: i64) -> Answer {
+        let Some(value) = self.value.checked_add(amount) else {
+            // What is past the type is past a bound on that side too, and the bound is what the caller chose.
+            let bound = if amount > 0 { self.settings.max } else { self.settings.min };
+            return self.refuse(if bound.is_some() { Status::OutOfBounds } else { Status::Overflow });
+        };
+        if !self.allows(value) {
+            return self.refuse(Status::OutOfBounds);
+        }
+        self.become_value(value);
+        Answer::Counted { value, version: self.version, status: Status::Ok }
+    }
+
+    /// Sets to 0; the answer holds the value before it.
+    pub fn drain(&mut self) -> Answer {
+        if !self.allows(0) {
+            return self.refuse(Status::OutOfBounds);
+        }
+        let value = self.value;
+        self.become_value(0);
+        Answer::Counted { value, version: self.version, status: Status::Ok }
+    }
+
+    pub fn view(&self) -> Answer {
+        Answer::Counter { value: self.value, version: self.version }
+    }
+
+    fn allows(&self, value: i64) -> bool {
+        self.settings.min.is_none_or(|min| value >= min) && self.settings.max.is_none_or(|max| value <= max)
+    }
+
+    fn become_value(&mut self, value: i64) {
+        self.value = value;
+        self.version += 1;
+    }
+
+    /// A refusal uses no version.
+    fn refuse(&self, status: Status) -> Answer {
+        Answer::Counted { value: self.value, version: self.version, status }
+    }
+}

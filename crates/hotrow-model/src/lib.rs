@@ -1,0 +1,47 @@
+//! What the schema pack's counters and sales answer, as plain data: the specification that the SQL is held to. Never
+//! talks to a server, never reads a clock, never draws a random number.
+//!
+//! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
+//! function does. Answers are written as the columns of the SQL function's row, so that both sides print alike:
+//!
+//! ```
+//! let mut world = hotrow_model::World::default();
+//! let command = "increment a 2".parse()?;
+//! assert_eq!(world.apply(&command, 0)?.to_string(), "2 1 ok");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `command.rs`, `parse.rs` | the commands, and how scripts write them |
+//! | `arguments.rs` | which arguments are errors instead of refusals |
+//! | `answer.rs` | the answers, and how they are written |
+//! | `counter.rs` | a counter: value, version, bounds |
+//! | `sale.rs`, `reservation.rs` | items and their stock, reservations and their life |
+//! | `requests.rs` | what is answered when a request comes again |
+//! | `world.rs` | all of it together |
+//! | `script.rs` | scripts that the model and the SQL both run |
+//! | `linear.rs` | whether what many clients saw at once has an order that explains it |
+
+mod answer;
+mod arguments;
+mod command;
+mod counter;
+mod id;
+pub mod linear;
+mod parse;
+mod requests;
+mod reservation;
+mod sale;
+pub mod script;
+mod world;
+
+pub use answer::{Answer, SaleView, Status};
+pub use arguments::Fault;
+pub use command::{Command, Strategy};
+pub use id::Id;
+pub use parse::ParseError;
+pub use world::World;
+
+/// A moment, counted in steps of any length; whoever feeds the model says what a step is.
+pub type Time = i64;

@@ -1,0 +1,154 @@
+//! Sales: items with their stock, limits and times, and the reservations of them. Knows nothing of requests.
+
+use std::collections::BTreeMap;
+
+use crate::reservation::{Reservation, State};
+use crate::{Answer, Id, SaleView, Status, Time};
+
+/// What `create_sale` was told, besides the stock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// All that was ever put up for sale, restocks included.
+    pub stock: i64,
+    /// How many pieces one buyer may hold and have bought together.
+    pub per_buyer: Option<i64>,
+    /// From this moment on.
+    pub starts_at: Option<Time>,
+    /// Up to this moment, and not at it.
+    pub ends_at: Option<Time>,
+    /// How long a reservation is held; for ever where there is none.
+    pub hold: Option<Time>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sale {
+    terms: Terms,
+    remaining: i64,
+}
+
+/// All items and all reservations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sales {
+    items: BTreeMap<String, Sale>,
+    reservations: BTreeMap<Id, Reservation>,
+}
+
+impl Sales {
+    pub fn create(&mut self, item: &str, terms: Terms) -> Status {
+        match self.items.get(item) {
+            None => {
+                self.items.insert(item.to_owned(), Sale { terms, remaining: terms.stock });
+                Status::Created
+            }
+            Some(sale) if sale.terms == terms => Status::Exists,
+            Some(_) => Status::Differs,
+        }
+    }
+
+    /// Gives back what is due. Comes before every command: who looks sees the moment's truth.
+    pub fn expire(&mut self, at: Time) {
+        for reservation in self.reservations.values_mut().filter(|reservation| reservation.is_due(at)) {
+            reservation.state = State::Expired;
+            give_back(&mut self.items, reservation);
+        }
+    }
+
+    /// The refusals in their order of precedence, or a hold.
+    pub fn reserve(&mut self, item: &str, buyer: &str, quantity: i64, new: Id, at: Time) -> Answer {
+        let taken = self.taken(item, buyer);
+        let Some(sale) = self.items.get_mut(item) else {
+            return Answer::Reserved { status: Status::UnknownItem, reservation: None, remaining: None };
+        };
+        let terms = sale.terms;
+        let refusal = if terms.starts_at.is_some_and(|starts_at| at < starts_at) {
+            Some(Status::NotStarted)
+        } else if terms.ends_at.is_some_and(|ends_at| at >= ends_at) {
+            Some(Status::Ended)
+        } else if quantity > sale.remaining {
+            Some(Status::SoldOut)
+        } else if terms.per_buyer.is_some_and(|limit| quantity > limit - taken) {
+            Some(Status::LimitReached)
+        } else {
+            None
+        };
+        if let Some(status) = refusal {
+            return Answer::Reserved { status, reservation: None, remaining: Some(sale.remaining) };
+        }
+        sale.remaining -= quantity;
+        let remaining = Some(sale.remaining);
+        let state = State::Held { expires_at: terms.hold.map(|hold| at + hold) };
+        let (item, buyer) = (item.to_owned(), buyer.to_owned());
+        self.reservations.insert(new, Reservation { item, buyer, quantity, state });
+        Answer::Reserved { status: Status::Reserved, reservation: Some(new), remaining }
+    }
+
+    /// What a buyer holds and has bought of an item.
+    fn taken(&self, item: &str, buyer: &str) -> i64 {
+        let of_buyer = self.reservations.values().filter(|r| r.item == item && r.buyer == buyer);
+        of_buyer.filter(|r| r.is_held() || r.state == State::Confirmed).map(|r| r.quantity).sum()
+    }
+
+    pub fn confirm(&mut self, id: Id) -> Status {
+        let Some(reservation) = self.reservations.get_mut(&id) else { return Status::UnknownReservation };
+        reservation.decided().unwrap_or_else(|| {
+            reservation.state = State::Confirmed;
+            Status::Confirmed
+        })
+    }
+
+    pub fn cancel(&mut self, id: Id) -> Status {
+        let Some(reservation) = self.reservations.get_mut(&id) else { return Status::UnknownReservation };
+        reservation.decided().unwrap_or_else(|| {
+            reservation.state = State::Cancelled;
+            give_back(&mut self.items, reservation);
+            Status::Cancelled
+        })
+    }
+
+    /// A hold only becomes longer; one without an end has none to move.
+    pub fn extend(&mut self, id: Id, hold: Time, at: Time) -> Answer {
+        let Some(reservation) = self.reservations.get_mut(&id) else {
+            return Answer::Extended { status: Status::UnknownReservation, expires_at: None };
+        };
+        match &mut reservation.state {
+            State::Held { expires_at } => {
+                *expires_at = expires_at.map(|expires_at| expires_at.max(at + hold));
+                Answer::Extended { status: Status::Extended, expires_at: *expires_at }
+            }
+            State::Confirmed => Answer::Extended { status: Status::Confirmed, expires_at: None },
+            State::Cancelled => Answer::Extended { status: Status::Cancelled, expires_at: None },
+            State::Expired => Answer::Extended { status: Status::Expired, expires_at: None },
+        }
+    }
+
+    pub fn restock(&mut self, item: &str, quantity: i64) -> Answer {
+        let Some(sale) = self.items.get_mut(item) else {
+            return Answer::Restocked { status: Status::UnknownItem, remaining: None };
+        };
+        sale.terms.stock += quantity;
+        sale.remaining += quantity;
+        Answer::Restocked { status: Status::Restocked, remaining: Some(sale.remaining) }
+    }
+
+    pub fn view(&self, item: &str) -> Answer {
+        let sum = |wanted: fn(&Reservation) -> bool| {
+            let of_item = self.reservations.values().filter(|reservation| reservation.item == item);
+            of_item.filter(|reservation| wanted(reservation)).map(|reservation| reservation.quantity).sum()
+        };
+        Answer::Sale(self.items.get(item).map(|sale| SaleView {
+            item: item.to_owned(),
+            remaining: sale.remaining,
+            held: sum(Reservation::is_held),
+            sold: sum(|reservation| reservation.state == State::Confirmed),
+            per_buyer: sale.terms.per_buyer,
+            starts_at: sale.terms.starts_at,
+            ends_at: sale.terms.ends_at,
+            hold: sale.terms.hold,
+        }))
+    }
+}
+
+fn give_back(items: &mut BTreeMap<String, Sale>, reservation: &Reservation) {
+    let sale = items.get_mut(&reservation.item).expect("a reservation is of an item that there is");
+    sale.remaining += reservation.quantity;
+}

@@ -1,0 +1,134 @@
+//! Scripts that the model and the SQL both run: a line is a command and its answer, several with `;` between them are
+//! one batch, `pass 2` lets time pass, `error` stands for a call that raises. Never says who runs it: see [`Runner`].
+
+use crate::{Answer, Command, Id, ParseError, Time, World};
+
+/// Every script, by name.
+pub const SCRIPTS: [(&str, &str); 3] = [
+    ("counters", include_str!("../scripts/counters.script")),
+    ("sales", include_str!("../scripts/sales.script")),
+    ("requests", include_str!("../scripts/requests.script")),
+];
+
+/// Whoever answers commands. New reservations are r1, r2, ... in the order in which they are made.
+pub trait Runner {
+    /// One call, or one batch of calls of the same function. None: it raised.
+    fn run(&mut self, commands: &[Command]) -> Option<Vec<String>>;
+    /// Lets time pass.
+    fn pass(&mut self, time: Time);
+}
+
+/// The model as a runner.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// What there is.
+    pub world: World,
+    /// The time.
+    pub at: Time,
+    reservations: u128,
+}
+
+impl Runner for Model {
+    fn run(&mut self, commands: &[Command]) -> Option<Vec<String>> {
+        let function = std::mem::discriminant(commands.first()?);
+        assert!(
+            commands.iter().all(|command| std::mem::discriminant(command) == function),
+            "a batch has one function"
+        );
+        let mut next = self.world.clone();
+        let mut reservations = self.reservations;
+        let mut answers = Vec::new();
+        for command in commands {
+            let mut command = command.clone();
+            let ids: Vec<Id> = (1..=9).map(|number| Id(reservations + number)).collect();
+            command.give(&ids);
+            let answer = next.apply(&command, self.at).ok()?;
+            let last = match &answer {
+                Answer::Reserved { reservation, .. } => *reservation,
+                Answer::ReservedAll { reservations, .. } => {
+                    reservations.as_ref().and_then(|all| all.last().copied())
+                }
+                _ => None,
+            };
+            reservations = last.map_or(reservations, |id| reservations.max(id.0));
+            answers.push(answer.to_string());
+        }
+        (self.world, self.reservations) = (next, reservations);
+        Some(answers)
+    }
+
+    fn pass(&mut self, time: Time) {
+        self.at += time;
+    }
+}
+
+/// A line of a script that does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It can't be read.
+    #[error("line {line}: {source}")]
+    Unreadable {
+        /// Which line.
+        line: usize,
+        /// Why not.
+        source: ParseError,
+    },
+    /// The answer is another one.
+    #[error("line {line}: {text}\n  the answer is: {answer}")]
+    Different {
+        /// Which line.
+        line: usize,
+        /// What it says.
+        text: String,
+        /// What was answered.
+        answer: String,
+    },
+}
+
+/// Runs a script up to the first line that does not hold.
+pub fn run(script: &str, runner: &mut impl Runner) -> Result<(), Failure> {
+    for (index, text) in script.lines().enumerate() {
+        let line = index + 1;
+        let text = text.split("--").next().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let unreadable = |source| Failure::Unreadable { line, source };
+        if let Some(time) = text.strip_prefix("pass ") {
+            let time = time.parse().map_err(|_| unreadable(ParseError::new("a number", time)))?;
+            runner.pass(time);
+            continue;
+        }
+        let (commands, expected) =
+            text.split_once(" -> ").ok_or_else(|| unreadable(ParseError::new("`->`", text)))?;
+        let commands =
+            commands.split(';').map(str::parse).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+        let answer = runner.run(&commands).map_or_else(|| "error".to_owned(), |answers| answers.join("; "));
+        if answer != expected.trim() {
+            return Err(Failure::Different { line, text: text.to_owned(), answer });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_answers_the_scripts_as_they_say() {
+        for (name, script) in SCRIPTS {
+            run(script, &mut Model::default()).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+        }
+    }
+
+    #[test]
+    fn a_script_that_does_not_hold_says_where() {
+        let failure = run("increment a -> 1 1 ok\nincrement a -> 1 2 ok", &mut Model::default()).unwrap_err();
+        assert_eq!(failure.to_string(), "line 2: increment a -> 1 2 ok\n  the answer is: 2 2 ok");
+        for unreadable in ["increment a", "incremnet a -> 1", "increment a x -> 1", "increment a 1 2 -> 1"] {
+            let failure = run(unreadable, &mut Model::default()).unwrap_err();
+            assert!(matches!(failure, Failure::Unreadable { line: 1, .. }), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Counters, sales and requests together: one command, one answer. Never decides what a counter or a sale decides.
+
+use std::collections::BTreeMap;
+
+use crate::counter::{Counter, Settings};
+use crate::requests::Requests;
+use crate::sale::{Sales, Terms};
+use crate::{Answer, Command, Fault, Id, Status, Time};
+
+/// All that the schema pack knows of counters and sales.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct World {
+    counters: BTreeMap<String, Counter>,
+    sales: Sales,
+    requests: Requests,
+}
+
+impl World {
+    /// One call: its arguments are checked, a retry gets the recorded answer, else it is judged.
+    pub fn apply(&mut self, command: &Command, at: Time) -> Result<Answer, Fault> {
+        command.check()?;
+        if let Some(answer) = self.requests.look_up(command)? {
+            return Ok(answer);
+        }
+        self.sales.expire(at);
+        let answer = self.judge(command, at);
+        self.requests.record(command, &answer);
+        Ok(answer)
+    }
+
+    /// The calls of one batch, judged one after another at one moment. One that raises fails all of them.
+    pub fn apply_batch(&mut self, commands: &[Command], at: Time) -> Result<Vec<Answer>, Fault> {
+        let mut next = self.clone();
+        let answers = commands.iter().map(|command| next.apply(command, at)).collect::<Result<_, _>>()?;
+        *self = next;
+        Ok(answers)
+    }
+
+    /// Whether counters and sales are the same, whatever requests have been answered.
+    pub(crate) fn differs_in_requests_only(&self, other: &Self) -> bool {
+        self.counters == other.counters && self.sales == other.sales
+    }
+
+    fn judge(&mut self, command: &Command, at: Time) -> Answer {
+        match command {
+            Command::CreateCounter { counter, strategy, min, max } => {
+                let settings = Settings { strategy: *strategy, min: *min, max: *max };
+                Answer::Status { status: self.create_counter(counter, settings) }
+            }
+            Command::Increment { counter, amount, .. } => self.counter(counter).increment(*amount),
+            Command::Drain { counter, .. } => self.counter(counter).drain(),
+            Command::Counter { counter } => self.counters.get(counter).unwrap_or(&Counter::default()).view(),
+            Command::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
+                let (stock, per_buyer, hold) = (*stock, *per_buyer, *hold);
+                let terms = Terms { stock, per_buyer, starts_at: *starts_at, ends_at: *ends_at, hold };
+                Answer::Status { status: self.sales.create(item, terms) }
+            }
+            Command::Reserve { item, buyer, quantity, new, .. } => {
+                self.sales.reserve(item, buyer, *quantity, *new, at)
+            }
+            Command::ReserveAll { items, quantities, buyer, new, .. } => {
+                self.reserve_all(items, quantities, buyer, new, at)
+            }
+            Command::Confirm { reservation } => Answer::Status { status: self.sales.confirm(*reservation) },
+            Command::Cancel { reservation } => Answer::Status { status: self.sales.cancel(*reservation) },
+            Command::Extend { reservation, hold } => self.sales.extend(*reservation, *hold, at),
+            Command::Restock { item, quantity, .. } => self.sales.restock(item, *quantity),
+            Command::Sale { item } => self.sales.view(item),
+        }
+    }
+
+    /// A counter is made by its first command.
+    fn counter(&mut self, name: &str) -> &mut Counter {
+        self.counters.entry(name.to_owned()).or_default()
+    }
+
+    fn create_counter(&mut self, name: &str, settings: Settings) -> Status {
+        match self.counters.get(name) {
+            None => {
+                self.counters.insert(name.to_owned(), Counter::new(settings));
+                Status::Created
+            }
+            Some(counter) if counter.settings() == settings => Status::Exists,
+            Some(_) => Status::Differs,
+        }
+    }
+
+    /// All or none: the first item that is refused gives its status to the whole.
+    fn reserve_all(
+        &mut self,
+        items: &[String],
+        quantities: &[i64],
+        buyer: &str,
+        new: &[Id],
+        at: Time,
+    ) -> Answer {
+        let mut next = self.sales.clone();
+        let mut reservations = Vec::new();
+        for (index, (item, quantity)) in items.iter().zip(quantities).enumerate() {
+            // Who was refused has drawn no ids; those that are judged before the refusal still differ.
+            let id = new.get(index).copied().unwrap_or(Id(u128::MAX - index as u128));
+            match next.reserve(item, buyer, *quantity, id, at) {
+                Answer::Reserved { reservation: Some(reservation), .. } => reservations.push(reservation),
+                Answer::Reserved { status, .. } => {
+                    return Answer::ReservedAll {
+                        status,
+                        reservations: None,
+                        refused_item: Some(item.clone()),
+                    };
+                }
+                other => unreachable!("a reservation is not answered with {other}"),
+            }
+        }
+        self.sales = next;
+        let (status, reservations) = (Status::Reserved, Some(reservations));
+        Answer::ReservedAll { status, reservations, refused_item: None }
+    }
+}

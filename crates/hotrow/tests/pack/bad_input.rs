@@ -1,0 +1,152 @@
+//! Calls that no call may be, through the gateway, among good neighbours: the bad one gets its clear error, and nobody
+//! else is harmed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+use crate::installed;
+use crate::line::{Line, Until};
+use crate::sql::literal;
+use crate::support::Gateway;
+
+const NEIGHBOURS: usize = 6;
+/// Each bad call is made so often, so that it meets neighbours in a batch.
+const TIMES: usize = 5;
+
+fn connect(port: u16) -> Line {
+    Line::connect(port, "public").unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
+}
+
+/// A function, its arguments, and the SQLSTATE.
+fn bad_calls() -> Vec<(&'static str, Vec<Option<String>>, &'static str)> {
+    let text = |text: &str| Some(text.to_owned());
+    let long = Some("x".repeat(10 << 10));
+    let used = text("00000000-0000-0000-0000-0000000bad01");
+    let shoe = || text("bad.shoe");
+    vec![
+        ("increment", vec![text(""), text("1")], "22023"),
+        ("increment", vec![long.clone(), text("1")], "22023"),
+        ("increment", vec![None, text("1")], "22004"),
+        ("increment", vec![text("bad.a"), None], "22004"),
+        ("increment", vec![text("bad.a"), text("2"), used.clone()], "22023"),
+        ("increment", vec![text("bad.b"), text("1"), used.clone()], "22023"),
+        ("increment", vec![text("bad.a"), text("9223372036854775808")], "22003"),
+        ("increment", vec![text("bad.a"), text("one")], "22P02"),
+        ("increment", vec![text("bad.a"), text("1"), text("no uuid")], "22P02"),
+        ("drain", vec![text("")], "22023"),
+        ("drain", vec![None], "22004"),
+        ("drain", vec![text("bad.a"), used.clone()], "22023"),
+        ("reserve", vec![shoe(), text("ann"), text("0")], "22023"),
+        ("reserve", vec![shoe(), text("ann"), text("-1")], "22023"),
+        ("reserve", vec![shoe(), text("ann"), None], "22004"),
+        ("reserve", vec![shoe(), None], "22004"),
+        ("reserve", vec![None, text("ann")], "22004"),
+        ("reserve", vec![shoe(), text("")], "22023"),
+        ("reserve", vec![shoe(), long.clone()], "22023"),
+        ("reserve", vec![text(""), text("ann")], "22023"),
+        ("reserve", vec![long, text("ann")], "22023"),
+        ("reserve", vec![shoe(), text("ann"), text("1"), used], "22023"),
+        ("confirm", vec![None], "22004"),
+        ("confirm", vec![text("no uuid")], "22P02"),
+        ("cancel", vec![None], "22004"),
+        ("extend", vec![text("00000000-0000-0000-0000-000000000000"), text("0")], "22023"),
+        ("extend", vec![text("00000000-0000-0000-0000-000000000000"), text("-1 hour")], "22023"),
+        ("extend", vec![text("00000000-0000-0000-0000-000000000000"), None], "22004"),
+        ("restock", vec![shoe(), text("0")], "22023"),
+    ]
+}
+
+/// What is refused instead, and changes nothing either.
+const REFUSED: [(&str, &str); 4] = [
+    ("select * from hotrow.reserve('bad.none', 'ann')", "unknown_item - -"),
+    ("select * from hotrow.confirm('00000000-0000-0000-0000-000000000000')", "unknown_reservation"),
+    ("select * from hotrow.increment('bad.full', 1)", "9223372036854775807 1 overflow"),
+    ("select * from hotrow.increment('bad.full', 9223372036854775807)", "9223372036854775807 1 overflow"),
+];
+
+#[test]
+fn a_bad_call_gets_its_error_and_its_neighbours_their_answers() {
+    let mut direct = connect(installed());
+    for statement in [
+        "select * from hotrow.increment('bad.a', 1, '00000000-0000-0000-0000-0000000bad01')",
+        "select * from hotrow.increment('bad.full', 9223372036854775807)",
+        "select * from hotrow.create_sale('bad.shoe', 1000000000)",
+    ] {
+        assert_eq!(direct.query(statement).error(), None);
+    }
+    let gateway = Gateway::start(&[]);
+    let (over, incremented, reserved) = (AtomicBool::new(false), AtomicU64::new(1), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let until = Until(&over);
+        for number in 0..NEIGHBOURS {
+            let (over, gateway) = (&over, &gateway);
+            let (incremented, reserved) = (&incremented, &reserved);
+            scope.spawn(move || {
+                let mut line = connect(gateway.port());
+                while !over.load(Relaxed) {
+                    // Two at once: one behind the other, in front of and behind the bad one of somebody else.
+                    line.put_unnamed_call(
+                        "select * from hotrow.increment($1, $2)",
+                        &[Some("bad.a"), Some("1")],
+                    );
+                    line.put_sync();
+                    let buyer = number.to_string();
+                    line.put_unnamed_call(
+                        "select status from hotrow.reserve($1, $2)",
+                        &[Some("bad.shoe"), Some(&buyer)],
+                    );
+                    line.put_sync();
+                    line.send().unwrap();
+                    let [first, second] = [line.answer(), line.answer()];
+                    assert_eq!((first.error(), second.error()), (None, None));
+                    assert_eq!(first.rows()[0][2].as_deref(), Some("ok"));
+                    assert_eq!(second.rows()[0][0].as_deref(), Some("reserved"));
+                    incremented.fetch_add(1, Relaxed);
+                    reserved.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let mut line = connect(gateway.port());
+        for _ in 0..TIMES {
+            for (function, values, code) in bad_calls() {
+                bad_call(&mut line, function, &values, code);
+            }
+            for (statement, expected) in REFUSED {
+                let answer = line.query(statement);
+                assert_eq!(answer.error(), None, "{statement}");
+                assert_eq!(crate::sql::answer(&answer.rows()[0]), expected, "{statement}");
+            }
+        }
+        drop(until);
+    });
+    assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
+    let counted = direct.query("select value, version from hotrow.counter('bad.a')").rows().remove(0);
+    let expected = incremented.load(Relaxed).to_string();
+    assert_eq!(counted, [Some(expected.clone()), Some(expected)], "value and version count the good ones");
+    let held = direct.query("select held from hotrow.sale('bad.shoe')").rows().remove(0);
+    assert_eq!(held, [Some(reserved.load(Relaxed).to_string())]);
+    assert!(reserved.load(Relaxed) > 100, "there were hardly any neighbours");
+}
+
+/// With parameters and as text; a good call behind it in the same write is not harmed.
+fn bad_call(line: &mut Line, function: &str, values: &[Option<String>], code: &str) {
+    let places: Vec<_> = (1..=values.len()).map(|place| format!("${place}")).collect();
+    let literals: Vec<_> = values.iter().map(|value| literal(value.as_deref())).collect();
+    let parameters: Vec<_> = values.iter().map(Option::as_deref).collect();
+    line.put_unnamed_call(&format!("select * from hotrow.{function}({})", places.join(", ")), &parameters);
+    line.put_sync();
+    line.put_query(&format!("select * from hotrow.{function}({})", literals.join(", ")));
+    line.put_query("select * from hotrow.increment('bad.own', 1)");
+    line.send().unwrap();
+    for _ in 0..2 {
+        let answer = line.answer();
+        let report = answer.error().unwrap_or_else(|| panic!("{function}({literals:?}) is answered"));
+        assert_eq!(report.code, code, "{function}({literals:?}): {}", report.message);
+        let (_, body) = answer.frames().into_iter().find(|(tag, _)| *tag == 'E').unwrap();
+        let hint =
+            body.split(|byte| *byte == 0).any(|field| field.first() == Some(&b'H') && field.len() > 10);
+        assert!(hint || !["22023", "22004"].contains(&code), "{} says not what to do", report.message);
+    }
+    let own = line.answer();
+    assert_eq!(own.error(), None, "the call behind {function}({literals:?})");
+}

@@ -1,0 +1,177 @@
+//! Many clients at once on a few counters and items, and the histories that they write. Never judges a history: that is
+//! the model's.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hotrow_model::linear::{Operation, check};
+use hotrow_model::{Command, Id, Strategy, World};
+
+use crate::client::{Client, connect};
+use crate::line::Report;
+use crate::sql::Clock;
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const COUNTERS: [&str; 3] = ["a", "b", "log"];
+pub const ITEMS: [&str; 2] = ["shoe", "sock"];
+/// Longer histories take the checker too long.
+pub const OPERATIONS_PER_SUBJECT: usize = 220;
+
+/// What all clients share.
+pub struct Shared {
+    /// Where they connect, in turn.
+    pub ports: Vec<AtomicU16>,
+    pub mark: String,
+    pub disturbed: bool,
+    pub clock: Clock,
+    /// The order of calls and answers.
+    ticks: AtomicU64,
+    pub answered: AtomicUsize,
+    pub stop: AtomicBool,
+    pub reservations: Mutex<Vec<(usize, Id)>>,
+    pub history: Mutex<BTreeMap<String, Vec<Operation>>>,
+    /// What made clients ask again.
+    errors: Mutex<BTreeMap<String, usize>>,
+    /// An error that no client may get.
+    failure: Mutex<Option<String>>,
+}
+
+/// Clients at work.
+pub struct Clients {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Clients {
+    /// Clients whom nothing disturbs: some of their requests have ids.
+    pub fn undisturbed(count: usize, direct: u16, ports: &[u16], mark: &str) -> Self {
+        Self::start(count, direct, ports, mark, false)
+    }
+
+    /// Clients who have to ask again: all that could do harm then has an id.
+    pub fn disturbed(count: usize, direct: u16, ports: &[u16], mark: &str) -> Self {
+        Self::start(count, direct, ports, mark, true)
+    }
+
+    /// Makes the counters and items that `mark` names apart, then starts so many clients on these ports in turn.
+    fn start(count: usize, direct: u16, ports: &[u16], mark: &str, disturbed: bool) -> Self {
+        let shared = Shared {
+            ports: ports.iter().map(|port| AtomicU16::new(*port)).collect(),
+            mark: mark.to_owned(),
+            disturbed,
+            clock: Clock::start(),
+            ticks: AtomicU64::new(1),
+            answered: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            reservations: Mutex::default(),
+            history: Mutex::default(),
+            errors: Mutex::default(),
+            failure: Mutex::default(),
+        };
+        let shared = Arc::new(shared);
+        let mut creator = Client::new(&shared, 0);
+        creator.line = connect(direct);
+        shared.creations().into_iter().for_each(|command| creator.run(command));
+        let thread = |number| {
+            let shared = shared.clone();
+            thread::spawn(move || Client::new(&shared, number).work())
+        };
+        Self { threads: (0..count).map(thread).collect(), shared }
+    }
+
+    /// Where those go from now on who went to this port.
+    pub fn redirect(&self, from: u16, to: u16) {
+        self.shared
+            .ports
+            .iter()
+            .filter(|port| port.load(SeqCst) == from)
+            .for_each(|port| port.store(to, SeqCst));
+    }
+
+    /// Waits until so many more commands are answered.
+    pub fn flow(&self, commands: usize) {
+        let (wanted, deadline) = (self.shared.answered.load(SeqCst) + commands, Instant::now() + PATIENCE);
+        while self.shared.answered.load(SeqCst) < wanted
+            && self.threads.iter().any(|thread| !thread.is_finished())
+        {
+            assert!(Instant::now() < deadline, "no answers any more; errors: {:?}", self.shared.errors);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the history has become as long as it may.
+    pub fn are_done(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Stops them, asks a last time for everything, and looks for an order that explains all answers. How many there
+    /// are, and which errors made clients ask again.
+    pub fn check(self, direct: u16) -> Result<(usize, BTreeMap<String, usize>), String> {
+        self.shared.stop.store(true, SeqCst);
+        for thread in self.threads {
+            thread.join().map_err(|_| "a client has failed".to_owned())?;
+        }
+        if let Some(failure) = self.shared.failure.lock().unwrap().take() {
+            return Err(failure);
+        }
+        let mut reader = Client::new(&self.shared, 0);
+        reader.line = connect(direct);
+        for counter in COUNTERS {
+            reader.run(Command::Counter { counter: format!("{}{counter}", self.shared.mark) });
+        }
+        for item in ITEMS {
+            reader.run(Command::Sale { item: format!("{}{item}", self.shared.mark) });
+        }
+        let history = self.shared.history.lock().unwrap();
+        for (subject, operations) in &*history {
+            check(&World::default(), operations).map_err(|violation| format!("{subject}: {violation}"))?;
+        }
+        let errors = self.shared.errors.lock().unwrap().clone();
+        Ok((history.values().map(Vec::len).sum(), errors))
+    }
+}
+
+impl Shared {
+    fn creations(&self) -> Vec<Command> {
+        let name = |name: &str| format!("{}{name}", self.mark);
+        let counter =
+            |counter, strategy, max| Command::CreateCounter { counter, strategy, min: Some(-20), max };
+        let mut commands = vec![
+            counter(name("a"), Strategy::Ledger, None),
+            counter(name("b"), Strategy::Ledger, Some(40)),
+            counter(name("log"), Strategy::Log, Some(60)),
+        ];
+        for (item, stock, per_buyer) in [(name("shoe"), 40, Some(9)), (name("sock"), 25, None)] {
+            let hold = Some(9);
+            commands.push(Command::CreateSale {
+                item,
+                stock,
+                per_buyer,
+                starts_at: None,
+                ends_at: None,
+                hold,
+            });
+        }
+        commands
+    }
+
+    /// One client had to ask again.
+    pub fn note(&self, report: &Report) {
+        let error = format!("{} {}", report.code, report.message);
+        *self.errors.lock().unwrap().entry(error).or_default() += 1;
+    }
+
+    /// One client got an error that nobody may get: all stop.
+    pub fn fail(&self, error: String) {
+        self.failure.lock().unwrap().get_or_insert(error);
+        self.stop.store(true, SeqCst);
+    }
+
+    /// A moment, later than all before it.
+    pub fn tick(&self) -> u64 {
+        self.ticks.fetch_add(1, SeqCst)
+    }
+}

@@ -1,0 +1,48 @@
+//! The schema pack against its model: every answer, alone and among many clients at once, over faults, and with faults
+//! planted in the SQL, which must be found. The tests are in the modules; here is only what they share.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the lints' exception for tests stops at #[test]"
+)]
+
+mod bad_input;
+mod client;
+mod concurrent;
+mod faults;
+mod history;
+#[path = "../support/line.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod line;
+mod planted;
+#[path = "../support/proxy.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod proxy;
+mod same_as_model;
+mod specs;
+mod sql;
+mod stage;
+#[path = "../support/mod.rs"]
+mod support;
+mod workload;
+
+use std::process::Command;
+use std::sync::OnceLock;
+
+use support::server;
+
+/// The port of the shared server, which has the pack.
+fn installed() -> u16 {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    *PORT.get_or_init(|| {
+        install(&server().url());
+        server().port()
+    })
+}
+
+/// Installs the pack as an operator does.
+fn install(url: &str) {
+    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["migrate", "--upstream", url]).output();
+    let output = migrate.expect("the program can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

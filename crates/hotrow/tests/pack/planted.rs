@@ -1,0 +1,97 @@
+//! Faults planted in the SQL: each of them must be found by the comparison with the model, or else that comparison is
+//! worth nothing. Texts that the SQL no longer has are a failure here, so that no mutant is forgotten.
+
+use hotrow_postgres::PrivateServer;
+
+use crate::history::Clients;
+use crate::install;
+use crate::line::Line;
+use crate::same_as_model::difference;
+use crate::stage::Stage;
+
+const SEEDS_MAX: u64 = 400;
+const CROWDS_MAX: usize = 4;
+
+/// A fault: in which function, what is replaced, and by what.
+type Fault = (&'static str, &'static str, &'static str);
+
+/// One client is enough to notice.
+const FOR_ONE_CLIENT: [Fault; 14] = [
+    ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
+    ("refusal", "present + amount > max", "present + amount >= max"),
+    ("refusal", "present > 9223372036854775807 - amount", "present >= 9223372036854775807 - amount"),
+    ("apply_commands", "if place < i then", "if place < 0 then"),
+    ("apply_commands", "slots[i] <> slot", "slots[i] < slot"),
+    ("fold_log", "else 0 end", "else known_value end"),
+    ("apply_reservations", "quantity[i] > present", "quantity[i] >= present"),
+    ("apply_reservations", "request_id = any (apply_reservations.request_id)", "request_id = null"),
+    ("apply_reservations", "quantity[i] > entry.per_buyer -", "quantity[i] >= entry.per_buyer -"),
+    ("hopeless", "when s.next_expiry <= greatest(at, s.last_at) then null", "when false then null"),
+    ("release_expired", "b.quantity - e.quantity", "b.quantity"),
+    ("cancel_batch", "b.quantity - g.quantity", "b.quantity"),
+    ("confirm_batch", "and (r.expires_at > locked.at or r.expires_at is null)", ""),
+    ("reserve_all", "raise exception using errcode = 'HR001'", "exit"),
+];
+
+/// Only clients who meet notice.
+const FOR_A_CROWD: [Fault; 5] = [
+    ("apply_commands", "where c.counter = names[i] for update", "where c.counter = names[i]"),
+    ("increment", "where c.counter = increment.counter for update", "where c.counter = increment.counter"),
+    ("lock_sale", "where s.item = lock_sale.item for update;", "where s.item = lock_sale.item;"),
+    ("lock_reservations", " for update of r", ""),
+    (
+        "cancel_batch",
+        "set remaining = s.remaining + g.quantity",
+        "set remaining = s.remaining + g.quantity - 1",
+    ),
+];
+
+/// Plants a fault; what repairs it.
+fn plant(line: &mut Line, (function, from, to): Fault) -> String {
+    let definition = format!(
+        "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
+    );
+    let mut rows = line.query(&definition).rows();
+    assert_eq!(rows.len(), 1, "{function} is one function");
+    let sound = rows.remove(0).remove(0).expect("a definition");
+    assert!(sound.contains(from), "{function} does not say {from:?} any more: plant the fault elsewhere");
+    assert_eq!(line.query(&sound.replace(from, to)).error(), None, "{function}: {to}");
+    sound
+}
+
+fn is_noticed_by_one(port: u16, first_seed: u64) -> bool {
+    let mut stage = Stage::connect(port);
+    (first_seed..first_seed + SEEDS_MAX).any(|seed| difference(&mut stage, seed).is_some())
+}
+
+fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
+    (0..CROWDS_MAX).any(|crowd| {
+        let clients = Clients::undisturbed(12, port, &[port], &format!("planted.{test}.{crowd}."));
+        while !clients.are_done() {
+            clients.flow(10);
+        }
+        clients.check(port).is_err()
+    })
+}
+
+#[test]
+fn every_planted_fault_is_noticed() {
+    let server = PrivateServer::builder().label("planted").start().unwrap();
+    install(&server.url());
+    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
+    let mut missed = Vec::new();
+    let mut try_out = |fault, noticed: &dyn Fn() -> bool| {
+        let sound = plant(&mut line, fault);
+        if !noticed() {
+            missed.push(fault);
+        }
+        assert_eq!(line.query(&sound).error(), None);
+    };
+    for (index, fault) in FOR_ONE_CLIENT.into_iter().enumerate() {
+        try_out(fault, &|| is_noticed_by_one(server.port(), index as u64 * SEEDS_MAX));
+    }
+    for (index, fault) in FOR_A_CROWD.into_iter().enumerate() {
+        try_out(fault, &|| is_noticed_by_a_crowd(server.port(), index));
+    }
+    assert_eq!(missed, [], "nobody noticed these");
+}

@@ -1,0 +1,160 @@
+//! How a command is said in SQL, and how the rows that come back are written as the model writes its answers. Never
+//! sends anything.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hotrow_model::{Command, Id, Time};
+
+/// The model's time in the server's: a step is an hour, and hours pass by moving what is stored into the past, so that
+/// holds end without anybody waiting.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// In seconds since 1970: some seconds before whatever is asked now.
+    base: i64,
+    pub at: Time,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+        Self { base: since.as_secs().cast_signed(), at: 0 }
+    }
+
+    fn timestamp(self, time: Time) -> String {
+        let seconds = self.base + (time - self.at) * 3600;
+        let (day, second) = (seconds.div_euclid(86_400) + 2_440_588, seconds.rem_euclid(86_400));
+        format!("J{day} {:02}:{:02}:{:02}+00", second / 3600, second / 60 % 60, second % 60)
+    }
+
+    /// A column of moments as the model's times.
+    fn steps(self, column: &str) -> String {
+        format!("round((extract(epoch from {column}) - {}) / 3600)::bigint + {}", self.base, self.at)
+    }
+}
+
+/// A function, its arguments in order as text, and the columns to ask for.
+pub struct Call {
+    function: String,
+    values: Vec<Option<String>>,
+    columns: String,
+}
+
+impl Call {
+    pub fn of(command: &Command, clock: Clock) -> Self {
+        let number = |value: &Option<i64>| value.map(|value| value.to_string());
+        let moment = |value: &Option<Time>| value.map(|value| clock.timestamp(value));
+        let hours = |value: i64| format!("{value} hours");
+        let text = |value: &str| Some(value.to_owned());
+        let id = |id: &Option<Id>| id.map(Id::uuid);
+        let mut columns = "*".to_owned();
+        let (function, values) = match command {
+            Command::CreateCounter { counter, strategy, min, max } => {
+                ("create_counter", vec![text(counter), Some(strategy.to_string()), number(min), number(max)])
+            }
+            Command::Increment { counter, amount, request } => {
+                ("increment", vec![text(counter), Some(amount.to_string()), id(request)])
+            }
+            Command::Drain { counter, request } => ("drain", vec![text(counter), id(request)]),
+            Command::Counter { counter } => ("counter", vec![text(counter)]),
+            Command::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
+                let (item, stock, hold) = (text(item), Some(stock.to_string()), hold.map(hours));
+                let values = vec![item, stock, number(per_buyer), moment(starts_at), moment(ends_at), hold];
+                ("create_sale", values)
+            }
+            Command::Reserve { item, buyer, quantity, request, .. } => {
+                ("reserve", vec![text(item), text(buyer), Some(quantity.to_string()), id(request)])
+            }
+            Command::ReserveAll { items, quantities, buyer, request, .. } => {
+                let items = array(items.iter().map(|item| Some(item.as_str())));
+                let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
+                let quantities = array(quantities.iter().map(|quantity| Some(quantity.as_str())));
+                ("reserve_all", vec![Some(items), Some(quantities), text(buyer), id(request)])
+            }
+            Command::Confirm { reservation } => ("confirm", vec![Some(reservation.uuid())]),
+            Command::Cancel { reservation } => ("cancel", vec![Some(reservation.uuid())]),
+            Command::Extend { reservation, hold } => {
+                columns = format!("status, {}", clock.steps("expires_at"));
+                ("extend", vec![Some(reservation.uuid()), Some(hours(*hold))])
+            }
+            Command::Restock { item, quantity, request } => {
+                ("restock", vec![text(item), Some(quantity.to_string()), id(request)])
+            }
+            Command::Sale { item } => {
+                columns = format!(
+                    "item, remaining, held, sold, per_buyer, {}, {}, (extract(epoch from hold) / 3600)::bigint",
+                    clock.steps("starts_at"),
+                    clock.steps("ends_at")
+                );
+                ("sale", vec![text(item)])
+            }
+        };
+        Self { function: function.to_owned(), values, columns }
+    }
+
+    /// All of them, which are of one function, as one call of its twin.
+    pub fn batch(commands: &[Command], clock: Clock) -> Self {
+        let calls: Vec<Self> = commands.iter().map(|command| Self::of(command, clock)).collect();
+        let values = (0..calls[0].values.len())
+            .map(|argument| Some(array(calls.iter().map(|call| call.values[argument].as_deref()))))
+            .collect();
+        let function = format!("{}_batch", calls[0].function);
+        assert!(calls.iter().all(|call| format!("{}_batch", call.function) == function), "one function");
+        Self { function, values, columns: calls[0].columns.clone() }
+    }
+
+    /// A reservation that would rather be refused than wait.
+    pub fn nowait(mut self) -> Self {
+        assert_eq!(self.function, "reserve");
+        self.values.push(Some("true".to_owned()));
+        self
+    }
+
+    /// With its values written into it.
+    pub fn text(&self) -> String {
+        let literals: Vec<_> = self.values.iter().map(|value| literal(value.as_deref())).collect();
+        format!("select {} from hotrow.{}({})", self.columns, self.function, literals.join(", "))
+    }
+
+    /// With parameters, and what they are.
+    pub fn with_parameters(&self) -> (String, &[Option<String>]) {
+        let places: Vec<_> = (1..=self.values.len()).map(|place| format!("${place}")).collect();
+        let sql = format!("select {} from hotrow.{}({})", self.columns, self.function, places.join(", "));
+        (sql, &self.values)
+    }
+}
+
+/// Whether a function has a twin.
+pub fn has_twin(command: &Command) -> bool {
+    use Command::{Cancel, Confirm, Drain, Extend, Increment, Reserve};
+    matches!(
+        command,
+        Increment { .. } | Drain { .. } | Reserve { .. } | Confirm { .. } | Cancel { .. } | Extend { .. }
+    )
+}
+
+/// A row as the model writes it.
+pub fn answer(row: &[Option<String>]) -> String {
+    let columns: Vec<_> = row.iter().map(|value| value.as_deref().unwrap_or("-")).collect();
+    columns.join(" ")
+}
+
+/// The ids of new reservations in a row's second column.
+pub fn new_reservations(command: &Command, row: &[Option<String>]) -> Vec<Id> {
+    match command {
+        Command::Reserve { .. } | Command::ReserveAll { .. } => {
+            let ids = row[1].as_deref().unwrap_or_default().trim_matches(['{', '}']);
+            ids.split(',').filter_map(|id| id.parse().ok()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub fn literal(value: Option<&str>) -> String {
+    value.map_or_else(|| "null".to_owned(), |text| format!("'{}'", text.replace('\'', "''")))
+}
+
+fn array<'a>(values: impl Iterator<Item = Option<&'a str>>) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let values: Vec<_> = values.map(|value| value.map_or_else(|| "null".to_owned(), quoted)).collect();
+    format!("{{{}}}", values.join(","))
+}

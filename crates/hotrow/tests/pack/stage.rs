@@ -1,0 +1,122 @@
+//! A connection to a server with the pack, which answers commands like the model does. Never judges an answer.
+
+use hotrow_model::script::Runner;
+use hotrow_model::{Command, Id, Time};
+
+use crate::line::{Line, Report};
+use crate::sql::{self, Call, Clock};
+
+/// One client of the pack, and the time that it plays.
+pub struct Stage {
+    pub line: Line,
+    other: Line,
+    pub clock: Clock,
+    /// The server's ids of reservations, in the order in which they were made, for scripts that number them.
+    numbered: Vec<Id>,
+}
+
+impl Stage {
+    /// On a port of the server or a gateway.
+    pub fn connect(port: u16) -> Self {
+        let connect = || {
+            // What is compared here is answers: no test of this kind loses power.
+            let line = Line::connect(port, "public -c synchronous_commit=off").expect("a connection");
+            line.unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
+        };
+        Self { line: connect(), other: connect(), clock: Clock::start(), numbered: Vec::new() }
+    }
+
+    /// Goes on with the other one of its two connections, which remembers other things.
+    pub fn change_line(&mut self) {
+        std::mem::swap(&mut self.line, &mut self.other);
+    }
+
+    /// Several commands as one batch, or one as itself. The commands are told which ids reservations got.
+    pub fn answers(&mut self, commands: &mut [Command]) -> Result<Vec<String>, Report> {
+        let call = match &*commands {
+            [command] => Call::of(command, self.clock),
+            batch => Call::batch(batch, self.clock),
+        };
+        let answer = self.line.query(&call.text());
+        if let Some(error) = answer.error() {
+            return Err(error);
+        }
+        assert!(answer.whole, "the connection ended under {}", call.text());
+        let rows = answer.rows();
+        if matches!(commands, [Command::Sale { .. }]) && rows.is_empty() {
+            return Ok(vec!["no row".to_owned()]);
+        }
+        assert_eq!(rows.len(), commands.len(), "one row per call of {}", call.text());
+        for (command, row) in commands.iter_mut().zip(&rows) {
+            command.give(&sql::new_reservations(command, row));
+        }
+        Ok(rows.iter().map(|row| sql::answer(row)).collect())
+    }
+
+    /// Moves all that is stored about these items into the past.
+    pub fn pass(&mut self, hours: Time, items: &str) {
+        let columns = "select format('update hotrow.%I set %s where ', c.relname,
+                string_agg(format('%1$I = %1$I - interval ''HOURS hours''', a.attname), ', '))
+            from pg_class c join pg_attribute a on a.attrelid = c.oid and a.atttypid = 'timestamptz'::regtype
+            where c.relnamespace = 'hotrow'::regnamespace and c.relkind = 'r'
+                and exists (select from pg_attribute i where i.attrelid = c.oid and i.attname = 'item')
+            group by c.oid, c.relname";
+        let updates = self.line.query(&columns.replace("HOURS", &hours.to_string())).rows();
+        assert!(updates.len() >= 2, "sales and reservations have times");
+        for update in updates {
+            let update = format!("{}{items}", update[0].as_deref().unwrap_or_default());
+            assert_eq!(self.line.query(&update).error(), None, "{update}");
+        }
+        self.clock.at += hours;
+    }
+
+    /// The server's id of the script's `r1`.
+    fn real(&self, id: Id) -> Id {
+        let index = usize::try_from(id.0).ok().and_then(|number| number.checked_sub(1));
+        index.and_then(|index| self.numbered.get(index)).copied().unwrap_or(id)
+    }
+}
+
+impl Runner for Stage {
+    fn run(&mut self, commands: &[Command]) -> Option<Vec<String>> {
+        let mut real = commands.to_vec();
+        for command in &mut real {
+            if let Command::Confirm { reservation }
+            | Command::Cancel { reservation }
+            | Command::Extend { reservation, .. } = command
+            {
+                *reservation = self.real(*reservation);
+            }
+        }
+        let mut answers = match self.answers(&mut real) {
+            Ok(answers) => answers,
+            Err(report) => {
+                assert_eq!(report.code, "22023", "{}", report.message);
+                return None;
+            }
+        };
+        for command in &real {
+            let new = match command {
+                Command::Reserve { new, .. } if new.0 > 0 => std::slice::from_ref(new),
+                Command::ReserveAll { new, .. } => new,
+                _ => &[],
+            };
+            for id in new {
+                if !self.numbered.contains(id) {
+                    self.numbered.push(*id);
+                }
+            }
+        }
+        for answer in &mut answers {
+            for (index, id) in self.numbered.iter().enumerate() {
+                *answer = answer.replace(&id.uuid(), &format!("r{}", index + 1));
+            }
+        }
+        Some(answers)
+    }
+
+    fn pass(&mut self, time: Time) {
+        // Other tests' items have a point in their names.
+        Stage::pass(self, time, "item not like '%.%'");
+    }
+}

@@ -1,0 +1,165 @@
+//! Random commands on a few counters and items, so few that they meet. Never looks at what the answers mean.
+
+use hotrow_model::{Command, Id, Strategy};
+
+/// Makes commands. Names carry a mark, so that runs on one server don't meet.
+pub struct Workload {
+    pub random: fastrand::Rng,
+    mark: String,
+    requests: Vec<Command>,
+    reservations: Vec<Id>,
+}
+
+impl Workload {
+    pub fn new(seed: u64, mark: &str) -> Self {
+        let random = fastrand::Rng::with_seed(seed);
+        Self { random, mark: mark.to_owned(), requests: Vec::new(), reservations: Vec::new() }
+    }
+
+    fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.random.usize(0..values.len())]
+    }
+
+    fn counter(&mut self) -> String {
+        format!("{}{}", self.mark, self.random.u8(b'a'..=b'd') as char)
+    }
+
+    fn item(&mut self) -> String {
+        format!("{}{}", self.mark, self.random.u8(b'p'..=b's') as char)
+    }
+
+    fn buyer(&mut self) -> String {
+        self.pick(&["ann", "bob", "eve"]).to_owned()
+    }
+
+    fn quantity(&mut self) -> i64 {
+        if self.random.u8(0..40) == 0 { self.pick(&[0, -1]) } else { self.pick(&[1, 1, 1, 2, 3, 5]) }
+    }
+
+    fn reservation(&mut self) -> Id {
+        if self.reservations.is_empty() || self.random.u8(0..12) == 0 {
+            return Id(self.random.u128(..));
+        }
+        let newest = self.reservations.len().saturating_sub(6);
+        let from = if self.random.bool() { newest } else { 0 };
+        self.reservations[self.random.usize(from..self.reservations.len())]
+    }
+
+    fn maybe<T>(&mut self, make: impl Fn(&mut fastrand::Rng) -> T) -> Option<T> {
+        self.random.bool().then(|| make(&mut self.random))
+    }
+
+    /// Settings at first, so that most of what follows meets a limit.
+    pub fn creations(&mut self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for name in ["a", "b"] {
+            let counter = format!("{}{name}", self.mark);
+            let strategy = if name == "a" { Strategy::Log } else { Strategy::Ledger };
+            let min = self.maybe(|random| random.i64(-9..=1));
+            let max = self.maybe(|random| random.i64(1..=20));
+            commands.push(Command::CreateCounter { counter, strategy, min, max });
+        }
+        for name in ["p", "q", "r"] {
+            commands.push(Command::CreateSale {
+                item: format!("{}{name}", self.mark),
+                stock: self.random.i64(0..=12),
+                per_buyer: self.maybe(|random| random.i64(1..=6)),
+                starts_at: self.maybe(|random| random.i64(-2..=2)),
+                ends_at: self.maybe(|random| random.i64(6..=9)),
+                hold: self.maybe(|random| random.i64(1..=4)),
+            });
+        }
+        commands
+    }
+
+    /// One command, or several of one function for a batch.
+    pub fn next(&mut self) -> Vec<Command> {
+        let first = self.command();
+        let calls =
+            if crate::sql::has_twin(&first) && self.random.bool() { self.random.usize(2..=8) } else { 1 };
+        let kind = std::mem::discriminant(&first);
+        let mut commands = vec![first];
+        while commands.len() < calls {
+            let other = self.command();
+            if std::mem::discriminant(&other) == kind {
+                commands.push(other);
+            }
+        }
+        commands
+    }
+
+    /// Remembers the reservations that a command has made.
+    pub fn learn(&mut self, command: &Command) {
+        let new = match command {
+            Command::Reserve { new, .. } => std::slice::from_ref(new),
+            Command::ReserveAll { new, .. } => new,
+            _ => &[],
+        };
+        self.reservations.extend(new.iter().filter(|id| id.0 > 0));
+    }
+
+    fn command(&mut self) -> Command {
+        if !self.requests.is_empty() && self.random.u8(0..8) == 0 {
+            let again = self.random.usize(0..self.requests.len());
+            return self.requests[again].clone();
+        }
+        let command = match self.random.u8(0..100) {
+            0..24 => self.increment(),
+            24..30 => Command::Drain { counter: self.counter(), request: self.request() },
+            30..34 => Command::Counter { counter: self.counter() },
+            34..36 => self.creation(),
+            36..62 => Command::Reserve {
+                item: self.item(),
+                buyer: self.buyer(),
+                quantity: self.quantity(),
+                request: self.request(),
+                new: Id::default(),
+            },
+            62..68 => self.reserve_all(),
+            68..76 => Command::Confirm { reservation: self.reservation() },
+            76..86 => Command::Cancel { reservation: self.reservation() },
+            86..91 => Command::Extend { reservation: self.reservation(), hold: self.random.i64(1..=5) },
+            91..95 => {
+                Command::Restock { item: self.item(), quantity: self.quantity(), request: self.request() }
+            }
+            _ => Command::Sale { item: self.item() },
+        };
+        if command.request().is_some() {
+            self.requests.push(command.clone());
+        }
+        command
+    }
+
+    fn increment(&mut self) -> Command {
+        let amount = match self.random.u8(0..12) {
+            0 => self.pick(&[i64::MAX, i64::MIN, i64::MAX - 3, i64::MIN + 3]),
+            _ => self.random.i64(-5..=6),
+        };
+        Command::Increment { counter: self.counter(), amount, request: self.request() }
+    }
+
+    fn creation(&mut self) -> Command {
+        let mut all = self.creations();
+        all.swap_remove(self.random.usize(0..all.len()))
+    }
+
+    fn reserve_all(&mut self) -> Command {
+        let count = self.random.usize(1..=3);
+        Command::ReserveAll {
+            items: (0..count).map(|_| self.item()).collect(),
+            quantities: (0..count).map(|_| self.quantity()).collect(),
+            buyer: self.buyer(),
+            request: self.request(),
+            new: Vec::new(),
+        }
+    }
+
+    /// Often none, sometimes one that was used for something else.
+    fn request(&mut self) -> Option<Id> {
+        match self.random.u8(0..30) {
+            0..12 => None,
+            12 => self.requests.last().and_then(Command::request),
+            _ => Some(Id(self.random.u128(..))),
+        }
+    }
+}
