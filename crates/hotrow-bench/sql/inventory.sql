@@ -8,10 +8,6 @@ create table hotrow_bench.inv (
     sold  bigint not null
 );
 
-insert into hotrow_bench.inv (id, stock, sold)
-select id, 1000000000 + id, 0
-from generate_series(1, current_setting('hotrow_bench.rows')::int) as id;
-
 -- `for update nowait` as people use it, but in a single round trip: a client that opens a transaction, asks for the lock
 -- and then updates would pay three more. A lock that is taken is an answer (false), not an error.
 create function hotrow_bench.sell_nowait(item int) returns boolean

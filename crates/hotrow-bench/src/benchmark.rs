@@ -62,11 +62,12 @@ async fn measure_all(
     let mut scenarios = Vec::new();
     for scenario in &plan.scenarios {
         progress.note(&format!("{}: setting up", scenario.name));
-        testbed.set_up(plan, scenario).await?;
+        testbed.set_up(plan, scenario, progress).await?;
         scenarios.push(rounds::run(plan, testbed, scenario, progress).await?);
         testbed.tear_down().await?;
     }
     let pgbouncer = testbed.pgbouncer_installed.as_ref().map(|installed| installed.version.clone());
+    let redis = testbed.redis_installed.as_ref().map(|installed| installed.version.clone());
     Ok(Report {
         hotrow: env!("CARGO_PKG_VERSION").to_owned(),
         date: humantime::format_rfc3339_seconds(plan.started).to_string(),
@@ -76,7 +77,7 @@ async fn measure_all(
         rounds: plan.rounds,
         machine,
         server,
-        tools: [testbed.pgbench.version.clone()].into_iter().chain(pgbouncer).collect(),
+        tools: [testbed.pgbench.version.clone()].into_iter().chain(pgbouncer).chain(redis).collect(),
         scenarios,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Technique};
 use crate::verdict::Reading;
 use serde::Serialize;
 use tokio_postgres::{Client, NoTls};
@@ -60,13 +60,30 @@ impl Control {
         }
     }
 
-    /// Creates the schema `hotrow_bench` for a scenario.
-    pub async fn set_up(&self, scenario: &Scenario, rows: u32) -> Result<(), Error> {
-        self.client
-            .execute("select set_config('hotrow_bench.rows', $1, false)", &[&rows.to_string()])
-            .await
-            .map_err(refused("keep the number of rows"))?;
-        self.client.batch_execute(scenario.set_up).await.map_err(refused("set up the scenario's tables"))
+    /// Makes sure that the schema `hotrow`, which is dropped at the end, is nobody else's.
+    pub async fn expect_no_pack(&self) -> Result<(), Error> {
+        match self.one("select coalesce(to_regnamespace('hotrow')::text, '')").await?.as_str() {
+            "" => Ok(()),
+            _ => Err(Error::PackExists),
+        }
+    }
+
+    /// Creates the schema `hotrow_bench` for a scenario, and says meanwhile how many of many rows there are.
+    pub async fn set_up(&self, scenario: &Scenario, rows: u32, say: impl Fn(u32)) -> Result<(), Error> {
+        const PIECE: usize = 500_000;
+        self.set("hotrow_bench.rows", rows).await?;
+        self.client.batch_execute(scenario.set_up).await.map_err(refused("set up the scenario's tables"))?;
+        let filled = if scenario.fill.is_empty() { 0 } else { rows };
+        for first in (1..=filled).step_by(PIECE) {
+            let last = rows.min(first.saturating_add(PIECE as u32 - 1));
+            self.set("hotrow_bench.first", first).await?;
+            self.set("hotrow_bench.last", last).await?;
+            self.client.batch_execute(scenario.fill).await.map_err(refused("fill the scenario's tables"))?;
+            if last < rows {
+                say(last);
+            }
+        }
+        Ok(())
     }
 
     /// Drops the schema again.
@@ -77,9 +94,24 @@ impl Control {
             .map_err(refused("drop the schema hotrow_bench"))
     }
 
-    /// Puts the rows back and clears away what the run before left behind.
-    pub async fn before_run(&self, scenario: &Scenario) -> Result<(), Error> {
+    /// Drops the schema pack again.
+    pub async fn tear_down_pack(&self) -> Result<(), Error> {
+        self.client
+            .batch_execute("drop schema if exists hotrow cascade")
+            .await
+            .map_err(refused("drop the schema hotrow"))
+    }
+
+    /// Puts the rows back, clears away what the run before left behind, and makes ready what this technique needs.
+    pub async fn before_run(
+        &self,
+        scenario: &Scenario,
+        technique: &Technique,
+        run: u32,
+    ) -> Result<(), Error> {
+        self.set("hotrow_bench.run", run).await?;
         self.client.batch_execute(scenario.before_run).await.map_err(refused("put the rows back"))?;
+        self.client.batch_execute(technique.prepare).await.map_err(refused("make the technique ready"))?;
         for table in scenario.tables {
             let vacuum = format!("vacuum (analyze) {table}");
             self.client.batch_execute(&vacuum).await.map_err(refused("vacuum the tables"))?;
@@ -124,6 +156,15 @@ impl Control {
         Ok(rows.iter().map(|row| Setting { name: row.get(0), value: row.get(1) }).collect())
     }
 
+    /// Keeps a number where the scenario's SQL finds it.
+    async fn set(&self, name: &str, number: u32) -> Result<(), Error> {
+        self.client
+            .execute("select set_config($1, $2, false)", &[&name, &number.to_string()])
+            .await
+            .map(drop)
+            .map_err(refused("keep a number for the scenario's SQL"))
+    }
+
     async fn one(&self, query: &str) -> Result<String, Error> {
         let row =
             self.client.query_one(query, &[]).await.map_err(refused("answer a question about itself"))?;
@@ -132,7 +173,7 @@ impl Control {
 }
 
 /// Says what was tried, and what the server itself said about it.
-fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
+pub fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
     move |error| {
         let reason = match error.as_db_error() {
             Some(said) => format!("{} ({})", said.message(), said.code().code()),

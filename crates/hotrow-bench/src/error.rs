@@ -55,6 +55,17 @@ pub enum Error {
     )]
     SchemaExists,
 
+    /// The schema pack is there already, with rows that may be somebody's.
+    #[error(
+        "the schema hotrow exists on the server already, and this scenario installs and drops it: name another database, \
+         or no server at all to have a private one"
+    )]
+    PackExists,
+
+    /// The schema pack couldn't be installed.
+    #[error("the schema pack could not be installed: {0}")]
+    Pack(#[source] hotrow_sql::Error),
+
     /// A program that was started didn't get ready.
     #[error("{program} did not get ready within {waited:?}: {said}")]
     NotReady {

@@ -1,8 +1,8 @@
 //! The benchmark behind `hotrow bench`: the map of its files and the one way in. It measures; it never judges a bound.
 //!
 //! Goals: one run on one machine sets Hotrow beside what people do today, on the same server with the same durability; load
-//! comes from pgbench; each run is checked against the rows before it counts; machine, settings and date stay with the
-//! figures. No goals: absolute records, regression gates, and clients faster than pgbench.
+//! comes from pgbench wherever pgbench can make it; each run is checked against the rows before it counts; machine, settings
+//! and date stay with the figures. No goals: absolute records, regression gates, and clients faster than pgbench.
 //!
 //! | file | holds |
 //! |---|---|
@@ -11,12 +11,15 @@
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | what runs are made on, of which: |
 //! | `control.rs`, `endpoint.rs` | the connection to the server, and addresses |
+//! | `pack.rs` | the schema pack, for the scenarios that need it |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
-//! | `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
+//! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
+//! | `applications.rs`, `redis.rs`, `fresh.rs` | load of other kinds, which pgbench can't make |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
 //! | `results.rs`, `report.rs`, `progress.rs` | what is reported, how it is written, and what is seen meanwhile |
 
+mod applications;
 mod args;
 mod benchmark;
 mod child;
@@ -24,15 +27,19 @@ mod control;
 mod endpoint;
 mod error;
 mod flush;
+mod fresh;
 mod gateway;
 mod gathering;
+mod load;
 mod machine;
 mod measure;
+mod pack;
 mod pgbench;
 mod pgbouncer;
 mod plan;
 mod programs;
 mod progress;
+mod redis;
 mod report;
 mod results;
 mod rounds;

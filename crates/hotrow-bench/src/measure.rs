@@ -1,13 +1,14 @@
 //! One run of one technique: rows put back, warm-up, load, check; knows nothing of other runs.
 
 use crate::error::Error;
-use crate::pgbench::{Answers, Failure, Load};
+use crate::load::{Answers, Failure};
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{Scenario, Technique};
+use crate::scenario::{LoadBy, Scenario, Technique};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Work, judge};
+use crate::{applications, fresh, pgbench};
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +42,26 @@ pub async fn measure(
     run: Run,
 ) -> Result<Result<Measured, Failure>, Error> {
     // What a failed run left behind, such as a lock, takes the figure of this one only, not those of all others.
-    if let Err(error) = testbed.before_run(run.scenario).await {
-        return Ok(Err(Failure(error.to_string())));
-    }
+    let number = match testbed.before_run(run.scenario, run.technique).await {
+        Ok(number) => number,
+        Err(error) => return Ok(Err(Failure(error.to_string()))),
+    };
 
-    let warm_up = part(plan, testbed, run, run.technique.warm_up, plan.warm_up_seconds, 0.0).await?;
-    let (warmed_up, _) = match warm_up {
-        Ok(answers) => answers,
+    let warm_up = Part {
+        script: run.technique.warm_up,
+        seconds: plan.warm_up_seconds,
+        rows: plan.rows(run.scenario),
+        run,
+        number,
+        warmed_up: None,
+    };
+    let per_second = match checked(plan, testbed, &warm_up).await? {
+        Ok((answers, _)) => answers.per_second,
         Err(failure) => return Ok(Err(Failure(format!("warm-up: {}", failure.0)))),
     };
-    let logged_part = (LOGGED_PER_SECOND / warmed_up.per_second).min(1.0);
-    let measured = part(plan, testbed, run, run.technique.script, plan.seconds, logged_part).await?;
+    let part =
+        Part { script: run.technique.script, seconds: plan.seconds, warmed_up: Some(per_second), ..warm_up };
+    let measured = checked(plan, testbed, &part).await?;
     Ok(measured.map(|(answers, work)| {
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
         let round = Round {
@@ -65,38 +75,89 @@ pub async fn measure(
     }))
 }
 
-/// Runs one script for some seconds and compares the rows with its answers.
-async fn part(
+/// A run's warm-up, or what is measured after it.
+struct Part {
+    run: Run,
+    /// A number that no other run has.
+    number: u32,
+    script: &'static str,
+    seconds: u32,
+    rows: u32,
+    /// The rate of the warm-up, once there was one.
+    warmed_up: Option<f64>,
+}
+
+impl Part {
+    fn logged_part(&self) -> f64 {
+        self.warmed_up.map_or(0.0, |per_second| (LOGGED_PER_SECOND / per_second).min(1.0))
+    }
+
+    /// redis-benchmark is told a number, not a time.
+    fn requests(&self) -> u64 {
+        const IN_A_WARM_UP: f64 = 5_000.0;
+        (self.warmed_up.unwrap_or(IN_A_WARM_UP) * f64::from(self.seconds)) as u64 + 1
+    }
+}
+
+/// Makes a part and compares the rows with its answers.
+async fn checked(
     plan: &Plan,
     testbed: &mut Testbed,
-    run: Run,
-    script: &str,
-    seconds: u32,
-    logged_part: f64,
+    part: &Part,
 ) -> Result<Result<(Answers, Work), Failure>, Error> {
-    let through = run.technique.through;
-    let endpoint = match testbed.endpoint(through, run.clients) {
-        Ok(endpoint) => endpoint,
-        Err(reason) => return Ok(Err(Failure(reason))),
+    let Run { scenario, technique, .. } = part.run;
+    let unreadable = |error: Error| Ok(Err(Failure(format!("its check could not be made: {error}"))));
+    let before = match testbed.read(scenario, technique).await {
+        Ok(before) => before,
+        Err(error) => return unreadable(error),
     };
-    let load = Load {
-        endpoint,
-        script,
-        protocol: testbed.protocol(through, run.technique.protocol),
-        clients: run.clients,
-        seconds,
-        rate: run.rate,
-        rows: plan.rows(run.scenario),
-        logged_part,
-    };
-    let before = testbed.control.read(run.scenario).await?;
-    let answers = match testbed.pgbench.run(&load).await? {
+    let answers = match load(plan, testbed, part).await? {
         Ok(answers) => answers,
-        Err(failure) => return Ok(Err(testbed.explain(through, failure))),
+        Err(failure) => return Ok(Err(testbed.explain(technique.through, failure))),
     };
-    let after = testbed.control.read(run.scenario).await?;
-    Ok(match judge(run.technique.worth, answers.acknowledged, before, after) {
+    let after = match testbed.read(scenario, technique).await {
+        Ok(after) => after,
+        Err(error) => return unreadable(error),
+    };
+    Ok(match judge(technique.worth, answers.acknowledged, before, after) {
         Ok(work) => Ok((answers, work)),
         Err(disagreement) => Err(Failure(disagreement)),
     })
+}
+
+/// Lets whoever makes this technique's load make it.
+async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Answers, Failure>, Error> {
+    let Run { technique, clients, rate, .. } = part.run;
+    if technique.load_by == LoadBy::RedisBenchmark {
+        return match testbed.redis() {
+            Ok(redis) => redis.reserve(clients, part.requests()).await,
+            Err(reason) => Ok(Err(Failure(reason))),
+        };
+    }
+    if technique.load_by == LoadBy::FreshConnections {
+        return fresh::run(plan, testbed, part.run, part.seconds).await;
+    }
+    let endpoint = match testbed.endpoint(technique.through, clients) {
+        Ok(endpoint) => endpoint,
+        Err(reason) => return Ok(Err(Failure(reason))),
+    };
+    if let LoadBy::Applications(batching) = technique.load_by {
+        let counter = &part.number.to_string();
+        let (seconds, checked) = (part.seconds, part.warmed_up.is_none());
+        let load =
+            applications::Load { endpoint, batching, counter, callers: clients, seconds, rate, checked };
+        return Ok(applications::run(&load).await);
+    }
+    let load = pgbench::Load {
+        endpoint,
+        script: part.script,
+        protocol: testbed.protocol(technique.through, technique.protocol),
+        clients,
+        seconds: part.seconds,
+        rate,
+        rows: part.rows,
+        run: part.number,
+        logged_part: part.logged_part(),
+    };
+    testbed.pgbench.run(&load).await
 }

@@ -5,8 +5,8 @@ mod output;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::load::{Answers, Failure};
 use crate::scenario::Protocol;
-use crate::statistics::Latencies;
 use hotrow_postgres::Binaries;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -39,24 +39,11 @@ pub struct Load<'a> {
     pub rate: Option<u32>,
     /// The script's variable `rows`.
     pub rows: u32,
+    /// The script's variable `run`: a number that no other run has.
+    pub run: u32,
     /// Which part of the transactions to log; none are at zero.
     pub logged_part: f64,
 }
-
-/// What the clients were told.
-#[derive(Debug)]
-pub struct Answers {
-    /// How many transactions were acknowledged.
-    pub acknowledged: u64,
-    /// How many that were in a second.
-    pub per_second: f64,
-    /// How long they took, if that was logged.
-    pub latencies: Latencies,
-}
-
-/// A run that gives no figure, and why.
-#[derive(Debug, Clone)]
-pub struct Failure(pub String);
 
 impl Pgbench {
     /// Looks for it.
@@ -110,6 +97,7 @@ impl Pgbench {
         command.arg("--jobs").arg(load.clients.min(self.threads).to_string());
         command.arg("--time").arg((load.seconds + seconds_to_connect(load.clients)).to_string());
         command.arg("--define").arg(format!("rows={}", load.rows));
+        command.arg("--define").arg(format!("run={}", load.run));
         command.arg("--file").arg(script);
         if let Some(rate) = load.rate {
             command.arg("--rate").arg(rate.to_string());

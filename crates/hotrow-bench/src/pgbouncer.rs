@@ -90,7 +90,7 @@ fn version_number(version: &str) -> Option<(u32, u32)> {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> Result<u16, Error> {
+pub fn free_port() -> Result<u16, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener
         .map(|address| address.port())

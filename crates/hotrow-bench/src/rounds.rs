@@ -63,7 +63,7 @@ fn prepare(
     clients: u32,
     half_of_closed: &Result<u32, Trouble>,
 ) -> Gathering {
-    if let Err(reason) = testbed.endpoint(technique.through, clients) {
+    if let Err(reason) = testbed.can_be_reached(technique, clients) {
         return Gathering::hopeless(Trouble::Skipped(reason));
     }
     match (technique.arrivals, half_of_closed) {
@@ -88,7 +88,7 @@ async fn half_of_closed(
     else {
         return Ok(Err(Trouble::Skipped("no technique has asked for a yardstick's rate".into())));
     };
-    if let Err(reason) = testbed.endpoint(yardstick.through, clients) {
+    if let Err(reason) = testbed.can_be_reached(yardstick, clients) {
         return Ok(Err(Trouble::Skipped(reason)));
     }
     progress.note(&format!("{}: looking for the most that `{}` can do", scenario.name, yardstick.name));

@@ -11,7 +11,14 @@ pub struct Scenario {
     pub shows: &'static str,
     /// SQL that creates the schema `hotrow_bench` with all the scenario needs.
     pub set_up: &'static str,
-    /// SQL that puts the rows back before each run; empty where runs may follow each other.
+    /// SQL that adds the rows `hotrow_bench.first` to `hotrow_bench.last` (settings), asked for piece by piece.
+    pub fill: &'static str,
+    /// Whether it needs the schema pack, which is then installed first.
+    pub pack: bool,
+    /// Whether `hotrow bench all` leaves it out, because its rows take long to make.
+    pub takes_long: bool,
+    /// SQL that puts the rows back before each run, whose number is in the setting `hotrow_bench.run`; empty where runs may
+    /// follow each other.
     pub before_run: &'static str,
     /// The tables to vacuum before each run.
     pub tables: &'static [&'static str],
@@ -41,8 +48,8 @@ impl Scenario {
 pub enum Rows {
     /// One row that everybody wants.
     One,
-    /// As many as the plan says (a million, unless in a hurry).
-    Many,
+    /// This many, or fewer in a hurry.
+    UpTo(u32),
 }
 
 /// How many clients a scenario is run with.
@@ -71,6 +78,10 @@ pub struct Technique {
     pub name: &'static str,
     /// One line for people.
     pub about: &'static str,
+    /// SQL that this technique alone needs before each of its runs.
+    pub prepare: &'static str,
+    /// Who makes its load.
+    pub load_by: LoadBy,
     /// The pgbench script.
     pub script: &'static str,
     /// The script of the warm-up: where the rows can't tell a wrong answer, it checks each one.
@@ -87,6 +98,28 @@ pub struct Technique {
     pub against: &'static str,
 }
 
+/// Who makes a technique's load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadBy {
+    /// pgbench, with the technique's script.
+    Pgbench,
+    /// Callers inside two applications that batch by themselves, in this way.
+    Applications(Batching),
+    /// redis-benchmark, with the Lua script.
+    RedisBenchmark,
+    /// This program: a fresh connection for each call, through a fresh gateway if through one.
+    FreshConnections,
+}
+
+/// How an application that batches by itself keeps a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batching {
+    /// Reads the latest ledger entry under a lock and inserts the batch's entries.
+    Ledger,
+    /// Appends the batch's commands to a log under a lock, and folds the log in memory.
+    CommandLog,
+}
+
 /// Where the clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,12 +130,18 @@ pub enum Through {
     Hotrow,
     /// To PgBouncer, pooling by transaction.
     PgBouncer,
+    /// To an application's own queue, in its memory: only the application connects to the server.
+    Application,
+    /// To Redis.
+    Redis,
 }
 
 /// How pgbench sends its statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
+    /// As text, with the values in it.
+    Simple,
     /// Parsed at each use.
     Extended,
     /// Parsed once per connection.
@@ -113,6 +152,7 @@ impl Protocol {
     /// pgbench's word for it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Simple => "simple",
             Self::Extended => "extended",
             Self::Prepared => "prepared",
         }
@@ -122,7 +162,7 @@ impl Protocol {
 /// What an acknowledged answer is worth, which decides what the rows must say afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {
-    /// One unit sold: the rows must show exactly as many as were acknowledged.
+    /// One unit sold, or one command carried out: the rows must show exactly as many as were acknowledged.
     Sold,
     /// One unit sold, or turned away because another client held the lock: the rows tell which.
     SoldOrTurnedAway,

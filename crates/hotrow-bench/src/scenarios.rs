@@ -1,25 +1,39 @@
 //! The scenarios there are and what several of them share; a scenario itself lives in its own file.
 
+mod counter;
+mod counter_restart;
+mod counter_zipf;
 mod hot_row;
 mod open_loop;
 mod pass_through;
+mod platform;
 mod reads;
+mod sale;
 mod single;
+mod sold_out;
 mod spread;
 
-use crate::scenario::{Arrivals, Protocol, Scenario, Technique, Through, Worth};
+use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
-/// All scenarios, in the order in which `hotrow bench all` runs them.
-pub static ALL: [&Scenario; 6] = [
+/// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
+pub static ALL: [&Scenario; 13] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
     &reads::READS,
     &pass_through::PASS_THROUGH,
     &open_loop::OPEN_LOOP,
+    &counter::COUNTER,
+    &counter::COUNTER_OPEN_LOOP,
+    &counter_zipf::COUNTER_ZIPF,
+    &sale::SALE,
+    &sold_out::SOLD_OUT,
+    &platform::PLATFORM,
+    &counter_restart::COUNTER_RESTART,
 ];
 
 const INVENTORY: &str = include_str!("../sql/inventory.sql");
+const INVENTORY_FILL: &str = include_str!("../sql/inventory_fill.sql");
 const INVENTORY_REFILL: &str = include_str!("../sql/inventory_refill.sql");
 const INVENTORY_READING: &str = include_str!("../sql/inventory_reading.sql");
 const INVENTORY_TABLES: &[&str] = &["hotrow_bench.inv"];
@@ -30,6 +44,8 @@ const SELL: &str = include_str!("../sql/pgbench/sell.sql");
 const SELL_DIRECT: Technique = Technique {
     name: "direct",
     about: "the plain statement, straight to the server",
+    prepare: "",
+    load_by: LoadBy::Pgbench,
     script: SELL,
     warm_up: SELL,
     through: Through::Direct,
@@ -69,6 +85,8 @@ mod tests {
         for scenario in ALL {
             let names: HashSet<_> = scenario.techniques.iter().map(|technique| technique.name).collect();
             assert_eq!(names.len(), scenario.techniques.len(), "{}: a name is used twice", scenario.name);
+            let length = scenario.shows.chars().count();
+            assert!(length <= 130, "{}: the picture is too narrow for {length} letters", scenario.name);
             for technique in scenario.techniques {
                 let yardstick = scenario.technique(technique.against);
                 assert!(

@@ -51,8 +51,15 @@ impl Latencies {
     /// pgbench doesn't look at the clock again when an answer is there before its own `send` returns, and logs 0: those are
     /// the fastest, by an unknown measure.
     pub fn record(&mut self, microseconds: u64) {
-        self.untimed += u64::from(microseconds == 0);
-        self.histogram.saturating_record(microseconds);
+        self.record_many(microseconds, 1);
+    }
+
+    /// Adds so many requests that took equally long.
+    pub fn record_many(&mut self, microseconds: u64, requests: u64) {
+        if microseconds == 0 {
+            self.untimed += requests;
+        }
+        self.histogram.saturating_record_n(microseconds, requests);
     }
 
     /// Adds all requests of another run.

@@ -4,10 +4,16 @@ use crate::control::Control;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::Gateway;
-use crate::pgbench::{Failure, Pgbench};
+use crate::load::Failure;
+use crate::pack;
+use crate::pgbench::Pgbench;
 use crate::pgbouncer::{Installed, PgBouncer};
 use crate::plan::{GatewaySource, Plan};
-use crate::scenario::{Protocol, Scenario, Through};
+use crate::progress::Progress;
+use crate::redis::{self, Redis};
+use crate::report::numbers::whole;
+use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
+use crate::verdict::Reading;
 use hotrow_postgres::{Binaries, PrivateServer};
 use std::path::PathBuf;
 
@@ -20,14 +26,19 @@ pub struct Testbed {
     pub control: Control,
     /// PgBouncer, where it is installed.
     pub pgbouncer_installed: Option<Installed>,
+    /// Redis, where it is installed.
+    pub redis_installed: Option<redis::Installed>,
     server: Option<PrivateServer>,
     upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
     running_gateway: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
+    redis: Option<Redis>,
     room: u32,
     schema_is_ours: bool,
+    pack_is_ours: bool,
+    runs: u32,
 }
 
 impl Testbed {
@@ -46,29 +57,62 @@ impl Testbed {
             pgbench,
             control,
             pgbouncer_installed: Installed::find().await,
+            redis_installed: redis::Installed::find().await,
             server,
             upstream_url,
             upstream,
             gateway: None,
             running_gateway,
             pgbouncer: None,
+            redis: None,
             room,
             schema_is_ours: false,
+            pack_is_ours: false,
+            runs: 0,
         })
     }
 
     /// Sets up a scenario's rows, then the gateways that its techniques go through: each scenario gets fresh ones.
-    pub async fn set_up(&mut self, plan: &Plan, scenario: &'static Scenario) -> Result<(), Error> {
+    pub async fn set_up(
+        &mut self,
+        plan: &Plan,
+        scenario: &'static Scenario,
+        progress: &Progress,
+    ) -> Result<(), Error> {
         self.control.expect_no_schema().await?;
+        if scenario.pack {
+            self.control.expect_no_pack().await?;
+            self.pack_is_ours = true;
+            pack::install(&self.upstream).await?;
+        }
         // From here on an interruption may come at any time, and must find it to be dropped.
         self.schema_is_ours = true;
-        self.control.set_up(scenario, plan.rows(scenario)).await?;
+        let rows = plan.rows(scenario);
+        let say = |made: u32| {
+            let (made, rows) = (whole(made.into()), whole(rows.into()));
+            progress.note(&format!("{}: {made} of {rows} rows", scenario.name));
+        };
+        self.control.set_up(scenario, rows, say).await?;
         let used = |through| plan.techniques(scenario).iter().any(|technique| technique.through == through);
-        if let (true, GatewaySource::Program(program)) = (used(Through::Hotrow), &plan.gateway) {
-            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream).await?);
+        if used(Through::Hotrow) {
+            self.fresh_gateway(plan).await?;
         }
         if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
             self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
+        }
+        if let (true, Some(installed)) = (used(Through::Redis), &self.redis_installed) {
+            self.redis = Some(Redis::start(installed).await?);
+        }
+        Ok(())
+    }
+
+    /// Starts a gateway in the place of the one that is running, if any; one that isn't the benchmark's own is left alone.
+    pub async fn fresh_gateway(&mut self, plan: &Plan) -> Result<(), Error> {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await?;
+        }
+        if let GatewaySource::Program(program) = &plan.gateway {
+            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream).await?);
         }
         Ok(())
     }
@@ -81,10 +125,35 @@ impl Testbed {
         if let Some(pgbouncer) = self.pgbouncer.take() {
             pgbouncer.stop().await?;
         }
+        if let Some(redis) = self.redis.take() {
+            redis.stop().await?;
+        }
         if std::mem::take(&mut self.schema_is_ours) {
             self.control.tear_down().await?;
         }
+        if std::mem::take(&mut self.pack_is_ours) {
+            self.control.tear_down_pack().await?;
+        }
         Ok(())
+    }
+
+    /// Whether a technique can be run with this many clients; an answer of `Err` says why it can't.
+    pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), String> {
+        let own_gateway = self.running_gateway.is_none();
+        match (technique.load_by, technique.through) {
+            (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
+                Err("the gateway is not the benchmark's own, so it can't be started afresh".into())
+            }
+            (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
+            (_, through) => self.endpoint(through, clients).map(drop),
+        }
+    }
+
+    /// Redis, if it is there.
+    pub fn redis(&self) -> Result<&Redis, String> {
+        self.redis.as_ref().ok_or_else(|| {
+            "Redis is not on this machine (redis-server, redis-cli and redis-benchmark are needed)".into()
+        })
     }
 
     /// Where the clients of a technique connect to; an answer of `Err` says why they can't.
@@ -95,7 +164,7 @@ impl Testbed {
                 "the server has room for {} of {clients} connections (max_connections less what is reserved and in use)",
                 self.room
             )),
-            Through::Direct => Ok(&self.upstream),
+            Through::Direct | Through::Application => Ok(&self.upstream),
             Through::Hotrow => {
                 gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway runs".into())
             }
@@ -103,6 +172,7 @@ impl Testbed {
                 Some(pgbouncer) => Ok(&pgbouncer.endpoint),
                 None => Err("PgBouncer is not on this machine".into()),
             },
+            Through::Redis => Err("Redis does not speak PostgreSQL's protocol".into()),
         }
     }
 
@@ -117,9 +187,10 @@ impl Testbed {
     /// Adds to a failure that the program in between had ended, if that is what happened.
     pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
         let obituary = match through {
-            Through::Direct => None,
+            Through::Direct | Through::Application => None,
             Through::Hotrow => self.gateway.as_mut().and_then(Gateway::obituary),
             Through::PgBouncer => self.pgbouncer.as_mut().and_then(PgBouncer::obituary),
+            Through::Redis => self.redis.as_mut().and_then(Redis::obituary),
         };
         match obituary {
             Some(obituary) => Failure(format!("{}; {obituary}", failure.0)),
@@ -127,11 +198,26 @@ impl Testbed {
         }
     }
 
-    /// Puts the rows back, so that no run inherits what the one before left to do.
-    pub async fn before_run(&self, scenario: &Scenario) -> Result<(), Error> {
-        self.control.before_run(scenario).await?;
+    /// Puts the rows back, so that no run inherits what the one before left to do, and gives the run a number of its own.
+    pub async fn before_run(&mut self, scenario: &Scenario, technique: &Technique) -> Result<u32, Error> {
+        self.runs += 1;
+        self.control.before_run(scenario, technique, self.runs).await?;
+        if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
+            redis.refill().await?;
+        }
         // On a server that isn't ours a checkpoint could do harm.
-        if self.server.is_some() { self.control.checkpoint().await } else { Ok(()) }
+        if self.server.is_some() {
+            self.control.checkpoint().await?;
+        }
+        Ok(self.runs)
+    }
+
+    /// What the technique's rows say now.
+    pub async fn read(&self, scenario: &Scenario, technique: &Technique) -> Result<Reading, Error> {
+        match (technique.through, &self.redis) {
+            (Through::Redis, Some(redis)) => redis.read().await,
+            _ => self.control.read(scenario).await,
+        }
     }
 
     /// Where the private server keeps its data.

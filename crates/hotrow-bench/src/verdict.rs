@@ -33,12 +33,14 @@ pub fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -
     }
     match worth {
         Worth::Sold if changed != acknowledged => {
-            Err(format!("{acknowledged} sales were acknowledged, but the rows show {changed}"))
+            Err(format!("{acknowledged} requests were acknowledged, but the rows show {changed}"))
         }
         Worth::SoldOrTurnedAway if changed > acknowledged => {
-            Err(format!("only {acknowledged} attempts were answered, but the rows show {changed} sales"))
+            Err(format!("only {acknowledged} attempts were answered, but the rows show {changed}"))
         }
-        Worth::Read if changed != 0 => Err(format!("reads changed the rows: {changed} units were sold")),
+        Worth::Read if changed != 0 => {
+            Err(format!("requests that change nothing changed the rows: they show {changed}"))
+        }
         Worth::Sold | Worth::SoldOrTurnedAway => {
             Ok(Work { done: changed, turned_away: acknowledged - changed })
         }

@@ -128,7 +128,7 @@ mod tests {
         let text = render(&sample::report());
         assert_eq!(
             line(&text, "| `hotrow`"),
-            "| `hotrow` | 20,000 | 17,000 | 0.88 ms | 1.46 ms | 12.3 ms | 139 ms |"
+            "| `hotrow` | 20,000 | 17,000 | 0.88 ms | 1.00 ms | 1.46 ms | 12.3 ms | 139 ms |"
         );
         assert!(text.contains("`hotrow` did not keep up with what was due"));
         assert!(!text.contains("`direct` did not keep up"));

@@ -80,6 +80,8 @@ fn colour_of(through: Through) -> &'static str {
         Through::Direct => BLUE,
         Through::Hotrow => VERMILION,
         Through::PgBouncer => GREEN,
+        Through::Application => PURPLE,
+        Through::Redis => OCHRE,
     }
 }
 

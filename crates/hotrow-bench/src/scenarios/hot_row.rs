@@ -1,7 +1,8 @@
 //! The scenario `hot-row`: all clients sell from one row; it holds no SQL and runs nothing.
 
 use super::{
-    INVENTORY, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELECT_ONE, SELL_DIRECT, SELL_HOTROW,
+    INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELECT_ONE,
+    SELL_DIRECT, SELL_HOTROW,
 };
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Worth};
 
@@ -10,6 +11,9 @@ pub static HOT_ROW: Scenario = Scenario {
     name: "hot-row",
     shows: "Updates of one row: how many a second really happen, by technique and number of clients",
     set_up: INVENTORY,
+    fill: INVENTORY_FILL,
+    pack: false,
+    takes_long: false,
     before_run: INVENTORY_REFILL,
     tables: INVENTORY_TABLES,
     reading: INVENTORY_READING,

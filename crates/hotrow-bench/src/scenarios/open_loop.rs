@@ -1,6 +1,9 @@
 //! The scenario `open-loop`: the hot row under a constant arrival rate; it holds no SQL and runs nothing.
 
-use super::{INVENTORY, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELL_DIRECT, SELL_HOTROW};
+use super::{
+    INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELL_DIRECT,
+    SELL_HOTROW,
+};
 use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, Technique};
 
 /// Requests that come when they come: how long each waits for its answer.
@@ -8,6 +11,9 @@ pub static OPEN_LOOP: Scenario = Scenario {
     name: "open-loop",
     shows: "Updates of one row that arrive at a constant rate: how long each waits, from the moment it was due",
     set_up: INVENTORY,
+    fill: INVENTORY_FILL,
+    pack: false,
+    takes_long: false,
     before_run: INVENTORY_REFILL,
     tables: INVENTORY_TABLES,
     reading: INVENTORY_READING,

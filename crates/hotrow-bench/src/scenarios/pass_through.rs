@@ -1,6 +1,6 @@
 //! The scenario `pass-through`: a statement that is never packed; it holds no SQL and runs nothing.
 
-use super::{INVENTORY, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT};
+use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, Protocol, Rows, Scenario, Technique, Through, Worth};
 
 /// What Hotrow hands over unchanged: the plain cost of standing in between.
@@ -8,6 +8,9 @@ pub static PASS_THROUGH: Scenario = Scenario {
     name: "pass-through",
     shows: "A statement that can't be packed (`select pg_backend_pid()`): what handing it over costs",
     set_up: INVENTORY,
+    fill: INVENTORY_FILL,
+    pack: false,
+    takes_long: false,
     before_run: "",
     tables: INVENTORY_TABLES,
     reading: INVENTORY_READING,

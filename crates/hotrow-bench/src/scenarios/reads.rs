@@ -1,6 +1,6 @@
 //! The scenario `reads`: statements that change nothing; it holds no SQL and runs nothing.
 
-use super::{INVENTORY, INVENTORY_READING, INVENTORY_TABLES, SELECT_ONE, SELL_DIRECT};
+use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELECT_ONE, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
 /// Point reads and `select 1`: whether reads gain or lose on the way through.
@@ -8,10 +8,13 @@ pub static READS: Scenario = Scenario {
     name: "reads",
     shows: "Point reads by primary key over a million rows, and `select 1`: what reads cost on the way through",
     set_up: INVENTORY,
+    fill: INVENTORY_FILL,
+    pack: false,
+    takes_long: false,
     before_run: "",
     tables: INVENTORY_TABLES,
     reading: INVENTORY_READING,
-    rows: Rows::Many,
+    rows: Rows::UpTo(1_000_000),
     clients: Clients::Usually(&[64]),
     figure: Figure::Throughput,
     techniques: &[

@@ -95,21 +95,22 @@ fn write_untimed(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
 }
 
 fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
-    writeln!(text, "| technique | due/s | done/s | p50 | p99 | p99.9 | longest |")?;
-    writeln!(text, "|---|---:|---:|---:|---:|---:|---:|")?;
+    writeln!(text, "| technique | due/s | done/s | p50 | p90 | p99 | p99.9 | longest |")?;
+    writeln!(text, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
     for (technique, figures) in measured(scenario, clients) {
         let due = figures.due_per_second.map_or("-".to_owned(), |due| whole(due.into()));
         let done = whole(figures.per_second.median);
-        let [p50, p99, p999, max] = latencies(
+        let [p50, p90, p99, p999, max] = latencies(
             figures,
             [
                 |latency| latency.p50_us,
+                |latency| latency.p90_us,
                 |latency| latency.p99_us,
                 |latency| latency.p999_us,
                 |latency| latency.max_us,
             ],
         );
-        writeln!(text, "| `{}` | {due} | {done} | {p50} | {p99} | {p999} | {max} |", technique.name)?;
+        writeln!(text, "| `{}` | {due} | {done} | {p50} | {p90} | {p99} | {p999} | {max} |", technique.name)?;
     }
     writeln!(text)?;
     for (technique, _) in measured(scenario, clients).filter(|(_, figures)| fell_behind(figures)) {

@@ -1,0 +1,2 @@
+-- The first call of a fresh connection.
+select value, version from hotrow.increment('restart')

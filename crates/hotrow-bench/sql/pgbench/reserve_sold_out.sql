@@ -1,0 +1,2 @@
+\set buyer random(1, 100000)
+select * from hotrow.reserve(:run, :buyer);

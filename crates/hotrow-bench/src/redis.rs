@@ -1,0 +1,160 @@
+//! Redis as a technique to compare with: a private server that flushes each command before it answers, the reservation as a Lua
+//! script, and the load by redis-benchmark; nothing of PostgreSQL.
+
+mod output;
+
+use crate::child::Child;
+use crate::error::Error;
+use crate::load::{Answers, Failure};
+use crate::verdict::Reading;
+use nix::unistd::User;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Redis on this machine: the server and both of its tools.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    server: PathBuf,
+    client: PathBuf,
+    benchmark: PathBuf,
+    /// What it says its version is.
+    pub version: String,
+}
+
+impl Installed {
+    /// Looks for it; `None` where one of the three is missing.
+    pub async fn find() -> Option<Self> {
+        let find = |name| crate::programs::find(name, None);
+        let (server, client) = (find("redis-server")?, find("redis-cli")?);
+        let benchmark = find("redis-benchmark")?;
+        let output = Command::new(&server).arg("--version").output().await.ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = format!("Redis {}", said.split("v=").nth(1)?.split(' ').next()?);
+        Some(Self { server, client, benchmark, version })
+    }
+}
+
+/// A Redis that this benchmark started.
+#[derive(Debug)]
+pub struct Redis {
+    installed: Installed,
+    child: Child,
+    port: u16,
+    script: String,
+    _folder: TempDir,
+}
+
+const RESERVE: &str = include_str!("../sql/redis/reserve.lua");
+const REFILL: &str = include_str!("../sql/redis/refill.lua");
+const READING: &str = include_str!("../sql/redis/reading.lua");
+
+/// As many as the SQL techniques have.
+const BUYERS: &str = "100000";
+const REQUEST_ID: &str = "__rand_int__-__rand_int__-__rand_int__-__rand_int__";
+
+impl Redis {
+    /// Starts it on a free port of this machine, in a private folder, and gives it the script.
+    pub async fn start(installed: &Installed) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("hotrow-bench-redis-").tempdir();
+        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let port = crate::pgbouncer::free_port()?;
+        let mut command = Command::new(&installed.server);
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
+        // As durable as PostgreSQL: a command is answered when it is on the disk.
+        command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(folder.path());
+        run_unprivileged(&mut command, folder.path())?;
+        let mut child = Child::start(&installed.server, command)?;
+        child.ready(|line| line.contains("Ready to accept connections").then_some(())).await?;
+        let mut redis =
+            Self { installed: installed.clone(), child, port, script: String::new(), _folder: folder };
+        redis.script = redis.ask(&["script", "load", RESERVE]).await?;
+        Ok(redis)
+    }
+
+    /// Forgets all reservations and fills the stock.
+    pub async fn refill(&self) -> Result<(), Error> {
+        self.ask(&["eval", REFILL, "0"]).await.map(drop)
+    }
+
+    /// What its keys say now.
+    pub async fn read(&self) -> Result<Reading, Error> {
+        let said = self.ask(&["eval", READING, "0"]).await?;
+        let mut numbers = said.split_whitespace().map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(done)), Some(Ok(broken))) => Ok(Reading { done, broken }),
+            _ => Err(Error::Refused { what: "count what Redis has sold", reason: said }),
+        }
+    }
+
+    /// Makes this many reservations with so many clients.
+    pub async fn reserve(&self, clients: u32, requests: u64) -> Result<Result<Answers, Failure>, Error> {
+        // Far more than any run should take; each request of redis-benchmark waits for ever.
+        const PATIENCE: Duration = Duration::from_secs(300);
+        let program = &self.installed.benchmark;
+        let mut command = Command::new(program);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-c", &clients.to_string()]);
+        command.args(["-n", &requests.to_string(), "-r", BUYERS, "--precision", "3"]);
+        // Each `__rand_int__` is another number: a buyer, and the parts of a request id.
+        command.args(["evalsha", &self.script, "0", "__rand_int__", REQUEST_ID]);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let Ok(output) = tokio::time::timeout(PATIENCE, command.output()).await else {
+            return Ok(Err(Failure(format!(
+                "redis-benchmark had not ended {PATIENCE:?} after it was started"
+            ))));
+        };
+        let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Ok(Err(Failure(format!("redis-benchmark ended with {}: {complaint}", output.status))));
+        }
+        Ok(output::parse(&said).ok_or_else(|| Failure("redis-benchmark's output has no summary".into())))
+    }
+
+    /// If it has ended by itself: how, and its last words.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.child.obituary()
+    }
+
+    /// Ends it.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.child.stop().await
+    }
+
+    async fn ask(&self, words: &[&str]) -> Result<String, Error> {
+        let program = &self.installed.client;
+        let mut command = Command::new(program);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-e"]).args(words);
+        let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
+        let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        let reason = String::from_utf8_lossy(&said).trim().to_owned();
+        Err(Error::Refused { what: "do what redis-cli asked it", reason })
+    }
+}
+
+/// Root starts it as `nobody`, to whom the folder then belongs.
+fn run_unprivileged(command: &mut Command, folder: &Path) -> Result<(), Error> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let refused = |source| Error::System { what: "find the account nobody", source };
+    let Some(nobody) = User::from_name("nobody").map_err(|error| refused(error.into()))? else {
+        return Err(refused(std::io::ErrorKind::NotFound.into()));
+    };
+    let (uid, gid) = (nobody.uid.as_raw(), nobody.gid.as_raw());
+    chown(folder, Some(uid), Some(gid)).map_err(|source| Error::File {
+        what: "hand over",
+        path: folder.to_owned(),
+        source,
+    })?;
+    command.uid(uid).gid(gid);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What the checks of the schema pack's scenarios must not overlook: each planted fault has to be reported; no load is made.
+
+#![allow(clippy::unwrap_used, reason = "a test whose surroundings can't be set up has failed")]
+
+use hotrow_postgres::PrivateServer;
+use tokio_postgres::{Client, NoTls};
+
+/// A scenario's rows, and the query that checks them.
+struct Rows {
+    client: Client,
+    reading: &'static str,
+    _server: PrivateServer,
+}
+
+impl Rows {
+    /// Installs the pack and the scenario's tables, makes the run 7 ready, and does some work.
+    async fn new(set_up: &str, before_run: &str, work: &str, reading: &'static str) -> Self {
+        let start = || PrivateServer::builder().label("bench-checks").start().unwrap();
+        let server = tokio::task::spawn_blocking(start).await.unwrap();
+        let (mut client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        hotrow_sql::migrate(&mut client, "hotrow_caller").await.unwrap();
+        for sql in ["set hotrow_bench.run = 7; set hotrow_bench.rows = 10", set_up, before_run, work] {
+            client.batch_execute(sql).await.unwrap();
+        }
+        Self { client, reading, _server: server }
+    }
+
+    /// What is done and what is broken.
+    async fn read(&self) -> Result<(i64, i64), tokio_postgres::Error> {
+        let row = self.client.query_one(self.reading, &[]).await?;
+        Ok((row.get("done"), row.get("broken")))
+    }
+
+    /// Plants one fault after the other, each on sound rows. A check that can't be made is a fault that was noticed.
+    async fn notices(&self, faults: &[&str]) {
+        for fault in faults {
+            self.client.batch_execute("begin").await.unwrap();
+            let changed = self.client.execute(*fault, &[]).await.unwrap();
+            assert!(changed > 0, "there was nothing to break: {fault}");
+            let read = self.read().await;
+            assert!(read.is_err() || read.unwrap().1 > 0, "overlooked: {fault}");
+            self.client.batch_execute("rollback").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_counters_histories() {
+    let rows = Rows::new(
+        include_str!("../sql/counter.sql"),
+        include_str!("../sql/counter_before_run.sql"),
+        "select hotrow.create_counter('log', 'log');
+         select hotrow.increment('7', 2), hotrow.increment('log', 2), hotrow_bench.command('7', 'increment', 2);
+         select hotrow.drain('7'), hotrow.drain('log'), hotrow_bench.command('7', 'drain', 0);
+         select hotrow.increment('7', 3), hotrow.increment('log', 3), hotrow_bench.command('7', 'increment', 3);
+         insert into hotrow_bench.application_ledger values
+             ('7', 1, 'a', 'increment', 2, 2, 2), ('7', 2, 'b', 'drain', 0, 0, 2), ('7', 3, 'c', 'increment', 3, 3, 3);
+         insert into hotrow_bench.application_log (counter, transaction_id, command, amount)
+             values ('7', 'a', 'increment', 2)",
+        include_str!("../sql/counter_reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (13, 0));
+    rows.notices(&[
+        "update hotrow.ledger set value = value + 1 where version = 1",
+        "update hotrow.ledger set value = value + 1 where version = 3",
+        "delete from hotrow.ledger where version = 2",
+        "delete from hotrow.ledger where version = 3",
+        "delete from hotrow.ledger",
+        "update hotrow.counter set version = version + 1 where strategy = 'ledger'",
+        "update hotrow.counter set value = value + 1 where strategy = 'ledger'",
+        "delete from hotrow.command_log where version = 2",
+        "update hotrow.counter set version = version + 1 where strategy = 'log'",
+        "update hotrow_bench.ledger set command = 'increment' where version = 2",
+        "update hotrow_bench.counter set value = value + 1",
+        "delete from hotrow_bench.application_ledger where version = 1",
+        "update hotrow_bench.application_ledger set value = 4 where version = 3",
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_sales_reservations() {
+    let rows = Rows::new(
+        include_str!("../sql/sale.sql"),
+        concat!(include_str!("../sql/sale_before_run.sql"), include_str!("../sql/sale_units.sql")),
+        "select hotrow_bench.reserve_update('ann', gen_random_uuid()), hotrow_bench.reserve_nowait('ann', gen_random_uuid()),
+             hotrow_bench.reserve_try_lock('bob', gen_random_uuid()), hotrow_bench.reserve_unit('bob', gen_random_uuid()),
+             hotrow_bench.reserve_update('ann', '10000000-0000-4000-8000-100000000000'),
+             hotrow_bench.reserve_update('ann', '10000000-0000-4000-8000-100000000000');
+         select hotrow.reserve('7', 'ann', 1, '10000000-0000-4000-8000-100000000000'),
+             hotrow.reserve('7', 'ann', 1, '10000000-0000-4000-8000-100000000000'),
+             hotrow.reserve('7', 'bob', 1, '10000000-0000-4000-8000-100000000001')",
+        include_str!("../sql/sale_reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (7, 0), "a repeated request counts once");
+    rows.notices(&[
+        "update hotrow.sale set remaining = remaining - 1",
+        "delete from hotrow.reservation where buyer = 'bob'",
+        "delete from hotrow.request where request_id = '10000000-0000-4000-8000-100000000001'",
+        "update hotrow.buyer set quantity = quantity + 1 where buyer = 'bob'",
+        "delete from hotrow.buyer where buyer = 'bob'",
+        "update hotrow_bench.item set remaining = remaining - 1 where item = 'phone'",
+        "update hotrow_bench.item set per_buyer = 2 where item = 'phone'",
+        "delete from hotrow_bench.reservation where buyer = 'bob' and item = 'phone'",
+        "update hotrow_bench.buyer set quantity = quantity - 1 where buyer = 'ann'",
+        "delete from hotrow_bench.unit where unit = 100",
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_sold_out_item_that_was_sold() {
+    let rows = Rows::new(
+        include_str!("../sql/sold_out.sql"),
+        include_str!("../sql/sold_out_before_run.sql"),
+        "select hotrow.reserve('7', 'ann')",
+        include_str!("../sql/sold_out_reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (0, 0));
+    rows.notices(&["update hotrow.sale set stock = 1, remaining = 1"]).await;
+}
+
+#[tokio::test]
+async fn the_restarted_counter() {
+    let rows = Rows::new(
+        include_str!("../sql/restart.sql"),
+        "set hotrow_bench.first = 1; set hotrow_bench.last = 3000",
+        concat!(include_str!("../sql/restart_fill.sql"), include_str!("../sql/restart_before_run.sql")),
+        include_str!("../sql/restart_reading.sql"),
+    )
+    .await;
+    rows.client.query_one(include_str!("../sql/first_answer.sql"), &[]).await.unwrap();
+    assert_eq!(rows.read().await.unwrap(), (3001, 0));
+    rows.client.batch_execute("discard all").await.unwrap();
+    rows.notices(&[
+        "update hotrow.snapshot set value = value + 1",
+        "update hotrow.command_log set amount = 2 where version = 3000",
+    ])
+    .await;
+}
