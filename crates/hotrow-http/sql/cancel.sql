@@ -1,0 +1,2 @@
+-- Cancels a reservation; merged with other calls.
+select * from hotrow.cancel($1)

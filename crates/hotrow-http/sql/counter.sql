@@ -1,0 +1,2 @@
+-- A counter as it is.
+select value, version from hotrow.counter($1)

@@ -1,0 +1,73 @@
+//! The routes: which path and method is which call, who may, and how large a body may be. What a call does stands in
+//! the file of its subject.
+
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post, put};
+use axum::{Router, http};
+use hotrow_core::limits;
+
+use crate::answer::Answer;
+use crate::auth::{self, Tokens};
+use crate::clients::{Call, Clients, Connector, Key, Value};
+use crate::problem::{Kind, Problem};
+use crate::{counters, health, reservations, sales};
+
+/// How to reach the lanes, and as whom.
+pub struct Upstream {
+    /// Makes a client of the gateway.
+    pub connect: Connector,
+    /// The user of all calls.
+    pub user: String,
+    /// Its database.
+    pub database: String,
+}
+
+/// The whole API. Without tokens everybody may call it who can reach it.
+pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
+    let clients = Arc::new(Clients::new(upstream.connect.clone(), &upstream.user, &upstream.database));
+    let calls = Router::new()
+        .route("/v1/counters/{counter}", put(counters::create).get(counters::read))
+        .route("/v1/counters/{counter}/increment", post(counters::increment))
+        .route("/v1/counters/{counter}/drain", post(counters::drain))
+        .route("/v1/sales/{item}", put(sales::create).get(sales::read))
+        .route("/v1/sales/{item}/reservations", post(sales::reserve))
+        .route("/v1/sales/{item}/restock", post(sales::restock))
+        .route("/v1/reservations", post(reservations::reserve_all))
+        .route("/v1/reservations/{id}/confirm", post(reservations::confirm))
+        .route("/v1/reservations/{id}/cancel", post(reservations::cancel))
+        .route("/v1/reservations/{id}/extend", post(reservations::extend))
+        .route_layer(from_fn_with_state(tokens.map(Arc::new), auth::check))
+        .layer(DefaultBodyLimit::max(limits::HTTP_BODY_BYTES_MAX));
+    Router::new()
+        .merge(calls)
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/openapi.json", get(health::document))
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(other_methods)
+        .with_state(clients)
+}
+
+/// The one row of a call that always answers one.
+pub async fn one(
+    clients: &Arc<Clients>,
+    call: Call,
+    key: Key,
+    values: Vec<Value>,
+) -> Result<Answer, Problem> {
+    let row = clients.rows(call, key, values).await?.pop();
+    row.map(Answer).ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
+}
+
+async fn nothing_there(State(_): State<Arc<Clients>>, uri: http::Uri) -> Problem {
+    let detail = format!("there is no {}", uri.path());
+    Problem::new(Kind::NotFound, detail, "The paths are listed in /openapi.json.")
+}
+
+async fn other_methods(method: http::Method) -> Problem {
+    let detail = format!("{method} is not one of this path's methods");
+    Problem::new(Kind::MethodNotAllowed, detail, "The header Allow names them.")
+}

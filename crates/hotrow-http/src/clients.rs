@@ -1,0 +1,267 @@
+//! The gateway's sessions that all HTTP requests share: opened when needed, opened again when lost, pipelined on. What
+//! a call means is not known here.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hotrow_core::limits;
+use tokio::net::UnixStream;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_postgres::types::{ToSql, WrongType};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+use crate::problem::{Kind, Problem};
+use crate::sqlstate;
+
+/// Makes a new client of the gateway.
+pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
+
+/// One parameter of a call.
+pub type Value = Box<dyn ToSql + Sync + Send>;
+
+/// The parameters of a call.
+macro_rules! values {
+    ($($value:expr),*) => { vec![$(Box::new($value) as $crate::clients::Value),*] };
+}
+pub(crate) use values;
+
+/// Which group of sessions a call takes: calls that meet on a row have the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Key(usize);
+
+impl Key {
+    /// That of a counter, an item or a reservation.
+    pub fn of(name: &(impl Hash + ?Sized)) -> Self {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        Key((hasher.finish() % limits::HTTP_GROUPS as u64) as usize)
+    }
+}
+
+/// What kind of call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It may change something, and there is a merge rule for it.
+    Merged,
+    /// It may change something.
+    Writes,
+    /// It changes nothing.
+    Reads,
+}
+
+/// A call of the schema pack.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Its text.
+    pub sql: &'static str,
+    /// Its kind.
+    pub effect: Effect,
+}
+
+/// All sessions. Those for calls that are merged have no others on them: what is sent behind a call that is passed
+/// through would be passed through too.
+pub struct Clients {
+    merged: Vec<Group>,
+    others: Vec<Group>,
+    connect: Connector,
+    config: Config,
+    room: Arc<Semaphore>,
+}
+
+/// Sessions that share the calls of some keys. Answers come in the order of the questions, so a call that waits for a
+/// lock holds up what is behind it: at worst its group.
+struct Group {
+    slots: Vec<Slot>,
+    room: Arc<Semaphore>,
+}
+
+/// The place of one session.
+#[derive(Default)]
+struct Slot {
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    under_way: AtomicUsize,
+}
+
+struct Session {
+    client: Client,
+    prepared: Mutex<HashMap<&'static str, Arc<OnceCell<Statement>>>>,
+}
+
+/// Counts a call for as long as it is under way.
+struct UnderWay<'a>(&'a Slot);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Clients {
+    /// None is opened yet.
+    pub fn new(connect: Connector, user: &str, database: &str) -> Self {
+        let mut config = Config::new();
+        config.user(user).dbname(database).application_name("hotrow http");
+        let groups = || (0..limits::HTTP_GROUPS).map(|_| Group::new()).collect();
+        let room = Arc::new(Semaphore::new(limits::HTTP_REQUESTS_MAX));
+        Clients { merged: groups(), others: groups(), connect, config, room }
+    }
+
+    /// The rows that a call answers. It is carried to its end even if nobody waits any more, so that what is under way
+    /// stays counted.
+    pub async fn rows(
+        self: &Arc<Self>,
+        call: Call,
+        key: Key,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, Problem> {
+        let group = &self.groups(call.effect)[key.0];
+        let permits = (self.room.clone().try_acquire_owned(), group.room.clone().try_acquire_owned());
+        let (Ok(one_of_all), Ok(one_of_group)) = permits else {
+            let hint = "Nothing was executed: repeat the request a little later.";
+            return Err(Problem::new(Kind::Busy, "too many requests are under way", hint));
+        };
+        let clients = self.clone();
+        let answer = tokio::spawn(async move {
+            let _permits = (one_of_all, one_of_group);
+            clients.run(call, key, values).await
+        });
+        // The call was sent by then, or given up.
+        let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS + limits::HTTP_ANSWER_TIMEOUT_MS);
+        match tokio::time::timeout(limit, answer).await {
+            Ok(Ok(rows)) => rows,
+            Ok(Err(error)) => Err(Problem::internal(&error)),
+            Err(_) => Err(sqlstate::lost(call.effect != Effect::Reads, "the answer did not come in time")),
+        }
+    }
+
+    fn groups(&self, effect: Effect) -> &[Group] {
+        if effect == Effect::Merged { &self.merged } else { &self.others }
+    }
+
+    async fn run(&self, call: Call, key: Key, values: Vec<Value>) -> Result<Vec<Row>, Problem> {
+        let (slot, _under_way) = self.groups(call.effect)[key.0].choose();
+        let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS);
+        let prepared = tokio::time::timeout(limit, self.prepare(slot, call)).await;
+        let (session, statement) =
+            prepared.unwrap_or_else(|_| Err(sqlstate::away("there was no connection in time")))?;
+        let writes = call.effect != Effect::Reads;
+        let parameters: Vec<_> = values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync)).collect();
+        let error = match session.client.query(&statement, &parameters).await {
+            Ok(rows) => return Ok(rows),
+            Err(error) => error,
+        };
+        let Some(report) = error.as_db_error() else {
+            tracing::debug!(%error, call = call.sql, "no answer");
+            let mismatch = error.source().is_some_and(|source| source.is::<WrongType>());
+            if mismatch {
+                slot.leave(&session).await;
+                return Err(sqlstate::mismatch(&error)); // found before anything was sent
+            }
+            return Err(sqlstate::lost(writes, "the session ended before the answer came"));
+        };
+        if sqlstate::is_outdated(report) {
+            slot.leave(&session).await;
+        }
+        Err(sqlstate::refused(report, writes))
+    }
+
+    async fn prepare(&self, slot: &Slot, call: Call) -> Result<(Arc<Session>, Statement), Problem> {
+        let session = self.session(slot).await?;
+        let cell = {
+            let mut prepared = session.prepared.lock().expect("nothing panics while it holds the statements");
+            prepared.entry(call.sql).or_default().clone()
+        };
+        let statement = cell.get_or_try_init(|| session.client.prepare(call.sql)).await;
+        let statement = statement.map_err(|error| sqlstate::not_sent(&error))?.clone();
+        Ok((session, statement))
+    }
+
+    /// The slot's session, a new one if it is lost.
+    async fn session(&self, slot: &Slot) -> Result<Arc<Session>, Problem> {
+        let mut place = slot.session.lock().await;
+        if let Some(session) = place.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(session.clone());
+        }
+        let stream = (self.connect)().map_err(|error| sqlstate::away(&error.to_string()))?;
+        let connected = self.config.connect_raw(stream, NoTls).await;
+        let (client, connection) = connected.map_err(|error| sqlstate::not_sent(&error))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a session of the HTTP side has ended");
+            }
+        });
+        let session = Arc::new(Session { client, prepared: Mutex::default() });
+        *place = Some(session.clone());
+        Ok(session)
+    }
+}
+
+impl Group {
+    fn new() -> Self {
+        Group {
+            slots: (0..limits::HTTP_GROUP_SESSIONS).map(|_| Slot::default()).collect(),
+            room: Arc::new(Semaphore::new(limits::HTTP_GROUP_REQUESTS_MAX)),
+        }
+    }
+
+    /// The slot with the fewest calls under way: an idle one before a new one is opened.
+    fn choose(&self) -> (&Slot, UnderWay<'_>) {
+        let slot = self
+            .slots
+            .iter()
+            .min_by_key(|slot| slot.under_way.load(Relaxed))
+            .expect("there is at least one session");
+        slot.under_way.fetch_add(1, Relaxed);
+        (slot, UnderWay(slot))
+    }
+}
+
+impl Slot {
+    /// The next call gets a new session; this one ends when the calls on it have their answers.
+    async fn leave(&self, session: &Arc<Session>) {
+        let mut place = self.session.lock().await;
+        if place.as_ref().is_some_and(|there| Arc::ptr_eq(there, session)) {
+            *place = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    const CALL: Call = Call { sql: "select 1", effect: Effect::Merged };
+
+    #[tokio::test]
+    async fn one_request_too_many_is_refused_and_one_that_nobody_awaits_counts_on() {
+        let (held, mut taken) = tokio::sync::mpsc::unbounded_channel();
+        let connect: Connector = Arc::new(move || {
+            let (ours, theirs) = UnixStream::pair()?;
+            held.send(theirs).map_err(io::Error::other)?;
+            Ok(ours)
+        });
+        let mut clients = Clients::new(connect, "ann", "shop");
+        clients.room = Arc::new(Semaphore::new(1));
+        let clients = Arc::new(clients);
+        let waiting = tokio::spawn({
+            let clients = clients.clone();
+            async move { clients.rows(CALL, Key::of("a"), Vec::new()).await.is_ok() }
+        });
+        let gateway = taken.recv().await.unwrap();
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        let refused = clients.rows(CALL, Key::of("a"), Vec::new()).await.unwrap_err().into_response();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        drop(gateway);
+        let _room_again = clients.room.acquire().await.unwrap();
+    }
+}

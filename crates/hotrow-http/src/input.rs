@@ -1,0 +1,216 @@
+//! What a request says: names and ids in its path, its body, its idempotency key. What makes no sense is refused here,
+//! before it meets other clients' calls in a batch, which would have to be run again without it.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use hotrow_core::limits;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use uuid::Uuid;
+
+use crate::problem::{Kind, Problem};
+
+const KEY: &str = "idempotency-key";
+
+fn bad(detail: impl Into<String>, hint: &str) -> Problem {
+    Problem::new(Kind::BadRequest, detail, hint)
+}
+
+/// The name of a counter, an item or a buyer.
+pub struct Name(pub String);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match name {
+            name if name.is_empty() => Err("a name is empty".to_owned()),
+            name if name.len() > limits::NAME_BYTES_MAX => Err(format!(
+                "a name has {} bytes, at most {} are allowed",
+                name.len(),
+                limits::NAME_BYTES_MAX
+            )),
+            name if name.contains('\0') => Err("a name contains the character U+0000".to_owned()),
+            name => Ok(Name(name)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Name::try_from(String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let hint = "Write the name into the path with percent-encoding.";
+        Name::try_from(segment(parts, state).await?).map_err(|detail| bad(detail, hint))
+    }
+}
+
+/// The id of a reservation.
+pub struct Id(pub Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = segment(parts, state).await?;
+        let hint = "Use the reservation_id that reserving has answered.";
+        Uuid::try_parse(&text).map(Id).map_err(|_| bad(format!("{text:?} is no UUID"), hint))
+    }
+}
+
+async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
+    let path = Path::<String>::from_request_parts(parts, state).await;
+    path.map(|Path(text)| text)
+        .map_err(|error| bad(error.body_text(), "Write UTF-8 into the path, with percent-encoding."))
+}
+
+/// What makes a repeated request the same request.
+pub struct IdempotencyKey(pub Option<Uuid>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        key(&parts.headers).map(IdempotencyKey)
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<Uuid>, Problem> {
+    let mut values = headers.get_all(KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let hint = "Send one header of the form Idempotency-Key: 0193e1a0-7b1c-7e2a-9d3f-5c4b6a798081";
+    if values.next().is_some() {
+        return Err(bad("there is more than one Idempotency-Key", hint));
+    }
+    let text = value.to_str().unwrap_or_default();
+    // The header's draft standard writes it as a quoted string; most clients don't.
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    Uuid::try_parse(bare).map(Some).map_err(|_| bad("the Idempotency-Key is no UUID", hint))
+}
+
+/// A body of JSON. None at all is an object without fields.
+pub struct Input<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let is_json = is_json(request.headers());
+        let limit = Duration::from_millis(limits::HTTP_REQUEST_TIMEOUT_MS);
+        let body = match tokio::time::timeout(limit, Bytes::from_request(request, state)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(error)) => return Err(unreadable(error.into_response().status())),
+            Err(_) => {
+                let detail = format!("the body did not come within {limit:?}");
+                return Err(Problem::new(Kind::RequestTimeout, detail, "Send it in one go."));
+            }
+        };
+        if !body.is_empty() && !is_json {
+            let hint = "Send the header Content-Type: application/json";
+            return Err(Problem::new(Kind::NotJson, "the body's Content-Type is not JSON", hint));
+        }
+        parse(&body).map(Input)
+    }
+}
+
+fn unreadable(status: StatusCode) -> Problem {
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = format!("a body has at most {} bytes", limits::HTTP_BODY_BYTES_MAX);
+        Problem::new(Kind::BodyTooLarge, detail, "Divide it into several requests.")
+    } else {
+        bad("the body can't be read to its end", "Send as many bytes as the headers announce.")
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media_type == "application/json"
+        || media_type.starts_with("application/") && media_type.ends_with("+json")
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    let hint = "See /openapi.json for the fields of this request.";
+    // What reads objects into structs takes arrays for objects without names.
+    if body.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
+        return Err(bad("the body is not a JSON object", hint));
+    }
+    serde_json::from_slice(body).map_err(|error| bad(format!("the body: {error}"), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        amount: Option<i64>,
+    }
+
+    #[test]
+    fn integers_are_exact() {
+        for amount in [i64::MIN, i64::MAX, (1 << 53) + 1] {
+            let body = format!("{{\"amount\": {amount}}}");
+            assert_eq!(parse::<Sample>(body.as_bytes()).unwrap().amount, Some(amount));
+        }
+        for amount in ["9223372036854775808", "1.5", "\"1\"", "1e3"] {
+            assert!(parse::<Sample>(format!("{{\"amount\": {amount}}}").as_bytes()).is_err(), "{amount}");
+        }
+    }
+
+    #[test]
+    fn only_an_object_with_known_fields_is_accepted() {
+        assert_eq!(parse::<Sample>(b"").unwrap().amount, None);
+        assert_eq!(parse::<Sample>(b" {\"amount\": null}").unwrap().amount, None);
+        for body in
+            ["[1]", "1", "null", "\"x\"", "{\"amounts\": 1}", "{\"amount\": 1, \"amount\": 2}", "{} {}"]
+        {
+            assert!(parse::<Sample>(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn keys_are_uuids_quoted_or_not() {
+        let id = Uuid::from_u128(7).to_string();
+        let quoted = format!("\"{id}\"");
+        let read = |texts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for text in texts {
+                headers.append(KEY, text.parse().unwrap());
+            }
+            key(&headers).map_err(|_| ())
+        };
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&[&id]), Ok(Some(Uuid::from_u128(7))));
+        assert_eq!(read(&[&quoted]), Ok(Some(Uuid::from_u128(7))));
+        for texts in [&[""][..], &["7"], &[&id, &id]] {
+            assert_eq!(read(texts), Err(()), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn media_types() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, text.parse().unwrap());
+            is_json(&headers)
+        };
+        assert!(read("application/json") && read("Application/JSON; charset=utf-8"));
+        assert!(read("application/x+json"));
+        assert!(!read("text/plain") && !read("application/x-www-form-urlencoded") && !read(""));
+    }
+}

@@ -1,0 +1,212 @@
+//! Connections: how many, how long they may be silent, HTTP/1.1 and HTTP/2 on one port, and the end of all of them.
+//! What is asked on them is not known here.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hotrow_core::limits;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+
+/// What one connection too many is told, before anything is read from it.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// How long clients may take, and how many they may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections at once.
+    pub connections: usize,
+    /// For the headers of a request.
+    pub headers: Duration,
+    /// Between two bytes, in either direction.
+    pub idle: Duration,
+    /// For what is under way when the server is told to stop.
+    pub stop: Duration,
+}
+
+impl Bounds {
+    /// Those of [`limits`], and so long for the end.
+    pub fn new(stop: Duration) -> Self {
+        Bounds {
+            connections: limits::HTTP_CONNECTIONS_MAX,
+            headers: Duration::from_millis(limits::HTTP_REQUEST_TIMEOUT_MS),
+            idle: Duration::from_millis(limits::HTTP_IDLE_MS),
+            stop,
+        }
+    }
+}
+
+/// Serves until `stop` is ready, then lets requests that are under way finish. False if some did not in time.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    bounds: Bounds,
+    stop: impl Future<Output = ()>,
+) -> bool {
+    let builder = builder(bounds);
+    let room = Arc::new(Semaphore::new(bounds.connections));
+    let graceful = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, most likely: those that are there may leave in the meantime.
+                tracing::error!(%error, "an HTTP client could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = room.clone().try_acquire_owned() else {
+            tokio::spawn(send_away(stream));
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = builder.serve_connection(TokioIo::new(bounded(stream, bounds.idle)), service);
+        let connection = graceful.watch(connection.into_owned());
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error, "an HTTP connection has ended");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    tokio::time::timeout(bounds.stop, graceful.shutdown()).await.is_ok()
+}
+
+fn builder(bounds: Bounds) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.headers)
+        .max_buf_size(limits::HTTP_HEADER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::HTTP_STREAMS_MAX)
+        .max_header_list_size(limits::HTTP_HEADER_BYTES_MAX as u32);
+    builder
+}
+
+/// The connection, which ends when nothing moves on it for too long.
+fn bounded(stream: TcpStream, idle: Duration) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_read_timeout(Some(idle));
+    stream.set_write_timeout(Some(idle));
+    Box::pin(stream)
+}
+
+async fn send_away(mut stream: TcpStream) {
+    // A client that is gone already needs no answer.
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use axum::routing::get;
+    use tokio::io::AsyncReadExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// A server whose one path answers when it is told to; the address, and the sender that stops it.
+    async fn start(bounds: Bounds) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<bool>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let slow = get(|| async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            "late"
+        });
+        let router = Router::new().route("/", get(|| async { "here" })).route("/slow", slow);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tokio::spawn(serve(listener, router, bounds, async move {
+            let _ = stopped.await;
+        }));
+        (address, stop, server)
+    }
+
+    fn short() -> Bounds {
+        let (headers, idle) = (Duration::from_millis(200), Duration::from_millis(400));
+        Bounds { connections: 10, headers, idle, stop: Duration::from_secs(10) }
+    }
+
+    async fn all_that_comes(stream: &mut TcpStream) -> String {
+        let mut text = String::new();
+        let _ =
+            tokio::time::timeout(Duration::from_secs(20), stream.read_to_string(&mut text)).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn whoever_says_nothing_or_only_half_is_cut_off() {
+        let (address, _stop, _server) = start(short()).await;
+        for said in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+            let mut stream = TcpStream::connect(&address).await.unwrap();
+            stream.write_all(said.as_bytes()).await.unwrap();
+            let since = Instant::now();
+            let answer = all_that_comes(&mut stream).await;
+            assert!(since.elapsed() >= short().headers, "{said:?} was cut off at once");
+            assert_eq!(answer.contains("here"), said.ends_with("\r\n\r\n"), "{said:?}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_what_is_under_way_and_for_nothing_else() {
+        let (address, stop, server) = start(Bounds { idle: Duration::from_secs(60), ..short() }).await;
+        let _idle = TcpStream::connect(&address).await.unwrap();
+        let mut busy = TcpStream::connect(&address).await.unwrap();
+        busy.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut first = [0; 12];
+        busy.read_exact(&mut first).await.unwrap();
+        busy.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop.send(()).unwrap();
+        assert!(all_that_comes(&mut busy).await.ends_with("late"));
+        let clean = tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
+        assert!(clean, "an idle connection holds up the end");
+        assert!(TcpStream::connect(&address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_is_told_so() {
+        let (address, _stop, _server) = start(Bounds { connections: 1, ..short() }).await;
+        let mut first = TcpStream::connect(&address).await.unwrap();
+        first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut start = [0; 12];
+        first.read_exact(&mut start).await.unwrap();
+        let mut second = TcpStream::connect(&address).await.unwrap();
+        let answer = all_that_comes(&mut second).await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After"), "{answer}");
+        assert!(start.ends_with(b"200"));
+    }
+
+    #[tokio::test]
+    async fn too_many_headers_are_refused() {
+        let (address, _stop, _server) = start(short()).await;
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let long = "x".repeat(2 * limits::HTTP_HEADER_BYTES_MAX);
+        let request = format!("GET / HTTP/1.1\r\nHost: x\r\nLong: {long}\r\n\r\n");
+        let _ = stream.write_all(request.as_bytes()).await;
+        assert!(all_that_comes(&mut stream).await.starts_with("HTTP/1.1 431"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Starts and stops the HTTP API beside the gateway, whose client it is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotrow_gateway::Gateway;
+use hotrow_gateway::config::Upstream;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::settings::Http;
+
+/// The address can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "can't serve HTTP on {address}: {error}; is another program there? choose another address with --http"
+)]
+pub struct Error {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
+/// A running HTTP server.
+pub struct HttpServer {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<bool>,
+}
+
+impl HttpServer {
+    /// Serves in the background; `patience` is for what is under way at the end.
+    pub async fn start(
+        http: Http,
+        gateway: &Gateway,
+        upstream: &Upstream,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let refused = |error| Error { address: http.address, error };
+        let listener = TcpListener::bind(http.address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let inside = gateway.inside();
+        let upstream = hotrow_http::Upstream {
+            connect: Arc::new(move || inside.connect()),
+            user: upstream.user.clone(),
+            database: upstream.database.clone(),
+        };
+        let router = hotrow_http::router(&upstream, http.tokens);
+        let (stop, stopped) = oneshot::channel();
+        let until = async move {
+            // A sender that is gone is a program that ends.
+            let _ = stopped.await;
+        };
+        let bounds = hotrow_http::Bounds::new(patience);
+        let task = tokio::spawn(hotrow_http::serve(listener, router, bounds, until));
+        Ok(HttpServer { address, stop, task })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets requests that are under way finish; false if some did not in time.
+    pub async fn stop(self) -> bool {
+        let _ = self.stop.send(());
+        self.task.await.unwrap_or(false)
+    }
+}

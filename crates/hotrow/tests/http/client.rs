@@ -1,0 +1,100 @@
+//! A small HTTP client over hyper: what the tests say, what comes back. Expects nothing itself.
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::{http1, http2};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// One header.
+pub type Header<'a> = (&'a str, &'a str);
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: hyper::HeaderMap,
+    pub text: String,
+}
+
+impl Reply {
+    /// The body, which must be JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// A header, empty if there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The name of the problem; that it is one, in every respect.
+    pub fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status, "{self:?}");
+        for field in ["title", "detail", "hint"] {
+            assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "no {field}: {self:?}");
+        }
+        problem["type"].as_str().unwrap().rsplit_once('#').unwrap().1.to_owned()
+    }
+
+    async fn read(response: Response<Incoming>) -> Self {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, text }
+    }
+}
+
+fn request(port: u16, method: &str, path: &str, headers: &[Header<'_>], body: &str) -> Request<Full<Bytes>> {
+    let mut request = Request::builder().method(method).uri(format!("http://127.0.0.1:{port}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
+}
+
+async fn stream(port: u16) -> TokioIo<TcpStream> {
+    TokioIo::new(TcpStream::connect(("127.0.0.1", port)).await.expect("HTTP is served"))
+}
+
+/// One request on a connection of its own.
+pub async fn send(port: u16, method: &str, path: &str, headers: &[Header<'_>], body: &str) -> Reply {
+    let (mut sender, connection) = http1::handshake(stream(port).await).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = request(port, method, path, headers, body);
+    let host = format!("127.0.0.1:{port}").parse().unwrap();
+    request.headers_mut().insert("host", host);
+    Reply::read(sender.send_request(request).await.unwrap()).await
+}
+
+/// One request with a body of JSON, or with none for the empty text.
+pub async fn json(port: u16, method: &str, path: &str, body: &str) -> Reply {
+    let headers: &[Header<'_>] = if body.is_empty() { &[] } else { &[("content-type", "application/json")] };
+    send(port, method, path, headers, body).await
+}
+
+/// A connection of HTTP/2, on which any number of requests may be under way.
+pub struct Http2 {
+    port: u16,
+    sender: http2::SendRequest<Full<Bytes>>,
+}
+
+impl Http2 {
+    /// With prior knowledge, as clients without TLS do.
+    pub async fn connect(port: u16) -> Self {
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), stream(port).await).await.unwrap();
+        tokio::spawn(connection);
+        Http2 { port, sender }
+    }
+
+    /// One of its requests.
+    pub async fn post(&self, path: &str, body: &str) -> Reply {
+        let headers = [("content-type", "application/json")];
+        let request = request(self.port, "POST", path, &headers, body);
+        Reply::read(self.sender.clone().send_request(request).await.unwrap()).await
+    }
+}

@@ -1,0 +1,59 @@
+//! The schema pack over HTTP: `hotrow serve --http` in front of a real server. The tests are in the modules; here is
+//! only what they share.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod api;
+mod away;
+mod bad;
+mod client;
+mod document;
+#[path = "../support/mod.rs"]
+mod support;
+mod together;
+mod tokens;
+
+use std::process::Command;
+use std::sync::OnceLock;
+
+use support::{Gateway, free_port, server};
+
+/// A gateway with its HTTP port.
+struct Api {
+    gateway: Gateway,
+    port: u16,
+}
+
+impl Api {
+    /// In front of the shared server, with the schema pack.
+    async fn start(options: &[&str]) -> Self {
+        static MIGRATED: OnceLock<()> = OnceLock::new();
+        let url = server().url();
+        tokio::task::block_in_place(|| MIGRATED.get_or_init(|| migrate(&url)));
+        Self::in_front_of(&url, options)
+    }
+
+    /// In front of any server.
+    fn in_front_of(upstream: &str, options: &[&str]) -> Self {
+        let port = free_port();
+        let http = format!("127.0.0.1:{port}");
+        let options = [&["--http", &http], options].concat();
+        Self { gateway: Gateway::in_front_of(upstream, &options), port }
+    }
+
+    /// A request that has to be carried out; its answer.
+    async fn ok(&self, method: &str, path: &str, body: &str) -> serde_json::Value {
+        let reply = client::json(self.port, method, path, body).await;
+        assert_eq!(reply.status, 200, "{method} {path} {body}: {reply:?}");
+        assert_eq!(reply.header("content-type"), "application/json");
+        reply.json()
+    }
+}
+
+/// Installs the schema pack.
+fn migrate(url: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+        .args(["migrate", "--upstream", url])
+        .output()
+        .expect("the program can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

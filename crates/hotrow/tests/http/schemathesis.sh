@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Calls a running API in all the ways that its OpenAPI document allows and forbids: schemathesis.sh URL TOKEN
+set -euo pipefail
+url=$1 token=$2
+config=$(cd "$(dirname "$0")" && pwd)/schemathesis.toml
+exec "${SCHEMATHESIS:-schemathesis}" --config-file "$config" run "$url/openapi.json" --url "$url" \
+    --header "Authorization: Bearer $token" --max-examples 40 --phases coverage,fuzzing,stateful \
+    --seed 7 --workers 2 --request-timeout 10 --no-color

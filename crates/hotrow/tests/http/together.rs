@@ -1,0 +1,92 @@
+//! Many at once: HTTP/2, calls merged with those of PostgreSQL clients, an exact sum, and a stop that loses nothing.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::client::{Http2, json};
+use crate::support::{connect, until, value};
+use crate::{Api, support};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_one_connection_and_other_clients_add_up() {
+    let api = Api::start(&[]).await;
+    let http2 = Http2::connect(api.port).await;
+    let path = "/v1/counters/together/increment";
+    let direct = connect(&api.gateway.config()).await;
+    let sql = "select value from hotrow.increment('together', 1000)";
+    let (replies, _) = tokio::join!(
+        join_all((0..300).map(|_| http2.post(path, "{\"amount\": 1}"))),
+        join_all((0..10).map(|_| value(&direct, sql))),
+    );
+    let mut versions: Vec<i64> =
+        replies.iter().map(|reply| reply.json()["version"].as_i64().unwrap()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    assert_eq!(versions.len(), 300, "each call has a version of its own");
+    let end = api.ok("GET", "/v1/counters/together", "").await;
+    assert_eq!(end, serde_json::json!({"value": 10_300, "version": 310}));
+    let merged = api.gateway.metric("merged_units_total");
+    assert!(merged >= 150, "only {merged} of 310 calls were merged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_somebody_holds_stops_few_others() {
+    let api = Api::start(&[]).await;
+    let port = api.port;
+    let path = |counter: &str| format!("/v1/counters/{counter}/increment");
+    api.ok("POST", &path("held"), "").await;
+    let outsider = connect(&support::config(support::server().port())).await;
+    outsider
+        .batch_execute("begin; select from hotrow.counter where counter = 'held' for update")
+        .await
+        .unwrap();
+    let held: Vec<_> = (0..50)
+        .map(|_| path("held"))
+        .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await }))
+        .collect();
+    let watcher = connect(&support::config(support::server().port())).await;
+    let blocked = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+    until("requests wait", async || value(&watcher, blocked).await != "0").await;
+    let others: Vec<_> = (0..40)
+        .map(|number| path(&format!("free-{number}")))
+        .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await.status }))
+        .collect();
+    let done = || others.iter().filter(|other| other.is_finished()).count();
+    until("most others are answered", async || done() >= 30).await;
+    assert!(held.iter().all(|waiting| !waiting.is_finished()));
+    outsider.batch_execute("commit").await.unwrap();
+    for other in others {
+        assert_eq!(other.await.unwrap(), 200);
+    }
+    let values =
+        join_all(held).await.into_iter().map(|reply| reply.unwrap().json()["value"].as_i64().unwrap());
+    assert_eq!(values.max(), Some(51));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_requests_finish() {
+    let mut api = Api::start(&[]).await;
+    api.ok("POST", "/v1/counters/stop/increment", "").await;
+    let outsider = connect(&support::config(support::server().port())).await;
+    outsider
+        .batch_execute("begin; select from hotrow.counter where counter = 'stop' for update")
+        .await
+        .unwrap();
+    let port = api.port;
+    let waiting = tokio::spawn(async move { json(port, "POST", "/v1/counters/stop/increment", "").await });
+    let blocked =
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.incr%'";
+    let watcher = connect(&support::config(support::server().port())).await;
+    until("the request waits", async || value(&watcher, blocked).await != "0").await;
+    api.gateway.sigterm();
+    until("nobody new is let in", async || {
+        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err()
+    })
+    .await;
+    assert!(!waiting.is_finished());
+    outsider.batch_execute("commit").await.unwrap();
+    let reply = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+    assert_eq!((reply.status, &reply.json()["value"]), (200, &2.into()));
+    assert!(api.gateway.wait().success());
+}

@@ -1,0 +1,38 @@
+//! Who may call: whoever has a token where tokens are asked for, programs of this machine where not, web pages never.
+
+use crate::Api;
+use crate::client::{json, send};
+
+const PATH: &str = "/v1/counters/tokens/increment";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_token_of_the_file_will_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, "old-token-0123456789\nnew-token-0123456789\n").unwrap();
+    let api = Api::start(&["--http-token-file", file.to_str().unwrap()]).await;
+    for headers in [
+        &[][..],
+        &[("authorization", "Bearer old-token-012345678")],
+        &[("authorization", "Basic old-token-0123456789")],
+    ] {
+        let reply = send(api.port, "POST", PATH, headers, "").await;
+        assert_eq!((reply.status, reply.problem().as_str()), (401, "unauthorized"));
+        assert!(reply.header("www-authenticate").starts_with("Bearer"), "{reply:?}");
+    }
+    for (value, token) in [(1, "Bearer old-token-0123456789"), (2, "bearer new-token-0123456789")] {
+        let headers = [("authorization", token), ("origin", "https://shop.example")];
+        let reply = send(api.port, "POST", PATH, &headers, "").await;
+        assert_eq!((reply.status, &reply.json()["value"]), (200, &value.into()));
+    }
+    for path in ["/health/live", "/health/ready", "/openapi.json"] {
+        assert_eq!(json(api.port, "GET", path, "").await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_page_can_not_call_what_needs_no_token() {
+    let api = Api::start(&[]).await;
+    let reply = send(api.port, "POST", PATH, &[("origin", "https://shop.example")], "").await;
+    assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"));
+}
