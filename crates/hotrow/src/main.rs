@@ -3,6 +3,8 @@
 mod demo;
 mod explain;
 mod help;
+mod http;
+mod migrate;
 mod serve;
 mod settings;
 
@@ -26,9 +28,11 @@ enum Subcommands {
     /// Sell phones to a crowd, directly and through the gateway, on a private server: needs no database
     Demo(demo::Args),
     /// Run the gateway in front of a PostgreSQL server
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Say what the gateway would do with a statement: packed or passed through, with which key, and why
     Explain(explain::Args),
+    /// Install the schema pack: counters and sales as SQL functions, fastest through the gateway
+    Migrate(migrate::Args),
     /// Measure Hotrow against today's techniques, side by side, and check every answer
     Bench(hotrow_bench::Args),
     /// Explain the settings (`hotrow help config`) or a command (`hotrow help serve`)
@@ -38,8 +42,9 @@ enum Subcommands {
 fn main() -> ExitCode {
     let result: Result<ExitCode, Box<dyn std::error::Error>> = match Command::parse().command {
         Subcommands::Demo(args) => demo::run(args).map_err(Into::into),
-        Subcommands::Serve(args) => serve::run(args).map_err(Into::into),
+        Subcommands::Serve(args) => serve::run(*args).map_err(Into::into),
         Subcommands::Explain(args) => explain::run(args).map_err(Into::into),
+        Subcommands::Migrate(args) => migrate::run(args).map_err(Into::into),
         Subcommands::Bench(args) => {
             hotrow_bench::run(args).map(|outcome| outcome.exit_code()).map_err(Into::into)
         }

@@ -9,6 +9,7 @@ use hotrow_gateway::{Gateway, ListenError};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::http::{self, HttpServer};
 use crate::settings::{self, Resolved, Settings};
 
 /// `hotrow serve`
@@ -45,6 +46,9 @@ pub enum Error {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The HTTP address.
+    #[error(transparent)]
+    Http(#[from] http::Error),
     /// The system.
     #[error("the system refuses: {0}")]
     System(#[from] std::io::Error),
@@ -69,25 +73,45 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 
 async fn serve(resolved: Resolved) -> Result<ExitCode, Error> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hangup = signal(SignalKind::hangup())?;
     if let Some(address) = resolved.metrics {
         let refused = |error| Error::Metrics { address: address.clone(), error };
         let listener = tokio::net::TcpListener::bind(&address).await.map_err(refused)?;
         tracing::info!(address = %listener.local_addr()?, "serving /metrics");
         tokio::spawn(hotrow_http::serve_metrics(listener, || METRICS.render()));
     }
-    let server = resolved.config.upstream.address.clone();
+    let (upstream, patience) = (resolved.config.upstream.clone(), resolved.config.drain_timeout);
     let gateway = Gateway::start(resolved.config).await?;
-    tracing::info!(%server, workers = resolved.workers, "started");
+    let http = match resolved.http {
+        Some(http) => Some(HttpServer::start(http, &gateway, &upstream, patience).await?),
+        None => None,
+    };
+    tracing::info!(server = %upstream.address, workers = resolved.workers, "started");
     let mut stdout = std::io::stdout();
+    if let Some(http) = &http {
+        writeln!(stdout, "hotrow: serving HTTP on {}", http.address())?;
+    }
     for address in gateway.addresses() {
         writeln!(stdout, "hotrow: listening on {address}")?;
     }
     stdout.flush()?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => {
+                tracing::info!("reloading: the catalogue and the merge rules are asked again");
+                gateway.reload();
+            }
+        }
     }
     tracing::info!("stopping: what is under way is finished, new clients are sent away");
+    // First those who are clients of the gateway themselves.
+    if let Some(http) = http
+        && !http.stop().await
+    {
+        tracing::warn!("some HTTP requests were under way for too long and are cut off");
+    }
     let clean = gateway.stop().await;
     if !clean {
         tracing::warn!("some clients were in a transaction for too long and are cut off");

@@ -1,11 +1,13 @@
 //! The settings: each in one place with its flag, its environment variable, its name in the file, its default, its
 //! unit and what it means. A flag wins over the environment, that over the file, that over the default.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotrow_core::limits;
 use hotrow_gateway::config::{Config, Listen, ListenError, Upstream, UpstreamError};
+use hotrow_http::{TokenError, Tokens};
 
 /// Why the settings can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,17 @@ pub enum Error {
     /// The address can't be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The HTTP address can't be used.
+    #[error("{0:?} is no address for http; write HOST:PORT with an address, for example 127.0.0.1:8080")]
+    HttpAddress(String),
+    /// Everybody could use it.
+    #[error(
+        "{0} can be reached from other machines: name a file with tokens by --http-token-file, or listen for HTTP on 127.0.0.1 or [::1]"
+    )]
+    HttpOpen(SocketAddr),
+    /// The tokens can't be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
     /// The file can't be read.
     #[error("can't read the configuration file {}: {error}", path.display())]
     Read {
@@ -96,6 +109,8 @@ macro_rules! settings {
 settings! {
     upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "The server: a libpq URL or keyword string, TCP or Unix socket";
     listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Where clients connect: loopback addresses or paths of Unix sockets, several with commas";
+    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Where the schema pack is served as JSON over HTTP; beyond loopback only with tokens";
+    http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens of which an HTTP request must bear one, one in each line";
     metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Where Prometheus finds /metrics";
     workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads that carry bytes; one serves over 100,000 statements a second";
     pack "HOTROW_PACK": bool = true, "BOOL", "Whether anything is packed; off, the gateway only pools connections";
@@ -107,10 +122,20 @@ settings! {
     held_idle_ms "HOTROW_HELD_IDLE_MS": u64 = limits::HELD_IDLE_MS, "MS", "How long one that nobody uses stays open";
     server_wait_ms "HOTROW_SERVER_WAIT_MS": u64 = limits::SERVER_WAIT_MS, "MS", "How long statements that were not sent wait for the server to come back before 57P03";
     resolve_timeout_ms "HOTROW_RESOLVE_TIMEOUT_MS": u64 = limits::RESOLVE_TIMEOUT_MS, "MS", "How long to ask what became of a commit before 08007";
+    queue_wait_ms "HOTROW_QUEUE_WAIT_MS": u64 = limits::QUEUE_WAIT_MS, "MS", "How long a statement may be about to wait in a lane, by the lane's pace; one that would wait longer is refused at once";
     drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "How long a stop waits for transactions that are under way";
     catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "How long what the catalogue said of a table is believed before it is asked again";
     message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "The largest message a client may send";
     log "HOTROW_LOG": String = "info", "FILTER", "What is logged to standard error: error, warn, info, debug, or a tracing filter";
+}
+
+/// Where and to whom HTTP is served.
+#[derive(Debug)]
+pub struct Http {
+    /// The address.
+    pub address: SocketAddr,
+    /// The tokens that are accepted; without any, everybody is who can reach the address.
+    pub tokens: Option<Tokens>,
 }
 
 /// What the program runs with.
@@ -119,6 +144,8 @@ pub struct Resolved {
     pub config: Config,
     /// Where metrics are served.
     pub metrics: Option<String>,
+    /// Where the schema pack is served over HTTP.
+    pub http: Option<Http>,
     /// Threads.
     pub workers: usize,
     /// The log filter.
@@ -161,6 +188,7 @@ impl Settings {
             ("held_idle_ms", settings.held_idle_ms, &mut config.held_idle),
             ("server_wait_ms", settings.server_wait_ms, &mut config.server_wait),
             ("resolve_timeout_ms", settings.resolve_timeout_ms, &mut config.resolve_timeout),
+            ("queue_wait_ms", settings.queue_wait_ms, &mut config.queue_wait),
             ("drain_timeout_ms", settings.drain_timeout_ms, &mut config.drain_timeout),
             ("catalogue_age_ms", settings.catalogue_age_ms, &mut config.catalogue_age),
         ] {
@@ -171,6 +199,7 @@ impl Settings {
         Ok(Resolved {
             config,
             metrics: settings.metrics,
+            http: http(settings.http, settings.http_token_file.as_deref())?,
             workers: number("workers", settings.workers, 1, 1..=256, "1 to 256")?,
             log: settings.log.unwrap_or_else(|| "info".to_owned()),
         })
@@ -189,6 +218,17 @@ fn number(
         Some(value) if range.contains(&value) => Ok(usize::try_from(value).unwrap_or(usize::MAX)),
         Some(value) => Err(Error::OutOfBounds { name, value, bounds }),
     }
+}
+
+fn http(address: Option<String>, token_file: Option<&Path>) -> Result<Option<Http>, Error> {
+    let Some(text) = address else { return Ok(None) };
+    let parsed = text.replace("localhost:", "127.0.0.1:").parse::<SocketAddr>();
+    let address = parsed.map_err(|_| Error::HttpAddress(text))?;
+    let tokens = token_file.map(Tokens::read).transpose()?;
+    if tokens.is_none() && !address.ip().is_loopback() {
+        return Err(Error::HttpOpen(address));
+    }
+    Ok(Some(Http { address, tokens }))
 }
 
 fn read(path: &Path) -> Result<Settings, Error> {
@@ -240,5 +280,8 @@ mod tests {
             message(Settings { listen: Some("0.0.0.0:1".into()), ..with_upstream() })
                 .contains("other machines")
         );
+        let http = |address: &str| message(Settings { http: Some(address.into()), ..with_upstream() });
+        assert!(http("8080").contains("HOST:PORT"));
+        assert!(http("0.0.0.0:8080").contains("--http-token-file"));
     }
 }
