@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
 
-.PHONY: help demo test check audit bench fuzz
+.PHONY: help demo test examples openapi check audit bench fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +16,21 @@ demo: ## sell phones to a crowd, directly and through the gateway, on a private 
 test: ## all tests; they start the servers they need
 	$(CARGO) test --workspace
 
+examples: ## the example programs of each driver, fetched and run (needs Python, Java, Node.js, Go and curl)
+	examples/prepare.sh
+	$(CARGO) test --package hotrow --test examples
+
+openapi: target/schemathesis/bin/schemathesis ## the HTTP API under schemathesis (needs Python)
+	$(CARGO) test --package hotrow --test schemathesis
+
+target/schemathesis/bin/schemathesis:
+	python3 -m venv target/schemathesis
+	target/schemathesis/bin/pip install --quiet schemathesis
+
 check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --package hotrow --test examples --test schemathesis -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
 audit: ## known vulnerabilities of the dependencies (fetches the advisory database)

@@ -165,10 +165,9 @@ impl Open {
 }
 
 impl Held {
-    /// The client has reset settings: the connection's name is again the one that it began with, which may be that of
-    /// another client.
-    pub fn forget_name(&mut self) {
-        self.application_name = None;
+    /// The client has named itself; none if nobody knows what the connection's name is now.
+    pub fn set_name(&mut self, name: Option<String>) {
+        self.application_name = name;
     }
 
     async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {

@@ -35,9 +35,21 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Analysis {
             None => {}
         }
     }
+    if name.as_deref() == Some("application_name") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
+        let names = matches!(cursor.rest(), [Token::SingleQuotedString(_)]) || is_plain_word(cursor.rest());
+        if names {
+            // The gateway gives the name to every connection that the session takes: drivers set it after log-in.
+            return leaves("SET application_name".to_owned(), Effect::NONE);
+        }
+    }
     // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` land here too: any of them is a setting.
     let role = matches!(name.as_deref(), Some("role" | "session_authorization"));
     leaves("SET".to_owned(), Effect { role, ..settings })
+}
+
+/// One word that is a value, not DEFAULT.
+fn is_plain_word(tokens: &[Token]) -> bool {
+    matches!(tokens, [Token::Word(word)] if !word.value.eq_ignore_ascii_case("default"))
 }
 
 fn take_equals(cursor: &mut Cursor<'_>) -> bool {

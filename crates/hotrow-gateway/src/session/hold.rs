@@ -38,6 +38,8 @@ pub struct Holding {
     pub(super) on_trial: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
     pub(super) spoilt: bool,
+    /// The client's settings were reset in this unit, its name with them.
+    pub(super) name_reset: bool,
 }
 
 impl Holding {
@@ -85,6 +87,7 @@ impl Session {
             rest: 0,
             on_trial: None,
             spoilt: false,
+            name_reset: false,
         }));
         self.note_cancel_target();
         Ok(())

@@ -87,6 +87,8 @@ pub struct Session {
     input: BytesMut,
     budget: Reservation,
     application_name: String,
+    /// What it called itself at first.
+    first_name: String,
     normaliser: Normaliser,
     gather: Gather,
     scratch: BytesMut,
@@ -140,6 +142,7 @@ impl Session {
             read: start.read,
             input: start.input,
             budget: Reservation::default(),
+            first_name: start.application_name.clone(),
             application_name: start.application_name,
             normaliser: Normaliser::new(),
             gather: Gather::default(),

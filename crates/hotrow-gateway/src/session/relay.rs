@@ -173,13 +173,29 @@ impl Session {
             tag::COMMAND_COMPLETE => match frame.body() {
                 b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
                     holding.held.upstream.prepared.clear();
-                    holding.held.forget_name();
+                    holding.held.set_name(None);
+                    holding.name_reset = frame.body() == b"DISCARD ALL\0";
                     self.statements.clear();
                 }
-                b"RESET\0" => holding.held.forget_name(),
+                b"RESET\0" => {
+                    holding.held.set_name(None);
+                    holding.name_reset = true;
+                }
                 _ => {}
             },
-            tag::READY => holding.status = backend::status(frame.body())?,
+            tag::PARAMETER_STATUS => {
+                let (name, value) = backend::parameter_status(frame.body())?;
+                if name == "application_name" {
+                    // After a reset it is the name the connection began with, which may be that of another client.
+                    let own = !holding.name_reset;
+                    holding.held.set_name(own.then(|| value.to_owned()));
+                    self.application_name = if own { value } else { &self.first_name }.to_owned();
+                }
+            }
+            tag::READY => {
+                holding.status = backend::status(frame.body())?;
+                holding.name_reset = false;
+            }
             _ => {}
         }
         let reply = holding.expected.received(frame.tag);

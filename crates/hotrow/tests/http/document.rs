@@ -1,14 +1,9 @@
-//! The OpenAPI document: it describes what is there, nothing else, and schemathesis finds no answer that it denies.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
+//! The OpenAPI document: it describes what is there, and nothing else.
 
 use serde_json::Value;
 
 use crate::Api;
 use crate::client::json;
-
-const TOKEN: &str = "schemathesis-0123456789";
 
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
@@ -70,35 +65,4 @@ async fn every_path_in_it_answers() {
         }
     }
     assert_eq!(operations, 15);
-}
-
-/// Where CI puts it, or on PATH.
-fn schemathesis() -> PathBuf {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis/bin/schemathesis");
-    if let Some(program) = std::env::var_os("SCHEMATHESIS") {
-        return program.into();
-    }
-    if target.exists() { target } else { "schemathesis".into() }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn schemathesis_finds_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tokens");
-    std::fs::write(&file, TOKEN).unwrap();
-    let api = Api::start(&["--http-token-file", file.to_str().unwrap()]).await;
-    let program = schemathesis();
-    let there = Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success());
-    assert!(
-        there,
-        "schemathesis is missing: python3 -m venv target/schemathesis && target/schemathesis/bin/pip install schemathesis"
-    );
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/schemathesis.sh");
-    let url = format!("http://127.0.0.1:{}", api.port);
-    let mut command = Command::new(script);
-    command.args([&url, TOKEN]).env("SCHEMATHESIS", program).current_dir(folder.path());
-    let output = tokio::task::block_in_place(|| command.output().unwrap());
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!api.gateway.log().contains("panicked"));
 }

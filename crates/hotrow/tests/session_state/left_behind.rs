@@ -39,7 +39,6 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
     ("listen left_behind", "select * from pg_listening_channels()", "left_behind", "unlisten *"),
     ("select sneaky()", "show work_mem", "7MB", "discard all"),
     ("do $$ begin perform sneaky(); end $$", "show work_mem", "7MB", "discard all"),
-    ("set application_name = 'left_behind'", "show application_name", "left_behind", "discard all"),
 ];
 
 #[tokio::test]

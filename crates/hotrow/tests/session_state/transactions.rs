@@ -92,6 +92,29 @@ async fn the_server_sees_the_clients_name_while_it_works_for_it() {
     assert_eq!(value(&nameless, "show application_name").await, "");
 }
 
+#[tokio::test]
+async fn a_client_that_names_itself_later_keeps_the_name_and_is_packed() {
+    let stage = Stage::new(&[]).await;
+    let (client, other) = (stage.named("first").await, stage.named("other").await);
+    for naming in ["set application_name = 'it''s me'", "set session application_name to \"it's me\""] {
+        client.batch_execute(naming).await.unwrap();
+        assert!(stage.packs(&client).await, "{naming}: drivers do this after every log-in");
+        for _ in 0..3 {
+            assert_eq!(value(&other, "show application_name").await, "other");
+            assert_eq!(value(&client, "show application_name").await, "it's me");
+        }
+        client.batch_execute("discard all").await.unwrap();
+        assert_eq!(value(&other, "show application_name").await, "other");
+        assert_eq!(value(&client, "show application_name").await, "first");
+    }
+    client.batch_execute("begin; set application_name = 'undone'; rollback").await.unwrap();
+    assert_eq!(value(&client, "show application_name").await, "first");
+    client.batch_execute("begin; set application_name = 'kept'; commit").await.unwrap();
+    assert_eq!(value(&other, "show application_name").await, "other");
+    assert_eq!(value(&client, "show application_name").await, "kept");
+    assert!(stage.packs(&client).await);
+}
+
 impl Stage {
     /// The same as [`Stage::packs`] where nobody else sees the result yet.
     async fn packs_in_transaction(&self, client: &tokio_postgres::Client) -> bool {

@@ -1,0 +1,124 @@
+//! The programs under examples/: each sells a hundred phones to ten thousand buyers through a gateway, which merges what
+//! its driver sends. `cargo test` leaves this file out, because it needs all their languages: `make examples` runs it.
+
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod support;
+
+#[path = "support/line.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod line;
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Once;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use line::Line;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use support::{Gateway, free_port, server};
+
+const BUYERS: u64 = 10_000;
+/// They take seconds; most of it is what a compiler needs on a busy machine.
+const TIME: Duration = Duration::from_secs(180);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The schema pack, on the server that this file's tests share.
+fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+            .args(["migrate", "--upstream", &server().url()])
+            .output()
+            .unwrap();
+        assert!(migrate.status.success(), "{migrate:?}");
+    });
+}
+
+/// Runs a program to its end. It may have children, as `go run` has: none of them outlives the time.
+fn run(mut command: Command) -> Output {
+    let spawned = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child =
+        spawned.unwrap_or_else(|error| panic!("{command:?}: {error}; examples/README.md says what it needs"));
+    let group = Pid::from_raw(child.id().cast_signed());
+    let (ended, end) = channel();
+    thread::spawn(move || ended.send(child.wait_with_output()));
+    end.recv_timeout(TIME)
+        .unwrap_or_else(|_| {
+            killpg(group, Signal::SIGKILL).unwrap();
+            panic!("{command:?} takes longer than {TIME:?}");
+        })
+        .unwrap()
+}
+
+/// Runs the program of a folder and looks at what it says, at what it left on the server, and at what was merged.
+fn sells(folder: &str, program: &str, arguments: &[&str]) {
+    install();
+    let http = format!("127.0.0.1:{}", free_port());
+    let gateway = Gateway::start(&["--http", &http]);
+    let item = format!("phone-{folder}");
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(root().join("examples").join(folder))
+        .env("ITEM", &item)
+        .env("DATABASE_URL", format!("postgres://postgres@127.0.0.1:{}/postgres", gateway.port()))
+        .env("HOTROW_URL", format!("http://{http}"));
+    let output = run(command);
+    let (said, wailed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}\n{said}{wailed}run make examples if something is missing",
+        output.status
+    );
+    let last = said.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("sold 100 of 100 to 10000 buyers in ")
+            && last.ends_with(" s (100 reserved, 9900 sold_out)"),
+        "{said}{wailed}"
+    );
+
+    let mut direct = Line::connect(server().port(), "public").unwrap().expect("the server takes us");
+    let sql = format!(
+        "select status, count(*), count(distinct buyer), sum(quantity) from hotrow.reservation
+         where item = '{item}' group by status"
+    );
+    let row = ["confirmed", "100", "100", "100"].map(|value| Some(value.to_owned()));
+    assert_eq!(direct.query(&sql).rows(), [row], "status, reservations, buyers, phones");
+
+    let merged = gateway.metric("hotrow_merged_units_total");
+    assert!(merged > BUYERS * 3 / 4, "only {merged} calls were merged:\n{}", gateway.metrics());
+}
+
+#[test]
+fn python_psycopg() {
+    let python = root().join("target/examples-python/bin/python");
+    sells("python", python.to_str().unwrap(), &["sell.py"]);
+}
+
+#[test]
+fn java_jdbc() {
+    sells("java", "java", &["-cp", "target/dependency/*", "Sell.java"]);
+}
+
+#[test]
+fn node_pg() {
+    sells("node", "node", &["sell.js"]);
+}
+
+#[test]
+fn go_pgx() {
+    sells("go", "go", &["run", "."]);
+}
+
+#[test]
+fn curl_http() {
+    sells("curl", "./sell.sh", &[]);
+}

@@ -1,0 +1,46 @@
+//! The HTTP API under schemathesis: it finds no answer that the OpenAPI document denies. Needs Python, so that only
+//! `make openapi` runs it.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{Gateway, free_port, server};
+
+const TOKEN: &str = "schemathesis-0123456789";
+
+/// Where `make openapi` puts it.
+fn schemathesis() -> PathBuf {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis/bin/schemathesis");
+    let there = Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(there, "schemathesis is missing: run make openapi, which installs it");
+    program
+}
+
+#[test]
+fn it_finds_nothing() {
+    let program = schemathesis();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, TOKEN).unwrap();
+    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+        .args(["migrate", "--upstream", &server().url()])
+        .output()
+        .unwrap();
+    assert!(migrate.status.success(), "{}", String::from_utf8_lossy(&migrate.stderr));
+    let port = free_port();
+    let options = ["--http", &format!("127.0.0.1:{port}"), "--http-token-file", file.to_str().unwrap()];
+    let gateway = Gateway::start(&options);
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis/run.sh"))
+        .args([&format!("http://127.0.0.1:{port}"), TOKEN])
+        .env("SCHEMATHESIS", program)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!gateway.log().contains("panicked"));
+}

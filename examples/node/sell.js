@@ -1,0 +1,62 @@
+// Sells a hundred phones to ten thousand buyers through Hotrow with node-postgres: 64 promises and a pool, plain SQL.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+const ITEM = process.env.ITEM ?? "phone";
+const [STOCK, BUYERS, WORKERS, TRIES] = [100, 10_000, 64, 10];
+
+const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: WORKERS });
+// An idle connection that is lost is replaced by the pool; without a listener it would end the program.
+pool.on("error", () => {});
+
+/** Class 08, a server that stops or starts, or a socket that broke (what the server did not say is the socket's). */
+function connectionLost(error) {
+  return !(error instanceof pg.DatabaseError) || /^(08|57P0)/.test(error.code);
+}
+
+/** Runs a statement that does no harm when it is repeated, and repeats it when the connection is lost. */
+async function call(text, values) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return (await pool.query(text, values)).rows[0];
+    } catch (error) {
+      if (attempt === TRIES || !connectionLost(error)) throw error;
+      await sleep(100 * attempt);
+    }
+  }
+}
+
+/** The statuses that one buyer is told. */
+async function buy(buyer) {
+  // Made once for each purchase: whoever repeats it with the same id gets the recorded answer and not a second phone.
+  const requestId = randomUUID();
+  const answer = await call("select * from hotrow.reserve($1, $2, 1, $3)", [ITEM, buyer, requestId]);
+  if (answer.status !== "reserved") return [answer.status];
+  // Here a shop would take the money. Confirming again says "confirmed" again, so it needs no id of its own.
+  const confirmation = await call("select * from hotrow.confirm($1)", [answer.reservation_id]);
+  return [answer.status, confirmation.status];
+}
+
+await call("select hotrow.create_sale($1, stock => $2, per_buyer => 1, hold => '10 minutes')", [ITEM, STOCK]);
+
+const statuses = {};
+let next = 0;
+async function work() {
+  while (next < BUYERS) {
+    for (const status of await buy(`buyer ${next++}`)) statuses[status] = (statuses[status] ?? 0) + 1;
+  }
+}
+const started = performance.now();
+await Promise.all(Array.from({ length: WORKERS }, work));
+const seconds = ((performance.now() - started) / 1000).toFixed(1);
+
+const sale = await call("select sold, remaining from hotrow.sale($1)", [ITEM]);
+await pool.end();
+
+const { confirmed = 0, ...answers } = statuses;
+const counts = Object.keys(answers).sort().map((status) => `${answers[status]} ${status}`).join(", ");
+console.log(`sold ${sale.sold} of ${STOCK} to ${BUYERS} buyers in ${seconds} s (${counts})`);
+// bigint comes as text, because JavaScript's numbers don't hold all of them.
+process.exitCode = Number(sale.sold) === STOCK && Number(sale.remaining) === 0 && confirmed <= STOCK ? 0 : 1;
