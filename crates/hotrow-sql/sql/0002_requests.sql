@@ -26,16 +26,14 @@ begin
 end
 $$;
 
--- Two calls with one id are serialised by the lock on their row (counter or sale) before they look here. So when an
--- insert of a new id meets a row that it did not see, that one was written at this moment for another subject.
-create function hotrow.check_recorded(recorded bigint, fresh bigint) returns void
+-- Refuses an id that somebody else has just used. Two calls with one id are serialised by the lock on their row (counter
+-- or sale) before they look here, so that a unique violation can only come from another subject at the same moment.
+create function hotrow.request_taken() returns void
 language plpgsql as $$
 begin
-    if recorded <> fresh then
-        perform hotrow.bad_argument(
-            'a request id was used at the same moment for another command or with other arguments',
-            'Give each new request an id of its own; repeat an id only to repeat the very same call.');
-    end if;
+    perform hotrow.bad_argument(
+        'a request id was used at the same moment for another command or with other arguments',
+        'Give each new request an id of its own; repeat an id only to repeat the very same call.');
 end
 $$;
 

@@ -56,10 +56,12 @@ create table hotrow.command_log_5 partition of hotrow.command_log for values in 
 create table hotrow.command_log_6 partition of hotrow.command_log for values in (6);
 create table hotrow.command_log_7 partition of hotrow.command_log for values in (7);
 
--- What the commands of a log counter fold to up to a version: all before that may be forgotten.
+-- What the commands of a log counter fold to up to a version; one for each snapshot_every commands that are kept, and the
+-- one just before the oldest of them.
 create table hotrow.snapshot (
-    counter text collate "C" primary key,
+    counter text collate "C" not null,
     version bigint not null,
     value bigint not null,
-    at timestamptz not null
+    at timestamptz not null,
+    primary key (counter, version)
 );

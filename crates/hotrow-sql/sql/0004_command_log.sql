@@ -21,28 +21,41 @@ begin
 end
 $$;
 
+-- The last state that is kept of a log counter at or before a version; before its first command every counter is 0.
+create function hotrow.snapshot_before(counter text, upto bigint, out version bigint, out value bigint)
+language plpgsql as $$
+begin
+    select s.version, s.value into snapshot_before.version, snapshot_before.value from hotrow.snapshot s
+    where s.counter = snapshot_before.counter and s.version <= upto order by s.version desc limit 1;
+    if not found then
+        version := 0;
+        value := 0;
+    end if;
+end
+$$;
+
 -- A signature over what a connection remembers of a counter: hashed twice, so that nobody can lengthen a message whose
--- signature he has seen.
-create function hotrow.sign_memory(counter text, memory text) returns text
-language sql stable as $$
-    select md5(s.secret || md5(s.secret || memory || ' ' || counter)) from hotrow.setting s where s.one
+-- signature he has seen. This and the next are single expressions, so that the server puts them in place of the call.
+create function hotrow.sign_memory(secret text, counter text, memory text) returns text
+language sql immutable as $$
+    select md5(secret || md5(secret || memory || ' ' || counter))
 $$;
 
 -- The setting in which a connection remembers a counter. There are 64, shared by all counters: a connection's memory
 -- stays small, and whoever finds another counter's memory starts from the snapshot.
 create function hotrow.memory_name(counter text) returns text
 language sql immutable as $$
-    select 'hotrow.memory_' || (hashtext(counter) & 63)
+    select 'hotrow.memory_' || (hashtext(counter) & 63)::text
 $$;
 
--- Remembers the state that this transaction leaves behind. A rollback undoes the setting with everything else.
-create function hotrow.remember(counter text, version bigint, value bigint, at timestamptz) returns void
+-- Remembers the state that this transaction leaves behind, and returns what it remembers. A rollback undoes the setting
+-- with everything else.
+create function hotrow.remember(secret text, counter text, version bigint, value bigint, at timestamptz) returns text
 language plpgsql as $$
 declare
     memory text := version || ' ' || value || ' ' || (extract(epoch from at) * 1000000)::bigint;
 begin
-    perform set_config(
-        hotrow.memory_name(counter), memory || ' ' || hotrow.sign_memory(counter, memory), false);
+    return set_config(hotrow.memory_name(counter), memory || ' ' || hotrow.sign_memory(secret, counter, memory), false);
 end
 $$;
 
@@ -52,7 +65,7 @@ $$;
 -- What the connection remembers is only believed if its signature is right, since any caller can write settings, and if
 -- the command it ends with is in the log at the very time that was remembered: a caller could have kept the memory of a
 -- transaction that was rolled back, and that one's version has been used again since.
-create function hotrow.log_value(counter text, version bigint, last_at timestamptz) returns bigint
+create function hotrow.log_value(secret text, counter text, version bigint, last_at timestamptz) returns bigint
 language plpgsql as $$
 declare
     memory text[] := string_to_array(current_setting(hotrow.memory_name(counter), true), ' ');
@@ -60,7 +73,9 @@ declare
     known record;
     folded record;
 begin
-    if cardinality(memory) = 4 and memory[4] = hotrow.sign_memory(counter, array_to_string(memory[1:3], ' ')) then
+    if cardinality(memory) = 4
+        and memory[4] = hotrow.sign_memory(secret, counter, memory[1] || ' ' || memory[2] || ' ' || memory[3])
+    then
         remembered_at := timestamptz 'epoch' + memory[3]::bigint * interval '1 microsecond';
         if memory[1]::bigint = log_value.version and remembered_at = last_at then
             return memory[2]::bigint;
@@ -70,8 +85,7 @@ begin
             return folded.value;
         end if;
     end if;
-    select coalesce(max(s.version), 0) as version, coalesce(max(s.value), 0) as value into known
-    from hotrow.snapshot s where s.counter = log_value.counter and s.version <= log_value.version;
+    known := hotrow.snapshot_before(counter, log_value.version);
     folded := hotrow.fold_log(counter, known.version, known.value, log_value.version);
     if folded.commands <> log_value.version - known.version then
         raise exception using errcode = '40001',
@@ -80,12 +94,4 @@ begin
     end if;
     return folded.value;
 end
-$$;
-
--- Keeps what a log counter's commands fold to, unless a later state is kept already.
-create function hotrow.keep_snapshot(counter text, version bigint, value bigint, at timestamptz) returns void
-language sql as $$
-    insert into hotrow.snapshot as s (counter, version, value, at) values (counter, version, value, at)
-    on conflict (counter) do update set version = excluded.version, value = excluded.value, at = excluded.at
-    where s.version < excluded.version
 $$;

@@ -55,38 +55,41 @@ $$;
 
 -- Writes what a batch of accepted commands leaves behind: one update of the counters, one insert into each history.
 create function hotrow.write_commands(
-    entries hotrow.counter[], at timestamptz, command text, counter text[], amount bigint[], request_id uuid[],
-    versions bigint[], after bigint[], returned bigint[], to_ledger boolean[], to_log boolean[]) returns void
+    entries hotrow.counter[], strategies text[], began bigint[], setting hotrow.setting, at timestamptz, command text,
+    counter text[], slots int[], amount bigint[], request_id uuid[], replayed boolean[], answers bigint[],
+    versions bigint[], statuses text[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
 declare
-    part smallint;
-    every int;
+    drain boolean := command = 'drain';
     entry hotrow.counter;
+    remembered text;
 begin
-    select s.history_part, s.snapshot_every into part, every from hotrow.setting s where s.one;
     update hotrow.counter c
     set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
     from unnest(entries) r where c.counter = r.counter and c.version <> r.version;
-    if true = any (to_ledger) then
+    if 'ledger' = any (strategies) then
         insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
-        select u.counter, u.version, part, u.id, write_commands.command, u.amount, u.value, u.returned,
-            write_commands.at
-        from unnest(counter, versions, request_id, amount, after, returned, to_ledger)
-            u (counter, version, id, amount, value, returned, chosen)
-        where u.chosen;
+        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,
+            case when drain then 0 else u.answer end, case when drain then u.answer end, write_commands.at
+        from unnest(counter, slots, request_id, amount, replayed, answers, versions, statuses)
+            u (counter, slot, id, amount, replayed, answer, version, status)
+        where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'ledger';
     end if;
-    if true = any (to_log) then
+    if 'log' = any (strategies) then
         insert into hotrow.command_log (counter, version, part, request_id, command, amount, at)
-        select u.counter, u.version, part, u.id, write_commands.command, u.amount, write_commands.at
-        from unnest(counter, versions, request_id, amount, to_log) u (counter, version, id, amount, chosen)
-        where u.chosen;
-        foreach entry in array entries loop
-            continue when entry.strategy <> 'log';
-            perform hotrow.remember(entry.counter, entry.version, entry.value, at);
-            -- At least once in so many commands; a batch on several counters may keep one more than that asks for.
-            if entry.version % every < cardinality(counter) then
-                perform hotrow.keep_snapshot(entry.counter, entry.version, entry.value, at);
+        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount, write_commands.at
+        from unnest(counter, slots, request_id, amount, replayed, versions, statuses)
+            u (counter, slot, id, amount, replayed, version, status)
+        where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'log';
+        for i in 1 .. cardinality(entries) loop
+            entry := entries[i];
+            continue when entry.strategy <> 'log' or entry.version = began[i];
+            -- An assignment costs less than PERFORM, which is a query.
+            remembered := hotrow.remember(setting.secret, entry.counter, entry.version, entry.value, at);
+            if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
+                insert into hotrow.snapshot (counter, version, value, at)
+                values (entry.counter, entry.version, entry.value, write_commands.at);
             end if;
         end loop;
     end if;
@@ -101,14 +104,18 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(counter);
+    drain boolean := command = 'drain';
     at timestamptz;
     last_at timestamptz;
+    setting hotrow.setting;
     -- The counters of this batch in lock order, each with what its row says and the running state.
     names text[] := counter[1:1];
     slots int[];
     slot int := 1;
     entry hotrow.counter;
     entries hotrow.counter[];
+    strategies text[];
+    began bigint[];
     present bigint;
     number bigint;
     verdict text;
@@ -116,18 +123,13 @@ declare
     answers bigint[] := array_fill(0::bigint, array[calls]);
     versions bigint[] := answers;
     statuses text[] := array_fill('ok'::text, array[calls]);
-    after bigint[] := answers;
-    to_ledger boolean[] := array_fill(false, array[calls]);
-    to_log boolean[] := to_ledger;
-    fresh boolean[];
-    fresh_count bigint := 0;
-    -- What request ids bring with them.
-    with_ids boolean := num_nonnulls(variadic request_id) > 0;
+    -- What request ids bring with them: known ones, and those that come more than once in this batch.
+    fresh bigint := num_nonnulls(variadic request_id);
     repeated boolean := false;
+    replayed boolean[];
     known hotrow.request[];
     known_ids uuid[];
     place int;
-    recorded bigint;
     changed boolean := false;
 begin
     if calls > 1 and not counter[1] = all (counter) then
@@ -153,24 +155,33 @@ begin
             insert into hotrow.counter (counter) values (names[i]) on conflict do nothing;
             select c.* into strict entry from hotrow.counter c where c.counter = names[i] for update;
         end if;
-        if entry.strategy = 'log' then
-            entry.value := hotrow.log_value(names[i], entry.version, entry.last_at);
-        end if;
         entries[i] := entry;
+        strategies[i] := entry.strategy;
+        began[i] := entry.version;
         last_at := greatest(last_at, entry.last_at);
     end loop;
-    entry := entries[1];
     -- A clock that was set back does not set back the history.
     at := greatest(clock_timestamp(), last_at);
 
-    -- Looked up by a statement of its own, after the locks: its snapshot is newer than whatever the last holder recorded.
-    if with_ids then
+    -- What comes from here on is read by statements of its own, after the locks: their snapshots are newer than whatever
+    -- the last holder wrote.
+    select s.* into setting from hotrow.setting s where s.one;
+    if 'log' = any (strategies) then
+        for i in 1 .. cardinality(names) loop
+            entry := entries[i];
+            continue when entry.strategy <> 'log';
+            entry.value := hotrow.log_value(setting.secret, entry.counter, entry.version, entry.last_at);
+            entries[i] := entry;
+        end loop;
+    end if;
+    if fresh > 0 then
         select array_agg(r), array_agg(r.request_id) into known, known_ids
         from hotrow.request r where r.request_id = any (apply_commands.request_id);
-        repeated := num_nonnulls(variadic request_id) > (select count(distinct u) from unnest(request_id) u);
-        fresh := array_fill(false, array[calls]);
+        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
+        replayed := array_fill(null::boolean, array[calls]);
     end if;
 
+    entry := entries[1];
     present := entry.value;
     number := entry.version;
     for i in 1 .. calls loop
@@ -183,7 +194,7 @@ begin
             present := entry.value;
             number := entry.version;
         end if;
-        if with_ids and request_id[i] is not null then
+        if (repeated or known_ids is not null) and request_id[i] is not null then
             place := array_position(known_ids, request_id[i]);
             if place > 0 then
                 if known[place].command <> command
@@ -193,9 +204,7 @@ begin
                 answers[i] := known[place].value;
                 versions[i] := known[place].version;
                 statuses[i] := known[place].status;
-                continue;
-            end if;
-            if repeated then
+            else
                 place := array_position(request_id, request_id[i]);
                 if place < i then
                     if counter[place] <> counter[i] or amount[place] <> amount[i] then
@@ -204,31 +213,27 @@ begin
                     answers[i] := answers[place];
                     versions[i] := versions[place];
                     statuses[i] := statuses[place];
-                    continue;
+                else
+                    place := null;
                 end if;
             end if;
-            fresh[i] := true;
-            fresh_count := fresh_count + 1;
+            if place is not null then
+                replayed[i] := true;
+                fresh := fresh - 1;
+                continue;
+            end if;
         end if;
 
-        verdict := case when command = 'drain' then hotrow.refusal(0, 0, entry.min, entry.max)
-            else hotrow.refusal(present, amount[i], entry.min, entry.max) end;
+        -- A drain is refused where 0 is not allowed.
+        verdict := hotrow.refusal(case when drain then 0 else present end, coalesce(amount[i], 0), entry.min, entry.max);
         if verdict is null then
             number := number + 1;
-            changed := true;
-            if entry.strategy = 'ledger' then
-                to_ledger[i] := true;
-            else
-                to_log[i] := true;
-            end if;
-            if command = 'drain' then
-                answers[i] := present;
+            present := present + coalesce(amount[i], 0);
+            answers[i] := present;
+            if drain then
                 present := 0;
-            else
-                present := present + amount[i];
-                answers[i] := present;
             end if;
-            after[i] := present;
+            changed := true;
         else
             answers[i] := present;
             statuses[i] := verdict;
@@ -240,19 +245,21 @@ begin
     entries[slot] := entry;
 
     if changed then
-        perform hotrow.write_commands(entries, at, command, counter, amount, request_id, versions, after,
-            case when command = 'drain' then answers end, to_ledger, to_log);
+        perform hotrow.write_commands(entries, strategies, began, setting, at, command, counter, slots, amount,
+            request_id, replayed, answers, versions, statuses);
     end if;
-    if fresh_count > 0 then
-        insert into hotrow.request (request_id, command, arguments, status, value, version, at)
-        select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value, u.version,
-            at
-        from unnest(request_id, counter, amount, statuses, answers, versions, fresh)
-            u (id, counter, amount, status, value, version, fresh)
-        where u.fresh order by u.id
-        on conflict do nothing;
-        get diagnostics recorded = row_count;
-        perform hotrow.check_recorded(recorded, fresh_count);
+    if fresh > 0 then
+        -- A block of its own costs a batch less than ON CONFLICT costs each of its rows.
+        begin
+            insert into hotrow.request (request_id, command, arguments, status, value, version, at)
+            select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value,
+                u.version, at
+            from unnest(request_id, counter, amount, replayed, statuses, answers, versions)
+                u (id, counter, amount, replayed, status, value, version)
+            where u.id is not null and u.replayed is null order by u.id;
+        exception when unique_violation then
+            perform hotrow.request_taken();
+        end;
     end if;
     return query select u.* from unnest(answers, versions, statuses) u;
 end
@@ -343,7 +350,8 @@ begin
     perform hotrow.check_name('counter', counter);
     select c.* into entry from hotrow.counter c where c.counter = counter.counter;
     version := coalesce(entry.version, 0);
-    value := case when entry.strategy = 'log' then hotrow.log_value(entry.counter, entry.version, entry.last_at)
+    value := case when entry.strategy = 'log' then hotrow.log_value(
+            (select s.secret from hotrow.setting s where s.one), entry.counter, entry.version, entry.last_at)
         else coalesce(entry.value, 0) end;
 end
 $$;

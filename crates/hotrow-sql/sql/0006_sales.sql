@@ -113,7 +113,6 @@ declare
     at timestamptz;
     known hotrow.request;
     released record;
-    recorded bigint;
     arguments text := quantity || ' ' || item;
 begin
     perform hotrow.check_name('item', item);
@@ -155,11 +154,12 @@ begin
         where s.item = restock.item;
     end if;
     if request_id is not null then
-        insert into hotrow.request (request_id, command, arguments, status, remaining, at)
-        values (restock.request_id, 'restock', arguments, restock.status, restock.remaining, at)
-        on conflict do nothing;
-        get diagnostics recorded = row_count;
-        perform hotrow.check_recorded(recorded, 1);
+        begin
+            insert into hotrow.request (request_id, command, arguments, status, remaining, at)
+            values (restock.request_id, 'restock', arguments, restock.status, restock.remaining, at);
+        exception when unique_violation then
+            perform hotrow.request_taken();
+        end;
     end if;
 end
 $$;

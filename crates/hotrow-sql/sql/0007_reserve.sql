@@ -44,30 +44,32 @@ begin
 end
 $$;
 
--- What the buyers of a batch have of its items: each pair once, in order, so that a pair's place is its rank.
-create function hotrow.buyers_of(
-    item text[], buyer text[], out items text[], out buyers text[], out taken bigint[], out places int[])
+-- What the buyers of a batch have of its items: the first call of each buyer and item keeps it for all of them, so that a
+-- call's place is that call's number.
+create function hotrow.buyers_of(item text[], buyer text[], out places int[], out taken bigint[])
 language plpgsql as $$
 begin
-    if cardinality(item) = 1 then
-        items := item;
-        buyers := buyer;
-        taken := array[coalesce(
-            (select b.quantity from hotrow.buyer b where b.item = buyers_of.item[1] and b.buyer = buyers_of.buyer[1]), 0)];
-        places := array[1];
-        return;
+    select array_agg(p.place), array_agg(p.quantity) into places, taken
+    from (
+        select min(u.call) over (partition by u.item collate "C", u.buyer collate "C")::int as place,
+            coalesce(b.quantity, 0) as quantity
+        from unnest(buyers_of.item, buyers_of.buyer) with ordinality u (item, buyer, call)
+            left join hotrow.buyer b on b.item = u.item collate "C" and b.buyer = u.buyer collate "C"
+        order by u.call) p;
+end
+$$;
+
+-- Ids for that many reservations. Each begins with the time, in the manner of UUIDs of version 7: new ones stand side by
+-- side in the index.
+create function hotrow.draw_ids(calls int, at timestamptz) returns uuid[]
+language plpgsql as $$
+declare
+    beginning text := lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7';
+begin
+    if calls = 1 then
+        return array[(beginning || substr(gen_random_uuid()::text, 16))::uuid];
     end if;
-    select array_agg(p.item order by p.item, p.buyer), array_agg(p.buyer order by p.item, p.buyer),
-        array_agg(coalesce(b.quantity, 0) order by p.item, p.buyer)
-    into items, buyers, taken
-    from (select distinct u.item collate "C" as item, u.buyer collate "C" as buyer
-            from unnest(buyers_of.item, buyers_of.buyer) u (item, buyer)) p
-        left join hotrow.buyer b on b.item = p.item and b.buyer = p.buyer;
-    places := array(
-        select p.place from (
-            select u.call, dense_rank() over (order by u.item collate "C", u.buyer collate "C") as place
-            from unnest(buyers_of.item, buyers_of.buyer) with ordinality u (item, buyer, call)) p
-        order by p.call);
+    return array(select (beginning || substr(gen_random_uuid()::text, 16))::uuid from generate_series(1, calls));
 end
 $$;
 
@@ -96,27 +98,22 @@ declare
     changed boolean := false;
     -- The buyers of this batch and what each has, where a sale has a limit.
     limited boolean := false;
-    buyer_items text[];
-    buyers text[];
-    taken bigint[];
     places int[];
-    place int;
+    taken bigint[];
     -- One element for each call.
     statuses text[] := array_fill('reserved'::text, array[calls]);
     ids uuid[] := array_fill(null::uuid, array[calls]);
     left_over bigint[] := array_fill(null::bigint, array[calls]);
-    expiries timestamptz[] := array_fill(null::timestamptz, array[calls]);
-    accepted boolean[] := array_fill(false, array[calls]);
-    id_start text;
+    drawn uuid[];
     verdict text;
-    -- What request ids bring with them.
-    with_ids boolean := num_nonnulls(variadic request_id) > 0;
+    -- What request ids bring with them: known ones, and those that come more than once in this batch. Nothing is judged,
+    -- and so nothing recorded, for one that is told to come again.
+    fresh bigint := num_nonnulls(variadic request_id);
     repeated boolean := false;
+    replayed boolean[];
     known hotrow.request[];
     known_ids uuid[];
-    fresh boolean[];
-    fresh_count bigint := 0;
-    recorded bigint;
+    place int;
 begin
     if calls > 1 and not item[1] = all (item) then
         names := array(select distinct u.item collate "C" from unnest(item) u (item) order by 1);
@@ -131,7 +128,7 @@ begin
     for i in 1 .. cardinality(names) loop
         entry := null;
         verdict := null;
-        unrecorded := not with_ids or slots is not null and (
+        unrecorded := fresh is null or fresh = 0 or slots is not null and (
             select bool_and(u.id is null) from unnest(slots, request_id) u (slot, id) where u.slot = i);
         if unrecorded then
             facts := hotrow.hopeless(names[i]);
@@ -172,27 +169,30 @@ begin
     end loop;
 
     -- Looked up by statements of their own, after the locks: their snapshots are newer than whatever the last holder wrote.
-    if with_ids then
+    if fresh > 0 then
         select array_agg(r), array_agg(r.request_id) into known, known_ids
         from hotrow.request r where r.request_id = any (apply_reservations.request_id);
-        repeated := num_nonnulls(variadic request_id) > (select count(distinct u) from unnest(request_id) u);
-        fresh := array_fill(false, array[calls]);
+        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
+        replayed := array_fill(null::boolean, array[calls]);
     end if;
     if limited then
-        select b.* into buyer_items, buyers, taken, places from hotrow.buyers_of(item, buyer) b;
+        select b.* into places, taken from hotrow.buyers_of(item, buyer) b;
     end if;
 
     entry := rows[1];
     present := entry.remaining;
     for i in 1 .. calls loop
         if slots[i] <> slot then
-            entry.remaining := present;
-            rows[slot] := entry;
+            if present < entry.remaining then
+                entry.next_expiry := least(entry.next_expiry, at + entry.hold);
+                entry.remaining := present;
+                rows[slot] := entry;
+            end if;
             slot := slots[i];
             entry := rows[slot];
             present := entry.remaining;
         end if;
-        if with_ids and request_id[i] is not null then
+        if (repeated or known_ids is not null) and request_id[i] is not null then
             place := array_position(known_ids, request_id[i]);
             if place > 0 then
                 if known[place].command <> 'reserve'
@@ -203,88 +203,83 @@ begin
                 statuses[i] := known[place].status;
                 ids[i] := known[place].reservation_id;
                 left_over[i] := known[place].remaining;
-                continue;
-            end if;
-            place := case when repeated then array_position(request_id, request_id[i]) else i end;
-            if place < i then
-                if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
-                    perform hotrow.request_reused(request_id[i]);
+            else
+                place := array_position(request_id, request_id[i]);
+                if place < i then
+                    if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
+                        perform hotrow.request_reused(request_id[i]);
+                    end if;
+                    statuses[i] := statuses[place];
+                    ids[i] := ids[place];
+                    left_over[i] := left_over[place];
+                else
+                    place := null;
                 end if;
-                statuses[i] := statuses[place];
-                ids[i] := ids[place];
-                left_over[i] := left_over[place];
-                continue;
             end if;
-            -- Nothing was judged for one that is told to come again.
-            if refusals[slot] is distinct from 'busy' then
-                fresh[i] := true;
-                fresh_count := fresh_count + 1;
+            if place is not null then
+                replayed[i] := true;
+                fresh := fresh - 1;
+                continue;
             end if;
         end if;
 
-        verdict := refusals[slot];
+        verdict := case
+            when refusals[slot] is not null then refusals[slot]
+            when quantity[i] > present then 'sold_out'
+            when entry.per_buyer is not null and quantity[i] > entry.per_buyer - taken[places[i]] then 'limit_reached'
+        end;
         if verdict is null then
-            if quantity[i] > present then
-                verdict := 'sold_out';
-            elsif entry.per_buyer is not null then
-                place := places[i];
-                if quantity[i] > entry.per_buyer - taken[place] then
-                    verdict := 'limit_reached';
-                else
-                    taken[place] := taken[place] + quantity[i];
-                end if;
+            if drawn is null then
+                drawn := hotrow.draw_ids(calls, at);
             end if;
-        end if;
-        if verdict is null then
+            ids[i] := drawn[i];
             present := present - quantity[i];
-            -- An id begins with the time, in the manner of UUIDs of version 7: new ones stand side by side in the index.
-            if id_start is null then
-                id_start := overlay(lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') placing '-' from 9 for 0)
-                    || '-7';
+            if entry.per_buyer is not null then
+                taken[places[i]] := taken[places[i]] + quantity[i];
             end if;
-            ids[i] := id_start || substr(gen_random_uuid()::text, 16);
-            accepted[i] := true;
-            if entry.hold is not null then
-                expiries[i] := at + entry.hold;
-                entry.next_expiry := least(entry.next_expiry, expiries[i]);
-            end if;
-            changed := true;
         else
             statuses[i] := verdict;
         end if;
         left_over[i] := present;
     end loop;
-    entry.remaining := present;
-    rows[slot] := entry;
+    if present < entry.remaining then
+        entry.next_expiry := least(entry.next_expiry, at + entry.hold);
+        entry.remaining := present;
+        rows[slot] := entry;
+    end if;
 
-    if changed then
-        insert into hotrow.reservation (reservation_id, item, buyer, quantity, reserved_at, expires_at)
-        select u.id, u.item, u.buyer, u.quantity, at, u.expires_at
-        from unnest(ids, item, buyer, quantity, expiries, accepted) u (id, item, buyer, quantity, expires_at, accepted)
-        where u.accepted;
+    if changed or drawn is not null then
         update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
         from unnest(rows) r
         where s.item = r.item and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
     end if;
-    if changed and limited then
+    if drawn is not null then
+        insert into hotrow.reservation (reservation_id, item, buyer, quantity, reserved_at, expires_at)
+        select u.id, u.item, u.buyer, u.quantity, at, at + (rows[coalesce(u.slot, 1)]).hold
+        from unnest(ids, item, buyer, quantity, replayed, slots) u (id, item, buyer, quantity, replayed, slot)
+        where u.id is not null and u.replayed is null;
+    end if;
+    if drawn is not null and limited then
         insert into hotrow.buyer (item, buyer, quantity)
         select u.item, u.buyer, u.quantity
-        from unnest(buyer_items, buyers, taken) u (item, buyer, quantity)
-            join unnest(rows) r on r.item = u.item
-        where r.per_buyer is not null and u.quantity > 0
+        from unnest(item, buyer, taken, places, slots) with ordinality u (item, buyer, quantity, place, slot, call)
+        where u.place = u.call and u.quantity > 0 and (rows[coalesce(u.slot, 1)]).per_buyer is not null
+        order by u.item collate "C", u.buyer collate "C"
         on conflict (item, buyer) do update set quantity = excluded.quantity
         where buyer.quantity <> excluded.quantity;
     end if;
-    if fresh_count > 0 then
-        insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
-        select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
-            u.reservation_id, u.remaining, at
-        from unnest(request_id, item, buyer, quantity, statuses, ids, left_over, fresh)
-            u (id, item, buyer, quantity, status, reservation_id, remaining, fresh)
-        where u.fresh order by u.id
-        on conflict do nothing;
-        get diagnostics recorded = row_count;
-        perform hotrow.check_recorded(recorded, fresh_count);
+    if fresh > 0 then
+        -- A block of its own costs a batch less than ON CONFLICT costs each of its rows.
+        begin
+            insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
+            select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
+                u.reservation_id, u.remaining, at
+            from unnest(request_id, item, buyer, quantity, replayed, statuses, ids, left_over)
+                u (id, item, buyer, quantity, replayed, status, reservation_id, remaining)
+            where u.id is not null and u.replayed is null and u.status <> 'busy' order by u.id;
+        exception when unique_violation then
+            perform hotrow.request_taken();
+        end;
     end if;
     return query select u.* from unnest(statuses, ids, left_over) u;
 end
@@ -309,11 +304,11 @@ begin
     elsif 0 >= any (quantity) then
         perform hotrow.bad_argument('quantity is 0 or less', 'Reserve 1 or more.');
     end if;
-    for i in 1 .. cardinality(buyer) loop
-        if buyer[i] = '' or octet_length(buyer[i]) > 500 then
-            perform hotrow.check_name('buyer', buyer[i]);
-        end if;
-    end loop;
+    -- Only a batch that may hold a name that is too long is looked at name by name.
+    if '' = any (buyer) or octet_length(array_to_string(buyer, '')) > 500 then
+        perform hotrow.check_name('buyer', b.name)
+        from unnest(buyer) b (name) where b.name = '' or octet_length(b.name) > 500;
+    end if;
 end
 $$;
 

@@ -9,7 +9,6 @@ declare
     calls int := cardinality(items);
     buyers text[];
     known hotrow.request;
-    recorded bigint;
     answer record;
     judged int := 0;
     arguments text := array[quantities::text, items::text, buyer]::text;
@@ -61,12 +60,13 @@ begin
         null;
     end;
     if request_id is not null then
-        insert into hotrow.request (request_id, command, arguments, status, reservation_ids, refused_item, at)
-        values (reserve_all.request_id, 'reserve_all', arguments, reserve_all.status, reserve_all.reservation_ids,
-            reserve_all.refused_item, clock_timestamp())
-        on conflict do nothing;
-        get diagnostics recorded = row_count;
-        perform hotrow.check_recorded(recorded, 1);
+        begin
+            insert into hotrow.request (request_id, command, arguments, status, reservation_ids, refused_item, at)
+            values (reserve_all.request_id, 'reserve_all', arguments, reserve_all.status, reserve_all.reservation_ids,
+                reserve_all.refused_item, clock_timestamp());
+        exception when unique_violation then
+            perform hotrow.request_taken();
+        end;
     end if;
 end
 $$;

@@ -1,7 +1,7 @@
 -- How ledger and command log forget: the ring moves on to its oldest part and empties it. Never which commands there are.
 
 -- Keeps a snapshot of every log counter that has commands in a part that is about to be emptied: what is left of the log
--- then still folds to its value.
+-- then still folds to its value. The ones before that are needed by no command that stays.
 create function hotrow.keep_snapshots_of(part smallint) returns void
 language plpgsql as $$
 declare
@@ -13,16 +13,18 @@ begin
         select l.counter, max(l.version) as version, max(l.at) as at from hotrow.command_log l
         where l.part = keep_snapshots_of.part group by l.counter order by l.counter
     loop
-        select coalesce(max(s.version), 0) as version, coalesce(max(s.value), 0) as value into known
-        from hotrow.snapshot s where s.counter = last.counter;
-        continue when known.version >= last.version;
-        folded := hotrow.fold_log(last.counter, known.version, known.value, last.version);
-        if folded.commands <> last.version - known.version then
-            raise exception using errcode = 'XX001',
-                message = format('the command log of counter %s has a gap', last.counter),
-                hint = 'Nothing was forgotten. Restore the missing commands, or the counter''s row in hotrow.snapshot.';
+        known := hotrow.snapshot_before(last.counter, last.version);
+        if known.version < last.version then
+            folded := hotrow.fold_log(last.counter, known.version, known.value, last.version);
+            if folded.commands <> last.version - known.version then
+                raise exception using errcode = 'XX001',
+                    message = format('the command log of counter %s has a gap', last.counter),
+                    hint = 'Nothing was forgotten. hotrow verify names the gap; restore the missing commands.';
+            end if;
+            insert into hotrow.snapshot (counter, version, value, at)
+            values (last.counter, last.version, folded.value, last.at);
         end if;
-        perform hotrow.keep_snapshot(last.counter, last.version, folded.value, last.at);
+        delete from hotrow.snapshot s where s.counter = last.counter and s.version < last.version;
     end loop;
 end
 $$;

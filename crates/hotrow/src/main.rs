@@ -5,8 +5,10 @@ mod explain;
 mod help;
 mod http;
 mod migrate;
+mod replay;
 mod serve;
 mod settings;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,10 @@ enum Subcommands {
     Explain(explain::Args),
     /// Install the schema pack: counters and sales as SQL functions, fastest through the gateway
     Migrate(migrate::Args),
+    /// Rebuild any past value of a counter from its history, and compare everything on the way
+    Replay(replay::Args),
+    /// Prove that counters, sales and their histories agree with each other, while others go on writing
+    Verify(verify::Args),
     /// Measure Hotrow against today's techniques, side by side, and check every answer
     Bench(hotrow_bench::Args),
     /// Explain the settings (`hotrow help config`) or a command (`hotrow help serve`)
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
         Subcommands::Serve(args) => serve::run(*args).map_err(Into::into),
         Subcommands::Explain(args) => explain::run(args).map_err(Into::into),
         Subcommands::Migrate(args) => migrate::run(args).map_err(Into::into),
+        Subcommands::Replay(args) => replay::run(args).map_err(Into::into),
+        Subcommands::Verify(args) => verify::run(args).map_err(Into::into),
         Subcommands::Bench(args) => {
             hotrow_bench::run(args).map(|outcome| outcome.exit_code()).map_err(Into::into)
         }

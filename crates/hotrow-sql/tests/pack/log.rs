@@ -4,6 +4,7 @@ use crate::script::check_in;
 use crate::server::{Database, Session};
 
 const MEMORY: &str = "'hotrow.memory_' || (hashtext('a') & 63)";
+const SNAPSHOTS: &str = "select version, value from hotrow.snapshot where counter = 'a' order by version";
 
 fn log_counter() -> (Database, Session) {
     let database = Database::migrated();
@@ -51,12 +52,35 @@ fn snapshots_bound_what_a_fresh_connection_folds() {
     let (database, session) = log_counter();
     session.run("update hotrow.setting set snapshot_every = 10");
     session.run("select hotrow.increment_batch(array_fill('a'::text, '{25}'))");
-    session.run("select hotrow.increment('a') from generate_series(1, 7)");
-    let snapshot: i64 =
-        session.value("select version from hotrow.snapshot where counter = 'a'").parse().unwrap();
-    assert!((26..=33).contains(&snapshot), "{snapshot}");
-    session.run("delete from hotrow.command_log where version <= 25");
-    check_in(&database.session("postgres"), "increment('a') -> 38 34 ok");
+    session.run("select hotrow.increment_batch('{a,b,a,b}')");
+    session.run("select hotrow.increment('a') from generate_series(1, 15)");
+    // One each time a ten is passed, at the end of the batch that passes it.
+    assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["26 30", "30 34", "40 44"]);
+    session.run("delete from hotrow.command_log where version <= 40");
+    check_in(&database.session("postgres"), "increment('a') -> 48 44 ok");
+}
+
+#[test]
+fn rotation_keeps_the_snapshots_that_the_kept_commands_need() {
+    let (database, session) = log_counter();
+    session.run("update hotrow.setting set history_retention = '0', snapshot_every = 10");
+    let increment_25 = "select hotrow.increment_batch('{a}') from generate_series(1, 25)";
+    session.run(increment_25);
+    for _ in 0..7 {
+        session.run("select hotrow.rotate_history()");
+    }
+    session.run(increment_25);
+    assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["10 14", "20 24", "30 34", "40 44", "50 54"]);
+    // The first part is emptied: what is left begins with version 27.
+    check_in(&session, "rotate_history() -> rotated 0");
+    assert_eq!(session.value("select min(version) from hotrow.command_log"), "27");
+    assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["26 30", "30 34", "40 44", "50 54"]);
+    check_in(&database.session("postgres"), "increment('a') -> 56 52 ok");
+    for _ in 0..8 {
+        session.run("select hotrow.rotate_history()");
+    }
+    assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["52 56"]);
+    check_in(&database.session("postgres"), "increment('a') -> 57 53 ok");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn members_call_and_read_nothing_and_others_do_not_even_call() {
         add_merge_rule('f(int)', 'g(int[])', 'x') -> 42501
         apply_commands('increment', '{a}', '{1}', null) -> 42501
         apply_reservations('{x}', '{ann}', '{-5}', null, null) -> 42501
-        sign_memory('a', '1 1 1') -> 42501",
+        sign_memory('x', 'a', '1 1 1') -> 42501",
     );
     for table in [
         "counter",

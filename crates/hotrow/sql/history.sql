@@ -1,0 +1,19 @@
+-- The past of one counter ($1) or of all, in order: its row, then each command, before the snapshot of the state behind it.
+-- Of commands only those after version $2 and up to $3; of snapshots the one at $2 too.
+select h.counter, h.version, h.kind, h.command, h.amount, h.value, h.returned, h.at, h.min, h.max, h.strategy
+from (
+    -- Sorted before its history; what is asked for as returned is the row's own version.
+    select c.counter, -1::bigint as version, 0 as kind, null::text as command, null::bigint as amount, c.value,
+        c.version as returned, null::timestamptz as at, c.min, c.max, c.strategy
+    from hotrow.counter c where $1::text is null or c.counter = $1
+    union all
+    select l.counter, l.version, 1, l.command, l.amount, l.value, l.returned, l.at, null, null, null
+    from hotrow.ledger l where ($1 is null or l.counter = $1) and l.version > $2 and l.version <= $3
+    union all
+    select l.counter, l.version, 2, l.command, l.amount, null, null, l.at, null, null, null
+    from hotrow.command_log l where ($1 is null or l.counter = $1) and l.version > $2 and l.version <= $3
+    union all
+    select s.counter, s.version, 3, null, null, s.value, null, s.at, null, null, null
+    from hotrow.snapshot s where ($1 is null or s.counter = $1) and s.version >= $2 and s.version <= $3
+) h
+order by h.counter, h.version, h.kind

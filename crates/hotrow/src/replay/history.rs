@@ -1,0 +1,144 @@
+//! The counters' pasts as the server keeps them: one snapshot of the database, streamed in order. Judges nothing.
+
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use futures_util::TryStreamExt;
+use hotrow_sql::State as Installed;
+use tokio_postgres::{Client, IsolationLevel, NoTls, Row, RowStream, Transaction};
+
+use super::fold::{Difference, Entry, Fold, Head, Strategy};
+
+/// Why the history can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server can't be reached.
+    #[error("can't connect to the upstream: {0}; check its address, user and password")]
+    Connect(tokio_postgres::Error),
+    /// Some other pack, or none.
+    #[error(
+        "the schema pack in this database is not the one that this program knows: run hotrow migrate --check"
+    )]
+    Pack,
+    /// The server refuses.
+    #[error(transparent)]
+    Server(#[from] hotrow_sql::Error),
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error.into())
+    }
+}
+
+/// Connects, and makes sure that the pack is there.
+pub async fn connect(upstream: &str) -> Result<Client, Error> {
+    let (client, connection) = tokio_postgres::connect(upstream, NoTls).await.map_err(Error::Connect)?;
+    // What ends the connection fails the question under way, which says so.
+    tokio::spawn(async { drop(connection.await) });
+    client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
+    match hotrow_sql::check(&client).await? {
+        Installed::Fits => Ok(client),
+        Installed::Missing(_) | Installed::Newer(_) => Err(Error::Pack),
+    }
+}
+
+/// One state of the database for all that is asked. The locks come before it: a part of the ring that is emptied later
+/// would be empty in it too. They stop nobody but that.
+pub async fn begin(client: &mut Client) -> Result<Transaction<'_>, Error> {
+    let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let transaction = builder.start().await?;
+    transaction.batch_execute("lock table hotrow.ledger, hotrow.command_log in access share mode").await?;
+    Ok(transaction)
+}
+
+/// Whether no command was ever forgotten.
+pub async fn whole(transaction: &Transaction<'_>) -> Result<bool, Error> {
+    Ok(transaction.query_one(include_str!("../../sql/history_whole.sql"), &[]).await?.get(0))
+}
+
+/// Which part of the past is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Range<'a> {
+    /// Of this counter only.
+    pub counter: Option<&'a str>,
+    /// Commands after this version, and the snapshot of it.
+    pub after: i64,
+    /// Up to this one.
+    pub upto: i64,
+}
+
+impl Range<'_> {
+    /// Everything.
+    pub const ALL: Self = Range { counter: None, after: -1, upto: i64::MAX };
+}
+
+/// The rows, as they come: however many there are, only a few are here at a time.
+pub struct History {
+    rows: Pin<Box<RowStream>>,
+}
+
+impl History {
+    /// Asks for them.
+    pub async fn open(transaction: &Transaction<'_>, range: Range<'_>) -> Result<Self, Error> {
+        let statement = transaction.prepare(include_str!("../../sql/history.sql")).await?;
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+            [&range.counter, &range.after, &range.upto];
+        Ok(Self { rows: Box::pin(transaction.query_raw(&statement, parameters).await?) })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Result<Option<Record>, Error> {
+        Ok(self.rows.try_next().await?.map(|row| Record { row }))
+    }
+}
+
+/// One row of history.
+pub struct Record {
+    row: Row,
+}
+
+/// What a row is.
+pub enum Kind {
+    /// The counter's own row, which comes before its history.
+    Counter(Head),
+    /// A command.
+    Command,
+    /// A snapshot.
+    Snapshot,
+}
+
+impl Record {
+    /// Whose it is.
+    pub fn counter(&self) -> &str {
+        self.row.get(0)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self.row.get::<_, i32>(2) {
+            0 => Kind::Counter(self.head()),
+            3 => Kind::Snapshot,
+            _ => Kind::Command,
+        }
+    }
+
+    /// Gives a command or a snapshot to the fold.
+    pub fn fold(&self, fold: &mut Fold) -> Result<(), Difference> {
+        let (version, at): (i64, SystemTime) = (self.row.get(1), self.row.get(7));
+        let kept_in = match self.row.get::<_, i32>(2) {
+            1 => Strategy::Ledger,
+            2 => Strategy::Log,
+            _ => return fold.snapshot(version, self.row.get(5), at),
+        };
+        let (command, amount) = (self.row.get(3), self.row.get(4));
+        let (value, returned) = (self.row.get(5), self.row.get(6));
+        fold.command(&Entry { kept_in, version, command, amount, value, returned, at })
+    }
+
+    fn head(&self) -> Head {
+        let strategy = if self.row.get::<_, &str>(10) == "log" { Strategy::Log } else { Strategy::Ledger };
+        let (min, max) = (self.row.get(8), self.row.get(9));
+        Head { strategy, min, max, version: self.row.get(6), value: self.row.get(5) }
+    }
+}

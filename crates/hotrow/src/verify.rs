@@ -1,0 +1,142 @@
+//! `hotrow verify`: whether everything that the schema pack keeps agrees with everything else. Never changes anything.
+
+mod report;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use futures_util::TryStreamExt;
+use tokio_postgres::{Row, Transaction};
+
+use crate::replay::Progress;
+use crate::replay::fold::Fold;
+use crate::replay::history::{self, Error as HistoryError, History, Kind, Range};
+use report::Report;
+
+/// `hotrow verify`
+#[derive(clap::Args)]
+#[command(after_help = "\
+Looks at one moment of the database while others go on writing; only hotrow.rotate_history() has to come again later. Of \
+each counter the first contradiction is named. Exits with 1 if anything is wrong.\n\n\
+Example: hotrow verify --upstream postgres://owner@127.0.0.1/shop")]
+pub struct Args {
+    /// The server and database: a libpq URL or keyword string, as a role that may read the pack's tables
+    #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
+    upstream: String,
+}
+
+/// Why it can't be said.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rows can't be read.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The system.
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Each returns a sentence for each thing that is wrong.
+const OF_SALES: [&str; 4] = [
+    include_str!("../sql/verify_sales.sql"),
+    include_str!("../sql/verify_reservations.sql"),
+    include_str!("../sql/verify_buyers.sql"),
+    include_str!("../sql/verify_requests.sql"),
+];
+
+/// Runs it.
+pub fn run(args: Args) -> Result<ExitCode, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(async {
+        let mut client = history::connect(&args.upstream).await?;
+        let transaction = history::begin(&mut client).await?;
+        let mut report = Report::default();
+        counters(&transaction, &mut report).await?;
+        sales(&transaction, &mut report).await?;
+        Ok::<_, HistoryError>(report)
+    })?;
+    write!(std::io::stdout(), "{report}")?;
+    Ok(if report.sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The counter whose history is being read.
+struct Current {
+    name: String,
+    /// None once something is wrong with it: what follows would only repeat that.
+    fold: Option<Fold>,
+}
+
+#[derive(Default)]
+struct Counts {
+    counters: u64,
+    commands: u64,
+    snapshots: u64,
+}
+
+async fn counters(transaction: &Transaction<'_>, report: &mut Report) -> Result<(), HistoryError> {
+    let whole = history::whole(transaction).await?;
+    let mut history = History::open(transaction, Range::ALL).await?;
+    let mut progress = Progress::new(None);
+    let mut counts = Counts::default();
+    let mut current: Option<Current> = None;
+    while let Some(record) = history.next().await? {
+        progress.step();
+        let name = record.counter();
+        if current.as_ref().is_none_or(|current| current.name != name) {
+            end(current.take(), &mut counts, report);
+            let fold = match record.kind() {
+                Kind::Counter(head) => {
+                    counts.counters += 1;
+                    current = Some(Current { name: name.to_owned(), fold: Some(Fold::new(head, whole)) });
+                    continue;
+                }
+                Kind::Command | Kind::Snapshot => None,
+            };
+            report.wrong(format!("counter {name}: there is history of it, and no row in hotrow.counter"));
+            current = Some(Current { name: name.to_owned(), fold });
+        }
+        let Some(Current { fold: known, .. }) = &mut current else { continue };
+        if let Some(Err(difference)) = known.as_mut().map(|fold| record.fold(fold)) {
+            report.wrong(format!("counter {name}: {difference}"));
+            known.take().into_iter().for_each(|fold| counts.add(&fold));
+        }
+    }
+    end(current, &mut counts, report);
+    progress.finish();
+    report.checked("counters", counts.counters);
+    report.checked("commands", counts.commands);
+    report.checked("snapshots", counts.snapshots);
+    Ok(())
+}
+
+impl Counts {
+    fn add(&mut self, fold: &Fold) {
+        self.commands += fold.commands;
+        self.snapshots += fold.snapshots;
+    }
+}
+
+fn end(current: Option<Current>, counts: &mut Counts, report: &mut Report) {
+    if let Some(Current { name, fold: Some(mut fold) }) = current {
+        if let Err(difference) = fold.end() {
+            report.wrong(format!("counter {name}: {difference}"));
+        }
+        counts.add(&fold);
+    }
+}
+
+async fn sales(transaction: &Transaction<'_>, report: &mut Report) -> Result<(), HistoryError> {
+    let counts = transaction.query_one(include_str!("../sql/verify_counts.sql"), &[]).await?;
+    for (column, what) in ["sales", "reservations", "buyers", "requests"].into_iter().enumerate() {
+        let count: i64 = counts.get(column);
+        report.checked(what, count.unsigned_abs());
+    }
+    for statement in OF_SALES {
+        let no_parameters: [&str; 0] = [];
+        let mut findings = Box::pin(transaction.query_raw(statement, no_parameters).await?);
+        while let Some(row) = findings.try_next().await? {
+            report.wrong(Row::get(&row, 0));
+        }
+    }
+    Ok(())
+}

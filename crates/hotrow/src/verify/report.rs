@@ -1,0 +1,69 @@
+//! What a verification has found, as a table for people. Looks at no row.
+
+use std::fmt;
+
+/// More than these are counted only.
+const LINES: usize = 20;
+
+/// What was checked, and what is wrong with it.
+#[derive(Debug, Default)]
+pub struct Report {
+    checked: Vec<(&'static str, u64)>,
+    findings: Vec<String>,
+    wrong: u64,
+}
+
+impl Report {
+    /// So many of these were looked at.
+    pub fn checked(&mut self, what: &'static str, count: u64) {
+        self.checked.push((what, count));
+    }
+
+    /// One thing that is wrong.
+    pub fn wrong(&mut self, finding: String) {
+        self.wrong += 1;
+        if self.findings.len() < LINES {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Whether nothing is.
+    pub fn sound(&self) -> bool {
+        self.wrong == 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, count) in &self.checked {
+            writeln!(f, "{what:<14}{count:>12}")?;
+        }
+        if self.sound() {
+            return writeln!(f, "\nAll of it agrees.");
+        }
+        writeln!(f, "\nWrong: {}", self.wrong)?;
+        for finding in &self.findings {
+            writeln!(f, "  {finding}")?;
+        }
+        match self.wrong - self.findings.len() as u64 {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_findings_are_shown_and_the_others_counted() {
+        let mut report = Report::default();
+        report.checked("counters", 3);
+        assert_eq!(report.to_string(), "counters                 3\n\nAll of it agrees.\n");
+        (0..22).for_each(|number| report.wrong(format!("number {number}")));
+        let text = report.to_string();
+        assert!(!report.sound() && text.contains("Wrong: 22\n  number 0\n"), "{text}");
+        assert!(text.ends_with("  number 19\n  and 2 more\n"), "{text}");
+    }
+}
