@@ -209,6 +209,16 @@ async fn close_unused(shared: Arc<Shared>) {
 impl Shared {
     /// The pool of these clients, opened if it isn't yet. None as an error means that there are too many pools.
     pub async fn pool(&self, identity: Identity) -> Result<Arc<Pool>, Option<held::Error>> {
+        if let Some(others) = identity.without_utf8() {
+            let pool = self.pool_of(others).await?;
+            if pool.speaks_utf8() {
+                return Ok(pool);
+            }
+        }
+        self.pool_of(identity).await
+    }
+
+    async fn pool_of(&self, identity: Identity) -> Result<Arc<Pool>, Option<held::Error>> {
         let cell = {
             let mut pools = self.pools.lock().expect("nothing panics while it holds the pools");
             if pools.len() >= limits::POOLS_MAX && !pools.contains_key(&identity) {

@@ -37,6 +37,16 @@ impl Identity {
         Identity(parameters)
     }
 
+    /// The same without `client_encoding`, where that asks for UTF-8: half of the drivers say so, the others get it anyway
+    /// from a server whose database has that encoding.
+    pub fn without_utf8(&self) -> Option<Self> {
+        let (_, value) = self.0.iter().find(|(name, _)| name == "client_encoding")?;
+        let letters =
+            value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let others = || self.0.iter().filter(|(name, _)| name != "client_encoding").cloned().collect();
+        matches!(letters.as_str(), "utf8" | "unicode").then(|| Identity(others()))
+    }
+
     /// The start-up parameters for the server.
     pub fn parameters(&self) -> &[(String, String)] {
         &self.0
@@ -126,6 +136,11 @@ impl Pool {
             }
         }
         Ok(pool)
+    }
+
+    /// Whether these clients speak UTF-8, as far as the server has said.
+    pub fn speaks_utf8(&self) -> bool {
+        self.parameters.iter().any(|(name, value)| name == "client_encoding" && value == "UTF8")
     }
 
     /// Whether anything of these clients can be packed.

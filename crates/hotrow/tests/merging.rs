@@ -343,3 +343,22 @@ fn a_hangup_makes_new_rules_known_at_once() {
         assert!(Instant::now() < deadline, "the rule is not known ten seconds after the signal");
     }
 }
+
+#[tokio::test]
+async fn clients_that_say_utf8_share_lanes_with_those_that_get_it_anyway() {
+    let gateway = Gateway::start(&["--lanes", "1"]);
+    connect(server().port()).query("create table public.spoken (id int primary key, word text)");
+    let mut silent = connect(gateway.port());
+    assert_eq!(silent.query("insert into public.spoken values (1, 'one')").error(), None);
+    let speaking = support::connect(&gateway.config_in("public")).await;
+    speaking.batch_execute("insert into public.spoken values (2, 'deux é')").await.unwrap();
+    assert_eq!(gateway.metric("hotrow_packed_units_total"), 2);
+    assert_eq!(gateway.metric("hotrow_lanes_connected"), 1);
+
+    // Where the database has another encoding, who says UTF-8 gets UTF-8.
+    let latin = "create database latin template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'";
+    assert_eq!(connect(server().port()).query(latin).error(), None);
+    let speaking = support::connect(gateway.config().dbname("latin")).await;
+    let word = "select 'é' || current_setting('client_encoding') || octet_length('é')";
+    assert_eq!(support::value(&speaking, word).await, "éUTF81");
+}
