@@ -41,9 +41,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME,NAME,...", value_delimiter = ',')]
     pub techniques: Vec<String>,
 
-    /// Requests a second in the open loop
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub rate: u32,
+    /// Requests a second in an open loop [default: 20000 in `open-loop`, 10000 in `counter-http`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
 
     /// Folder for report.md, report.json and plot.svg [default: bench-results/DATE-SCENARIO]
     #[arg(long, value_name = "DIR")]

@@ -48,7 +48,7 @@ impl Child {
     }
 
     /// Waits until it says a line in which `find` finds something.
-    pub async fn ready<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
+    pub async fn ready<T>(&mut self, mut find: impl FnMut(&str) -> Option<T>) -> Result<T, Error> {
         let said = async {
             while let Some(line) = self.lines.recv().await {
                 if let Some(found) = find(&line) {

@@ -100,6 +100,7 @@ mod tests {
             done: 10,
             turned_away: 1,
             latency: latencies.quantiles(),
+            pace: None,
         };
         Measured { round, latencies }
     }

@@ -10,17 +10,19 @@
 //! | `scenario.rs`, `scenarios/`, `sql/` | what can be shown: one file per scenario, all of one shape |
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | what runs are made on, of which: |
-//! | `control.rs`, `endpoint.rs` | the connection to the server, and addresses |
+//! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
 //! | `pack.rs` | the schema pack, for the scenarios that need it |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
-//! | `applications.rs`, `redis.rs`, `fresh.rs` | load of other kinds, which pgbench can't make |
+//! | `applications.rs`, `redis.rs`, `fresh.rs`, `http.rs` | load of other kinds, which pgbench can't make |
+//! | `arrivals.rs` | when the requests of an open loop are due |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
 //! | `results.rs`, `report.rs`, `progress.rs` | what is reported, how it is written, and what is seen meanwhile |
 
 mod applications;
 mod args;
+mod arrivals;
 mod benchmark;
 mod child;
 mod control;
@@ -30,6 +32,7 @@ mod flush;
 mod fresh;
 mod gateway;
 mod gathering;
+mod http;
 mod load;
 mod machine;
 mod measure;
@@ -45,6 +48,7 @@ mod results;
 mod rounds;
 mod scenario;
 mod scenarios;
+mod server;
 mod statistics;
 mod testbed;
 mod verdict;

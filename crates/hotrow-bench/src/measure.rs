@@ -8,7 +8,7 @@ use crate::scenario::{LoadBy, Scenario, Technique};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Work, judge};
-use crate::{applications, fresh, pgbench};
+use crate::{applications, fresh, http, pgbench};
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +70,7 @@ pub async fn measure(
             done: work.done,
             turned_away: work.turned_away,
             latency: answers.latencies.quantiles(),
+            pace: answers.pace,
         };
         Measured { round, latencies: answers.latencies }
     }))
@@ -137,6 +138,9 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     if technique.load_by == LoadBy::FreshConnections {
         return fresh::run(plan, testbed, part.run, part.seconds).await;
     }
+    if technique.load_by == LoadBy::Http {
+        return Ok(over_http(testbed, part).await);
+    }
     let endpoint = match testbed.endpoint(technique.through, clients) {
         Ok(endpoint) => endpoint,
         Err(reason) => return Ok(Err(Failure(reason))),
@@ -160,4 +164,19 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
         logged_part: part.logged_part(),
     };
     testbed.pgbench.run(&load).await
+}
+
+/// The load over HTTP, which is always an open loop.
+async fn over_http(testbed: &Testbed, part: &Part) -> Result<Answers, Failure> {
+    let addresses = testbed.http_addresses().map_err(Failure)?;
+    let rate = part.run.rate.ok_or_else(|| Failure("a load over HTTP needs a rate".into()))?;
+    let load = http::Load {
+        addresses,
+        counter: &part.number.to_string(),
+        connections: part.run.clients,
+        seconds: part.seconds,
+        rate,
+        checked: part.warmed_up.is_none(),
+    };
+    http::run(&load).await
 }

@@ -87,7 +87,12 @@ impl Pgbench {
             return Ok(Err(Failure(format!("{} transactions failed", counts.failed))));
         }
         let latencies = log::read(folder.path())?;
-        Ok(Ok(Answers { acknowledged: counts.processed, per_second: counts.per_second, latencies }))
+        Ok(Ok(Answers {
+            acknowledged: counts.processed,
+            per_second: counts.per_second,
+            latencies,
+            pace: None,
+        }))
     }
 
     fn command(&self, load: &Load<'_>, script: &Path, log: &Path) -> Command {

@@ -22,14 +22,13 @@ pub struct Plan {
     pub warm_up_seconds: u32,
     /// How often each one is run.
     pub rounds: u32,
-    /// Requests a second in the open loop.
-    pub rate: u32,
     /// Whether the figures are only a sign of life.
     pub quick: bool,
     /// When it began.
     pub started: SystemTime,
     /// Where the report goes.
     pub out: PathBuf,
+    rate: Option<u32>,
     clients: Vec<u32>,
     techniques: Vec<String>,
 }
@@ -68,10 +67,10 @@ impl Plan {
             seconds: if quick { 1 } else { args.seconds },
             warm_up_seconds: if quick { 1 } else { args.warmup },
             rounds: if quick { 1 } else { args.rounds },
-            rate: if quick { args.rate.min(1_000) } else { args.rate },
             quick,
             started,
             out,
+            rate: args.rate,
             clients: without_repeats(args.clients),
             techniques: args.techniques,
         })
@@ -85,6 +84,13 @@ impl Plan {
             Rows::UpTo(rows) if self.quick => rows.min(MOST_IN_A_HURRY),
             Rows::UpTo(rows) => rows,
         }
+    }
+
+    /// Requests a second in an open loop that is usually run at this rate.
+    pub fn rate(&self, usually: u32) -> u32 {
+        const MOST_IN_A_HURRY: u32 = 1_000;
+        let rate = self.rate.unwrap_or(usually);
+        if self.quick { rate.min(MOST_IN_A_HURRY) } else { rate }
     }
 
     /// How many clients a scenario is run with, one number after the other.
@@ -176,10 +182,16 @@ mod tests {
     #[test]
     fn a_hurry_makes_everything_small() {
         let plan = plan(&["all", "--quick"]);
-        assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate), (1, 1, 1, 1_000));
+        assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate(20_000)), (1, 1, 1, 1_000));
         assert_eq!(clients(&plan, "hot-row"), [1, 8]);
         let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
         assert_eq!(most, Some(10_000));
+    }
+
+    #[test]
+    fn an_open_loop_has_its_own_rate_unless_another_is_asked_for() {
+        assert_eq!(plan(&["all"]).rate(10_000), 10_000);
+        assert_eq!(plan(&["all", "--rate", "500"]).rate(10_000), 500);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::control::Setting;
 use crate::flush::FlushTime;
+use crate::load::Pace;
 use crate::machine::Machine;
 use crate::scenario::{Figure, Protocol, Through};
 use crate::statistics::{Quantiles, Spread};
@@ -171,4 +172,7 @@ pub struct Round {
     pub turned_away: u64,
     /// How long its requests took.
     pub latency: Option<Quantiles>,
+    /// How well the load itself did, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
 }

@@ -68,7 +68,7 @@ fn prepare(
     }
     match (technique.arrivals, half_of_closed) {
         (Arrivals::Closed, _) => Gathering::new(None),
-        (Arrivals::Planned, _) => Gathering::new(Some(plan.rate)),
+        (Arrivals::Planned { usually }, _) => Gathering::new(Some(plan.rate(usually))),
         (Arrivals::HalfOfClosed, Ok(rate)) => Gathering::new(Some(*rate)),
         (Arrivals::HalfOfClosed, Err(trouble)) => Gathering::hopeless(trouble.clone()),
     }

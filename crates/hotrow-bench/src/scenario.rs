@@ -109,6 +109,8 @@ pub enum LoadBy {
     RedisBenchmark,
     /// This program: a fresh connection for each call, through a fresh gateway if through one.
     FreshConnections,
+    /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
+    Http,
 }
 
 /// How an application that batches by itself keeps a counter.
@@ -128,6 +130,8 @@ pub enum Through {
     Direct,
     /// To Hotrow.
     Hotrow,
+    /// To Hotrow, over HTTP.
+    HotrowHttp,
     /// To PgBouncer, pooling by transaction.
     PgBouncer,
     /// To an application's own queue, in its memory: only the application connects to the server.
@@ -175,8 +179,11 @@ pub enum Worth {
 pub enum Arrivals {
     /// As soon as it has the last answer: a closed loop, for throughput.
     Closed,
-    /// At the rate the plan says, whatever the answers do: an open loop, for latency.
-    Planned,
+    /// At the rate the plan says, or else at this one, whatever the answers do: an open loop, for latency.
+    Planned {
+        /// Requests a second.
+        usually: u32,
+    },
     /// At half of what the technique `against` reached in a closed loop just before.
     HalfOfClosed,
 }

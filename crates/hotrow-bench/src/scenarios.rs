@@ -1,6 +1,7 @@
 //! The scenarios there are and what several of them share; a scenario itself lives in its own file.
 
 mod counter;
+mod counter_http;
 mod counter_restart;
 mod counter_zipf;
 mod hot_row;
@@ -16,7 +17,7 @@ mod spread;
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 13] = [
+pub static ALL: [&Scenario; 14] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
@@ -25,6 +26,7 @@ pub static ALL: [&Scenario; 13] = [
     &open_loop::OPEN_LOOP,
     &counter::COUNTER,
     &counter::COUNTER_OPEN_LOOP,
+    &counter_http::COUNTER_HTTP,
     &counter_zipf::COUNTER_ZIPF,
     &sale::SALE,
     &sold_out::SOLD_OUT,

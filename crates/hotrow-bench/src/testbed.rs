@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::Gateway;
+use crate::http::Gateways;
 use crate::load::Failure;
 use crate::pack;
 use crate::pgbench::Pgbench;
@@ -13,8 +14,10 @@ use crate::progress::Progress;
 use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
+use crate::server::find_server;
 use crate::verdict::Reading;
-use hotrow_postgres::{Binaries, PrivateServer};
+use hotrow_postgres::PrivateServer;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// All that is running for the benchmark.
@@ -32,6 +35,7 @@ pub struct Testbed {
     upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
+    http_gateways: Option<Gateways>,
     running_gateway: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
     redis: Option<Redis>,
@@ -62,6 +66,7 @@ impl Testbed {
             upstream_url,
             upstream,
             gateway: None,
+            http_gateways: None,
             running_gateway,
             pgbouncer: None,
             redis: None,
@@ -97,6 +102,10 @@ impl Testbed {
         if used(Through::Hotrow) {
             self.fresh_gateway(plan).await?;
         }
+        if let (true, GatewaySource::Program(program)) = (used(Through::HotrowHttp), &plan.gateway) {
+            let gateways = Gateways::start(program, &self.upstream_url, &self.upstream).await?;
+            self.http_gateways = Some(gateways);
+        }
         if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
             self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
         }
@@ -122,6 +131,9 @@ impl Testbed {
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await?;
         }
+        if let Some(gateways) = self.http_gateways.take() {
+            gateways.stop().await?;
+        }
         if let Some(pgbouncer) = self.pgbouncer.take() {
             pgbouncer.stop().await?;
         }
@@ -145,6 +157,7 @@ impl Testbed {
                 Err("the gateway is not the benchmark's own, so it can't be started afresh".into())
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
+            (LoadBy::Http, _) => self.http_addresses().map(drop),
             (_, through) => self.endpoint(through, clients).map(drop),
         }
     }
@@ -153,6 +166,13 @@ impl Testbed {
     pub fn redis(&self) -> Result<&Redis, String> {
         self.redis.as_ref().ok_or_else(|| {
             "Redis is not on this machine (redis-server, redis-cli and redis-benchmark are needed)".into()
+        })
+    }
+
+    /// Where gateways serve HTTP, if they could be started.
+    pub fn http_addresses(&self) -> Result<&[SocketAddr], String> {
+        self.http_gateways.as_ref().map(|gateways| gateways.addresses.as_slice()).ok_or_else(|| {
+            "the gateway is not the benchmark's own, so two that serve HTTP can't be started".into()
         })
     }
 
@@ -172,6 +192,7 @@ impl Testbed {
                 Some(pgbouncer) => Ok(&pgbouncer.endpoint),
                 None => Err("PgBouncer is not on this machine".into()),
             },
+            Through::HotrowHttp => Err("HTTP is not PostgreSQL's protocol".into()),
             Through::Redis => Err("Redis does not speak PostgreSQL's protocol".into()),
         }
     }
@@ -189,6 +210,7 @@ impl Testbed {
         let obituary = match through {
             Through::Direct | Through::Application => None,
             Through::Hotrow => self.gateway.as_mut().and_then(Gateway::obituary),
+            Through::HotrowHttp => self.http_gateways.as_mut().and_then(Gateways::obituary),
             Through::PgBouncer => self.pgbouncer.as_mut().and_then(PgBouncer::obituary),
             Through::Redis => self.redis.as_mut().and_then(Redis::obituary),
         };
@@ -223,27 +245,5 @@ impl Testbed {
     /// Where the private server keeps its data.
     pub fn data_folder(&self) -> Option<PathBuf> {
         self.server.as_ref().map(PrivateServer::data_dir)
-    }
-}
-
-/// The server that was named, or a private one; with the programs installed beside it, if any, and its URL.
-async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<PrivateServer>, String), Error> {
-    const FOR_OTHERS: u32 = 100;
-    let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
-    let named = plan.upstream.clone();
-    let find = move || {
-        if let Some(url) = named {
-            return Ok((Binaries::installed()?, None, url));
-        }
-        let binaries = Binaries::find()?;
-        let builder = PrivateServer::builder().binaries(binaries.clone()).label("bench");
-        let server = builder.setting("max_connections", connections).start()?;
-        let url = server.url();
-        Ok((Some(binaries), Some(server), url))
-    };
-    // Starting blocks for a second or two, so it is done beside the runtime.
-    match tokio::task::spawn_blocking(find).await {
-        Ok(found) => found,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }

@@ -2,12 +2,13 @@
 //! touches the server.
 
 use super::{APPLICATIONS, Answer, Command, Load, Queue};
+use crate::arrivals::arrivals;
 use crate::load::{Answers, Failure};
 use crate::statistics::Latencies;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 /// What the callers do.
@@ -74,7 +75,7 @@ pub(super) async fn run(calls: &Calls, queues: Vec<Queue>) -> Result<Answers, Fa
     }
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
     let latencies = crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Answers { acknowledged, per_second, latencies })
+    Ok(Answers { acknowledged, per_second, latencies, pace: None })
 }
 
 /// One caller: how many answers it got.
@@ -116,43 +117,5 @@ impl Crowd {
             return Err(Failure(format!("increment {version} by one was answered with {returned}")));
         }
         Ok(())
-    }
-}
-
-/// Moments around a constant rate, as pgbench's `--rate` makes them: whoever is free takes the next.
-fn arrivals(rate: u32, began: Instant, end: Instant) -> UnboundedReceiver<Instant> {
-    let (sender, receiver) = unbounded_channel();
-    // A thread of its own: the runtime's timer rounds up to a millisecond, which would count as waiting.
-    std::thread::spawn(move || {
-        let mut due = began;
-        loop {
-            due += Duration::from_secs_f64(-(1.0 - fastrand::f64()).ln() / f64::from(rate));
-            if due >= end {
-                return;
-            }
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            if sender.send(due).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-#[cfg(test)]
-mod tests {
-    use super::arrivals;
-    use std::time::{Duration, Instant};
-
-    #[tokio::test]
-    async fn arrivals_keep_the_rate_and_end() {
-        let began = Instant::now();
-        let mut due = arrivals(5_000, began, began + Duration::from_millis(200));
-        let mut moments = Vec::new();
-        while let Some(moment) = due.recv().await {
-            moments.push(moment);
-        }
-        assert!((700..1_300).contains(&moments.len()), "{} instead of about 1,000", moments.len());
-        assert!(moments.is_sorted());
     }
 }

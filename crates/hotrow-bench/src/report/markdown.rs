@@ -80,6 +80,8 @@ fn counted(count: u32, thing: &str) -> String {
 mod tests {
     use super::super::sample;
     use super::render;
+    use crate::load::Pace;
+    use crate::results::{CellOutcome, Round};
 
     fn line(text: &str, start: &str) -> String {
         let found: Vec<_> = text.lines().filter(|line| line.starts_with(start)).collect();
@@ -132,6 +134,36 @@ mod tests {
         );
         assert!(text.contains("`hotrow` did not keep up with what was due"));
         assert!(!text.contains("`direct` did not keep up"));
+    }
+
+    #[test]
+    fn a_load_that_was_late_itself_says_so() {
+        let mut report = sample::report();
+        let mut with = |arrived_per_second: f64, late_p99_us: u64| {
+            let CellOutcome::Measured(figures) = &mut report.scenarios[1].techniques[1].cells[0].outcome
+            else {
+                panic!("the sample has figures there")
+            };
+            let pace = Some(Pace { arrived_per_second, late_p99_us, refused: 3 });
+            let round = Round {
+                per_second: 17_000.0,
+                turned_away_per_second: 0.0,
+                done: 17_000,
+                turned_away: 0,
+                latency: None,
+                pace,
+            };
+            figures.rounds = vec![round];
+            render(&report)
+        };
+        let punctual = with(20_010.0, 700);
+        assert!(punctual.contains(
+            "`hotrow`: the load made 20,010 to 20,010 requests a second, 99 in 100 of them at most 0.70 ms after they were \
+             due; 3 were refused."
+        ));
+        assert!(!punctual.contains("did not keep the rate itself"));
+        assert!(with(17_000.0, 700).contains("**The load of `hotrow` did not keep the rate itself"));
+        assert!(with(20_010.0, 7_000).contains("**The load of `hotrow` did not keep the rate itself"));
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub static COUNTER_OPEN_LOOP: Scenario = Scenario {
     ..COUNTER
 };
 
-const MIX: &str = "One command in a thousand is a drain, all others are increments by one.";
+pub(super) const MIX: &str = "One command in a thousand is a drain, all others are increments by one.";
 
-const CHECKS: &str = "After each run, every entry of every history must follow from the one before it, versions without a \
+pub(super) const CHECKS: &str = "After each run, every entry of every history must follow from the one before it, versions without a \
     gap, counters must stand where their history ends, and there must be as many commands as were acknowledged. In the \
     warm-up, which only increments, each answer's value is checked too.";
 

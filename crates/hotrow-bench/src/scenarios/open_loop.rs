@@ -34,7 +34,7 @@ pub static OPEN_LOOP: Scenario = Scenario {
         },
         Technique {
             about: "through Hotrow, at the rate asked for with --rate",
-            arrivals: Arrivals::Planned,
+            arrivals: Arrivals::Planned { usually: 20_000 },
             ..SELL_HOTROW
         },
     ],

@@ -120,13 +120,47 @@ fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
             technique.name
         )?;
     }
+    write_pace(text, scenario, clients)
+}
+
+/// What the loads that know it say about themselves; of several rounds, the worst.
+fn write_pace(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    const NOT_TO_BE_NEGLECTED_US: u64 = 5_000;
+    for (technique, figures) in measured(scenario, clients) {
+        let paces: Vec<_> = figures.rounds.iter().filter_map(|round| round.pace).collect();
+        let Some(arrived) = Spread::of(&paces.iter().map(|pace| pace.arrived_per_second).collect::<Vec<_>>())
+        else {
+            continue;
+        };
+        let late_us = paces.iter().map(|pace| pace.late_p99_us).max().unwrap_or_default();
+        let refused: u64 = paces.iter().map(|pace| pace.refused).sum();
+        writeln!(
+            text,
+            "`{}`: the load made {} requests a second, 99 in 100 of them at most {} after they were due; {} were refused.\n",
+            technique.name,
+            range(arrived),
+            milliseconds(late_us),
+            whole(refused as f64)
+        )?;
+        if late_us > NOT_TO_BE_NEGLECTED_US || is_behind(figures, arrived.min) {
+            writeln!(
+                text,
+                "**The load of `{}` did not keep the rate itself: its latencies are partly the load's own.**\n",
+                technique.name
+            )?;
+        }
+    }
     Ok(())
 }
 
-/// Random arrivals alone make a difference of a few per cent.
 fn fell_behind(figures: &Figures) -> bool {
+    is_behind(figures, figures.per_second.median)
+}
+
+/// Random arrivals alone make a difference of a few per cent.
+fn is_behind(figures: &Figures, per_second: f64) -> bool {
     const NOT_BY_CHANCE: f64 = 0.9;
-    figures.due_per_second.is_some_and(|due| figures.per_second.median < NOT_BY_CHANCE * f64::from(due))
+    figures.due_per_second.is_some_and(|due| per_second < NOT_BY_CHANCE * f64::from(due))
 }
 
 /// What has no figure, and why: a table that just leaves something out would be taken for the whole.

@@ -1,0 +1,27 @@
+//! The server that a benchmark runs on: found or started; what is done on it is elsewhere.
+
+use crate::error::Error;
+use crate::plan::Plan;
+use hotrow_postgres::{Binaries, PrivateServer};
+
+/// The server that was named, or a private one; with the programs installed beside it, if any, and its URL.
+pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<PrivateServer>, String), Error> {
+    const FOR_OTHERS: u32 = 100;
+    let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
+    let named = plan.upstream.clone();
+    let find = move || {
+        if let Some(url) = named {
+            return Ok((Binaries::installed()?, None, url));
+        }
+        let binaries = Binaries::find()?;
+        let builder = PrivateServer::builder().binaries(binaries.clone()).label("bench");
+        let server = builder.setting("max_connections", connections).start()?;
+        let url = server.url();
+        Ok((Some(binaries), Some(server), url))
+    };
+    // Starting blocks for a second or two, so it is done beside the runtime.
+    match tokio::task::spawn_blocking(find).await {
+        Ok(found) => found,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}

@@ -1,0 +1,69 @@
+//! What the tests run: a benchmark with its folder, programs that stand in for gateways, servers; expects nothing itself.
+
+use clap::Parser;
+use hotrow_bench::{Args, Error, Outcome};
+use hotrow_postgres::PrivateServer;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// A folder for a report, and for a program that stands in for the gateway.
+pub struct Bench {
+    pub folder: TempDir,
+}
+
+impl Bench {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Runs the benchmark as the command line would.
+    pub fn run(&self, arguments: &[&str]) -> Result<Outcome, Error> {
+        let out = self.folder.path().join("out");
+        let fixed = ["bench", "--quick", "--out", out.to_str().unwrap()];
+        let command = Command::try_parse_from(fixed.iter().chain(arguments)).unwrap();
+        hotrow_bench::run(command.args)
+    }
+
+    /// What it wrote for programs.
+    pub fn report(&self) -> Value {
+        let text = std::fs::read_to_string(self.folder.path().join("out/report.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// A program that is started as the gateway is.
+    pub fn program(&self, script: &str) -> String {
+        let path = self.folder.path().join("gateway");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// One that leads its clients straight to the server, by saying that it listens where the server does.
+    pub fn stand_in(&self) -> String {
+        self.program("server=${3#*@}\necho \"hotrow: listening on ${server%%/*}\"\nexec sleep 600")
+    }
+}
+
+/// A server of our own with the scenario's rows, which is not the one that the benchmark looks at.
+pub fn elsewhere() -> PrivateServer {
+    let server = PrivateServer::builder().label("bench-elsewhere").start().unwrap();
+    let set_up =
+        concat!(include_str!("../../sql/inventory.sql"), include_str!("../../sql/inventory_fill.sql"));
+    let rows = "set hotrow_bench.first = 1; set hotrow_bench.last = 1";
+    server.query(&format!("{rows};\n{set_up}")).unwrap();
+    server
+}
+
+/// Whether the benchmark's own schema is there.
+pub fn schema_exists(server: &PrivateServer) -> bool {
+    let rows = server.query("select to_regnamespace('hotrow_bench')::text").unwrap();
+    rows[0][0].is_some()
+}

@@ -1,0 +1,74 @@
+//! What must not pass for a figure: answers that the rows contradict, gateways that die.
+
+use crate::bench::{Bench, elsewhere, schema_exists};
+use hotrow_postgres::PrivateServer;
+
+#[test]
+fn sales_that_are_acknowledged_but_not_in_the_rows_give_no_figure() {
+    let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
+    let elsewhere = elsewhere();
+    let bench = Bench::new();
+    let outcome = bench
+        .run(&[
+            "single",
+            "--techniques",
+            "direct,hotrow",
+            "--upstream",
+            &server.url(),
+            "--gateway",
+            &elsewhere.url(),
+        ])
+        .unwrap();
+    assert_eq!(outcome.failures.len(), 1, "{:?}", outcome.failures);
+    assert!(outcome.failures[0].contains("but the rows show 0"), "{:?}", outcome.failures);
+    assert_eq!(format!("{:?}", outcome.exit_code()), format!("{:?}", std::process::ExitCode::FAILURE));
+    let cell = &bench.report()["scenarios"][0]["techniques"][1]["cells"][0];
+    assert_eq!(cell["outcome"], "failed");
+    assert!(
+        cell.get("per_second").is_none() && !outcome.markdown.contains("| `hotrow` |"),
+        "{}",
+        outcome.markdown
+    );
+    assert!(!schema_exists(&server), "the benchmark's schema was left behind");
+}
+
+#[test]
+fn a_gateway_that_dies_under_way_takes_its_figures_with_it() {
+    let bench = Bench::new();
+    let program = bench.program("echo 'hotrow: listening on 127.0.0.1:1'; echo 'panicked' >&2; exit 4");
+    let outcome = bench.run(&["single", "--techniques", "hotrow", "--gateway-program", &program]).unwrap();
+    assert_eq!(outcome.failures.len(), 1);
+    assert!(outcome.failures[0].contains("had ended (exit status: 4)"), "{:?}", outcome.failures);
+    assert!(outcome.failures[0].contains("panicked"), "{:?}", outcome.failures);
+}
+
+#[test]
+fn a_run_whose_counter_was_changed_behind_its_back_gives_no_figure() {
+    let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
+    let bench = Bench::new();
+    let spoil = "create function public.spoil() returns trigger language plpgsql as $$
+                 begin new.value := new.value + 1; return new; end $$";
+    server.query(spoil).unwrap();
+    // Each history of the benchmark's own is spoilt as soon as there is a table for it.
+    let hook = "create function public.hook() returns event_trigger language plpgsql as $$
+                begin
+                    if to_regclass('hotrow_bench.application_ledger') is not null then
+                        execute 'create or replace trigger spoil before insert on hotrow_bench.application_ledger
+                            for each row when (new.version = 2) execute function public.spoil()';
+                    end if;
+                end $$";
+    server.query(hook).unwrap();
+    server
+        .query(
+            "create event trigger hook on ddl_command_end when tag in ('CREATE VIEW')
+                execute function public.hook()",
+        )
+        .unwrap();
+    let outcome =
+        bench.run(&["counter", "--techniques", "direct,app-batching", "--upstream", &server.url()]).unwrap();
+    assert_eq!(outcome.failures.len(), 1, "{:?}", outcome.failures);
+    assert!(outcome.failures[0].contains("app-batching"), "{:?}", outcome.failures);
+    assert!(outcome.failures[0].contains("no longer add up"), "{:?}", outcome.failures);
+    assert!(!schema_exists(&server), "the benchmark's schema was left behind");
+    assert!(server.query("select to_regnamespace('hotrow')::text").unwrap()[0][0].is_none());
+}

@@ -1,0 +1,63 @@
+//! What the benchmark refuses to do or leaves out, and that it harms nothing then.
+
+use crate::bench::{Bench, elsewhere, schema_exists};
+use hotrow_bench::Error;
+use hotrow_postgres::PrivateServer;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn a_gateway_that_does_not_start_is_reported_with_its_last_words() {
+    let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
+    let bench = Bench::new();
+    let program = bench.program("echo 'no such upstream' >&2; exit 3");
+    let error =
+        bench.run(&["single", "--upstream", &server.url(), "--gateway-program", &program]).unwrap_err();
+    assert!(matches!(&error, Error::Ended { said, .. } if said == "no such upstream"), "{error}");
+    assert!(!schema_exists(&server), "the benchmark's schema was left behind");
+}
+
+#[test]
+fn a_schema_that_is_there_already_is_left_alone() {
+    let server = elsewhere();
+    let error =
+        Bench::new().run(&["single", "--upstream", &server.url(), "--gateway", &server.url()]).unwrap_err();
+    assert!(matches!(error, Error::SchemaExists), "{error}");
+    assert!(schema_exists(&server));
+}
+
+#[test]
+fn a_schema_pack_that_is_there_already_is_left_alone() {
+    let server = PrivateServer::builder().label("bench-upstream").start().unwrap();
+    server.query("create schema hotrow").unwrap();
+    let error =
+        Bench::new().run(&["counter", "--upstream", &server.url(), "--gateway", &server.url()]).unwrap_err();
+    assert!(matches!(error, Error::PackExists), "{error}");
+    assert!(server.query("select to_regnamespace('hotrow')::text").unwrap()[0][0].is_some());
+}
+
+#[test]
+fn clients_that_the_server_has_no_room_for_are_left_out_with_a_reason() {
+    let server =
+        PrivateServer::builder().label("bench-upstream").setting("max_connections", "60").start().unwrap();
+    let bench = Bench::new();
+    let arguments = ["hot-row", "--techniques", "direct", "--clients", "1,64", "--upstream", &server.url()];
+    let outcome = bench.run(&arguments).unwrap();
+    assert!(outcome.failures.is_empty());
+    let report = bench.report();
+    let cells = &report["scenarios"][0]["techniques"][0]["cells"];
+    assert_eq!((&cells[0]["outcome"], &cells[1]["outcome"]), (&"measured".into(), &"skipped".into()));
+    assert!(
+        outcome.markdown.contains("`direct` was not run: the server has room for"),
+        "{}",
+        outcome.markdown
+    );
+}
+
+#[test]
+fn what_was_typed_wrongly_is_said_before_anything_starts() {
+    let refused = |arguments: &[&str]| Bench::new().run(arguments).unwrap_err().to_string();
+    let unknown = refused(&["single", "--techniques", "magic"]);
+    assert!(unknown.contains("direct, hotrow, pgbouncer"), "{unknown}");
+    assert!(refused(&["single", "--gateway", "postgres://a@b/c"]).contains("--upstream"));
+    assert!(!Path::new("bench-results").exists(), "{:?} was created", PathBuf::from("bench-results"));
+}
