@@ -37,6 +37,20 @@ begin
 end
 $$;
 
+-- Whether a unique violation in this attempt is worth another one, that looks for known ids: it is not if it is not of
+-- a request id, nor if the attempt did look.
+create function hotrow.check_retry(violated text, attempt int) returns void
+language plpgsql as $$
+begin
+    if violated is distinct from 'request_pkey' then
+        raise exception using errcode = 'XX001', message = format('rows that %s should prevent', violated),
+            hint = 'Run hotrow verify: the pack''s tables were changed by something else.';
+    elsif attempt > 1 then
+        perform hotrow.request_taken();
+    end if;
+end
+$$;
+
 -- Forgets requests past their retention, a few at a time so that nobody waits; call it until it returns 0.
 create function hotrow.forget_requests(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$

@@ -98,7 +98,8 @@ $$;
 
 -- Judges the calls of one command ('increment' or 'drain', which has no amounts) and writes what they leave behind:
 -- one update of each counter, one insert into each table.
-create function hotrow.apply_commands(command text, counter text[], amount bigint[], request_id uuid[])
+create function hotrow.apply_commands(
+    command text, counter text[], amount bigint[], request_id uuid[], look boolean)
 returns table (value bigint, version bigint, status text)
 language plpgsql as $$
 #variable_conflict use_column
@@ -175,8 +176,10 @@ begin
         end loop;
     end if;
     if fresh > 0 then
-        select array_agg(r), array_agg(r.request_id) into known, known_ids
-        from hotrow.request r where r.request_id = any (apply_commands.request_id);
+        if look then
+            select array_agg(r), array_agg(r.request_id) into known, known_ids
+            from hotrow.request r where r.request_id = any (apply_commands.request_id);
+        end if;
         repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
         replayed := array_fill(null::boolean, array[calls]);
     end if;
@@ -249,19 +252,40 @@ begin
             request_id, replayed, answers, versions, statuses);
     end if;
     if fresh > 0 then
-        -- A block of its own costs a batch less than ON CONFLICT costs each of its rows.
-        begin
-            insert into hotrow.request (request_id, command, arguments, status, value, version, at)
-            select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value,
-                u.version, at
-            from unnest(request_id, counter, amount, replayed, statuses, answers, versions)
-                u (id, counter, amount, replayed, status, value, version)
-            where u.id is not null and u.replayed is null order by u.id;
-        exception when unique_violation then
-            perform hotrow.request_taken();
-        end;
+        insert into hotrow.request (request_id, command, arguments, status, value, version, at)
+        select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value, u.version,
+            at
+        from unnest(request_id, counter, amount, replayed, statuses, answers, versions)
+            u (id, counter, amount, replayed, status, value, version)
+        where u.id is not null and u.replayed is null order by u.id;
     end if;
     return query select u.* from unnest(answers, versions, statuses) u;
+end
+$$;
+
+-- The answers of apply_commands. Nearly all ids are new, so at first nobody looks for them: where one is known, the
+-- unique index says so when the answers are recorded, all is undone, and the second attempt looks.
+create function hotrow.answer_commands(command text, counter text[], amount bigint[], request_id uuid[])
+returns table (value bigint, version bigint, status text)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    violated text;
+begin
+    if num_nonnulls(variadic request_id) > 0 then
+        for attempt in 1 .. 2 loop
+            begin
+                return query select a.* from hotrow.apply_commands(answer_commands.command, answer_commands.counter,
+                    answer_commands.amount, answer_commands.request_id, attempt = 2) a;
+                return;
+            exception when unique_violation then
+                get stacked diagnostics violated = constraint_name;
+                perform hotrow.check_retry(violated, attempt);
+            end;
+        end loop;
+    end if;
+    return query select a.* from hotrow.apply_commands(
+        answer_commands.command, answer_commands.counter, answer_commands.amount, null, false) a;
 end
 $$;
 
@@ -295,7 +319,7 @@ begin
         end if;
     end if;
     select a.value, a.version, a.status into increment.value, increment.version, increment.status
-    from hotrow.apply_commands('increment', array[increment.counter], array[amount], array[request_id]) a;
+    from hotrow.answer_commands('increment', array[increment.counter], array[amount], array[request_id]) a;
 end
 $$;
 
@@ -309,7 +333,7 @@ begin
     perform hotrow.check_batch(calls, array_upper(counter, 1), cardinality(amount), array_upper(amount, 1),
         cardinality(request_id), array_upper(request_id, 1));
     if calls > 0 then
-        return query select a.* from hotrow.apply_commands('increment', increment_batch.counter,
+        return query select a.* from hotrow.answer_commands('increment', increment_batch.counter,
             coalesce(amount, array_fill(1::bigint, array[calls])), request_id) a;
     end if;
 end
@@ -321,7 +345,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 #variable_conflict use_column
 begin
     select a.value, a.version, a.status into drain.value, drain.version, drain.status
-    from hotrow.apply_commands('drain', array[drain.counter], null, array[request_id]) a;
+    from hotrow.answer_commands('drain', array[drain.counter], null, array[request_id]) a;
 end
 $$;
 
@@ -335,7 +359,7 @@ begin
     perform hotrow.check_batch(
         calls, array_upper(counter, 1), cardinality(request_id), array_upper(request_id, 1));
     if calls > 0 then
-        return query select a.* from hotrow.apply_commands('drain', drain_batch.counter, null, request_id) a;
+        return query select a.* from hotrow.answer_commands('drain', drain_batch.counter, null, request_id) a;
     end if;
 end
 $$;

@@ -76,7 +76,7 @@ $$;
 -- Judges reservations one after another and writes what they leave behind: one update of each sale, one insert into
 -- each table.
 create function hotrow.apply_reservations(
-    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
 returns table (status text, reservation_id uuid, remaining bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -170,8 +170,11 @@ begin
 
     -- Looked up by statements of their own, after the locks: their snapshots are newer than whatever the last holder wrote.
     if fresh > 0 then
-        select array_agg(r), array_agg(r.request_id) into known, known_ids
-        from hotrow.request r where r.request_id = any (apply_reservations.request_id);
+        -- Nothing is recorded for one that is told to come again, so that no index would say that its id is known.
+        if look or 'busy' = any (refusals) then
+            select array_agg(r), array_agg(r.request_id) into known, known_ids
+            from hotrow.request r where r.request_id = any (apply_reservations.request_id);
+        end if;
         repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
         replayed := array_fill(null::boolean, array[calls]);
     end if;
@@ -269,19 +272,41 @@ begin
         where buyer.quantity <> excluded.quantity;
     end if;
     if fresh > 0 then
-        -- A block of its own costs a batch less than ON CONFLICT costs each of its rows.
-        begin
-            insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
-            select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
-                u.reservation_id, u.remaining, at
-            from unnest(request_id, item, buyer, quantity, replayed, statuses, ids, left_over)
-                u (id, item, buyer, quantity, replayed, status, reservation_id, remaining)
-            where u.id is not null and u.replayed is null and u.status <> 'busy' order by u.id;
-        exception when unique_violation then
-            perform hotrow.request_taken();
-        end;
+        insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
+        select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
+            u.reservation_id, u.remaining, at
+        from unnest(request_id, item, buyer, quantity, replayed, statuses, ids, left_over)
+            u (id, item, buyer, quantity, replayed, status, reservation_id, remaining)
+        where u.id is not null and u.replayed is null and u.status <> 'busy' order by u.id;
     end if;
     return query select u.* from unnest(statuses, ids, left_over) u;
+end
+$$;
+
+-- The answers of apply_reservations, at first without looking for ids, as hotrow.answer_commands does.
+create function hotrow.answer_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
+returns table (status text, reservation_id uuid, remaining bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    violated text;
+begin
+    if num_nonnulls(variadic request_id) > 0 then
+        for attempt in 1 .. 2 loop
+            begin
+                return query select a.* from hotrow.apply_reservations(answer_reservations.item,
+                    answer_reservations.buyer, answer_reservations.quantity, answer_reservations.request_id,
+                    answer_reservations.nowait, attempt = 2) a;
+                return;
+            exception when unique_violation then
+                get stacked diagnostics violated = constraint_name;
+                perform hotrow.check_retry(violated, attempt);
+            end;
+        end loop;
+    end if;
+    return query select a.* from hotrow.apply_reservations(answer_reservations.item, answer_reservations.buyer,
+        answer_reservations.quantity, null, answer_reservations.nowait, false) a;
 end
 $$;
 
@@ -324,7 +349,7 @@ declare
 begin
     perform hotrow.check_reservations(items, buyers, quantities, null, array[nowait]);
     select a.status, a.reservation_id, a.remaining into reserve.status, reserve.reservation_id, reserve.remaining
-    from hotrow.apply_reservations(items, buyers, quantities, array[request_id], array[nowait]) a;
+    from hotrow.answer_reservations(items, buyers, quantities, array[request_id], array[nowait]) a;
 end
 $$;
 
@@ -337,7 +362,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 begin
     perform hotrow.check_reservations(item, buyer, quantity, request_id, nowait);
     if cardinality(item) > 0 then
-        return query select a.* from hotrow.apply_reservations(reserve_batch.item, reserve_batch.buyer,
+        return query select a.* from hotrow.answer_reservations(reserve_batch.item, reserve_batch.buyer,
             coalesce(quantity, array_fill(1::bigint, array[cardinality(item)])), request_id, nowait) a;
     end if;
 end

@@ -45,7 +45,7 @@ begin
 
     begin
         status := 'reserved';
-        for answer in select a.* from hotrow.apply_reservations(items, buyers, quantities, null, null) a loop
+        for answer in select a.* from hotrow.apply_reservations(items, buyers, quantities, null, null, false) a loop
             judged := judged + 1;
             reservation_ids := reservation_ids || answer.reservation_id;
             if answer.status <> 'reserved' then

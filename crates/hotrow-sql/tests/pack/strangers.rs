@@ -21,8 +21,8 @@ fn members_call_and_read_nothing_and_others_do_not_even_call() {
         rotate_history() -> 42501
         forget_requests() -> 42501
         add_merge_rule('f(int)', 'g(int[])', 'x') -> 42501
-        apply_commands('increment', '{a}', '{1}', null) -> 42501
-        apply_reservations('{x}', '{ann}', '{-5}', null, null) -> 42501
+        apply_commands('increment', '{a}', '{1}', null, false) -> 42501
+        apply_reservations('{x}', '{ann}', '{-5}', null, null, false) -> 42501
         sign_memory('x', 'a', '1 1 1') -> 42501",
     );
     for table in [

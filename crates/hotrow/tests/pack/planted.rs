@@ -20,6 +20,8 @@ const FOR_ONE_CLIENT: [Fault; 14] = [
     ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
     ("refusal", "present + amount > max", "present + amount >= max"),
     ("refusal", "present > 9223372036854775807 - amount", "present >= 9223372036854775807 - amount"),
+    ("answer_commands", "attempt = 2", "false"),
+    ("answer_reservations", "attempt = 2", "false"),
     ("apply_commands", "if place < i then", "if place < 0 then"),
     ("apply_commands", "slots[i] <> slot", "slots[i] < slot"),
     ("fold_log", "else 0 end", "else known_value end"),
