@@ -16,7 +16,7 @@ const CROWDS_MAX: usize = 4;
 type Fault = (&'static str, &'static str, &'static str);
 
 /// One client is enough to notice.
-const FOR_ONE_CLIENT: [Fault; 14] = [
+const FOR_ONE_CLIENT: [Fault; 16] = [
     ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
     ("refusal", "present + amount > max", "present + amount >= max"),
     ("refusal", "present > 9223372036854775807 - amount", "present >= 9223372036854775807 - amount"),
