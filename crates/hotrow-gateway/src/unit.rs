@@ -83,7 +83,8 @@ impl Packed {
             let literal = shape.literal(usize::from(index))?;
             Some(ParamValue { format: Format::Text, bytes: literal.value })
         });
-        Self::new(parts, Form { simple: true, described: true, ..Form::default() }, key, out)
+        let bind = if parts.packing.in_key_space { bind_of(out) } else { None };
+        Self::new(parts, Form { simple: true, described: true, ..Form::default() }, key, bind, out)
     }
 
     /// A unit from an extended query.
@@ -111,41 +112,43 @@ impl Packed {
         let closes = (count(&single.closes.0), count(&single.closes.1));
         let described = single.describe == Describe::Portal;
         let form = Form { simple: false, closes, parse: single.parse.is_some(), described, no_data };
-        let mut packed = Self::new(parts, form, key, out);
-        if !matches!(single.describe, Describe::No | Describe::Portal) && packed.merge.is_some() {
-            packed.merge = Some(Merge::NEVER); // the statement's description comes from its own call only
-        }
-        packed
+        // The statement's description comes from its own call only.
+        let bind = matches!(single.describe, Describe::No | Describe::Portal).then_some(single.bind);
+        Self::new(parts, form, key, bind, out)
     }
 
-    fn new(parts: Parts<'_>, form: Form, key: Option<Key>, frames: &BytesMut) -> Self {
+    /// `bind` is that of a call that may be merged.
+    fn new(
+        parts: Parts<'_>,
+        form: Form,
+        key: Option<Key>,
+        bind: Option<Bind<'_>>,
+        frames: &BytesMut,
+    ) -> Self {
+        let merge = (parts.packing.in_key_space && key.is_some()).then(|| {
+            let merging = parts.packing.merging.as_ref().zip(bind);
+            merging.map_or(Merge::NEVER, |(merging, bind)| merged::group(merging, &bind))
+        });
         let mut bytes = Vec::with_capacity(frames.len() + parts.raw[0].len() + parts.raw[1].len());
         bytes.extend_from_slice(frames);
         parts.raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
-        let mut packed = Packed {
+        Packed {
             mailbox: parts.mailbox.clone(),
             slot: 0,
             statement: parts.statement.clone(),
             packing: parts.packing.clone(),
             key,
-            merge: None,
+            merge,
             since: parts.since,
             form,
             bytes: bytes.into(),
             raw: frames.len(),
-        };
-        if packed.packing.in_key_space && key.is_some() {
-            let merging = packed.packing.merging.as_ref().zip(packed.bind());
-            packed.merge =
-                Some(merging.map_or(Merge::NEVER, |(merging, bind)| merged::group(merging, &bind)));
         }
-        packed
     }
 
     /// Its parameters, where its messages begin with Bind.
     pub fn bind(&self) -> Option<Bind<'_>> {
-        let frame = split(self.frames(), |_| usize::MAX).ok()??;
-        if frame.tag == frontend::tag::BIND { Bind::read(frame.body()).ok() } else { None }
+        bind_of(self.frames())
     }
 
     /// The messages for the lane, without Parse and Sync.
@@ -160,43 +163,49 @@ impl Packed {
 
     /// Writes the client's answer from its row of a merged call.
     pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
-        let form = self.form;
-        (0..form.closes.0).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
-        if form.parse {
-            out.extend_from_slice(backend::PARSE_COMPLETE);
-        }
-        if !form.simple {
-            out.extend_from_slice(backend::BIND_COMPLETE);
-        }
-        rows.put(place, form.described, out);
-        out.extend_from_slice(from_commit);
-        (0..form.closes.1).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
-        out.extend_from_slice(backend::READY_IDLE);
+        self.put_around(from_commit, out, |form, out| {
+            if !form.simple {
+                out.extend_from_slice(backend::BIND_COMPLETE);
+            }
+            rows.put(place, form.described, out);
+        });
     }
 
     /// Writes the client's answer from what the lane's connection brought for this unit, and what it brought for
     /// the commit.
     pub fn put_answer(&self, from_lane: &[u8], from_commit: &[u8], out: &mut BytesMut) {
+        self.put_around(from_commit, out, |form, out| {
+            if form.simple || form.no_data {
+                let (before, behind) = around_bind_complete(from_lane);
+                out.extend_from_slice(before);
+                if form.no_data {
+                    out.extend_from_slice(backend::BIND_COMPLETE);
+                    out.extend_from_slice(backend::NO_DATA);
+                }
+                out.extend_from_slice(behind);
+            } else {
+                out.extend_from_slice(from_lane);
+            }
+        });
+    }
+
+    /// Puts what every answer begins and ends with around `put`.
+    fn put_around(&self, from_commit: &[u8], out: &mut BytesMut, put: impl FnOnce(Form, &mut BytesMut)) {
         let form = self.form;
         (0..form.closes.0).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         if form.parse {
             out.extend_from_slice(backend::PARSE_COMPLETE);
         }
-        if form.simple || form.no_data {
-            let (before, behind) = around_bind_complete(from_lane);
-            out.extend_from_slice(before);
-            if form.no_data {
-                out.extend_from_slice(backend::BIND_COMPLETE);
-                out.extend_from_slice(backend::NO_DATA);
-            }
-            out.extend_from_slice(behind);
-        } else {
-            out.extend_from_slice(from_lane);
-        }
+        put(form, out);
         out.extend_from_slice(from_commit);
         (0..form.closes.1).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         out.extend_from_slice(backend::READY_IDLE);
     }
+}
+
+fn bind_of(frames: &[u8]) -> Option<Bind<'_>> {
+    let frame = split(frames, |_| usize::MAX).ok()??;
+    if frame.tag == frontend::tag::BIND { Bind::read(frame.body()).ok() } else { None }
 }
 
 fn key_of<'p>(spec: Option<&KeySpec>, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {

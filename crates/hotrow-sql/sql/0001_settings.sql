@@ -63,3 +63,16 @@ begin
     end if;
 end
 $$;
+
+-- The keys of a batch, each once, in the one order in which every batch takes its locks, and each call's place in it.
+create function hotrow.lock_order(keys text[], out names text[], out slots int[])
+language plpgsql as $$
+begin
+    names := array(select distinct u.key collate "C" from unnest(keys) u (key) order by 1);
+    slots := array(
+        select d.slot from (
+            select u.call, dense_rank() over (order by u.key collate "C") as slot
+            from unnest(keys) with ordinality u (key, call)) d
+        order by d.call);
+end
+$$;

@@ -26,6 +26,21 @@ begin
 end
 $$;
 
+-- What a call was answered before under this id; NULL: nothing. The caller holds the lock at which calls of one id meet.
+create function hotrow.recorded(request_id uuid, command text, arguments text) returns hotrow.request
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    known hotrow.request;
+begin
+    select r.* into known from hotrow.request r where r.request_id = recorded.request_id;
+    if known.command <> recorded.command or known.arguments <> recorded.arguments then
+        perform hotrow.request_reused(recorded.request_id);
+    end if;
+    return known;
+end
+$$;
+
 -- Refuses an id that somebody else has just used. Two calls with one id are serialised by the lock on their row (counter
 -- or sale) before they look here, so that a unique violation can only come from another subject at the same moment.
 create function hotrow.request_taken() returns void

@@ -134,12 +134,7 @@ declare
     changed boolean := false;
 begin
     if calls > 1 and not counter[1] = all (counter) then
-        names := array(select distinct u.name collate "C" from unnest(counter) u (name) order by 1);
-        slots := array(
-            select d.slot from (
-                select u.call, dense_rank() over (order by u.name collate "C") as slot
-                from unnest(counter) with ordinality u (name, call)) d
-            order by d.call);
+        select o.names, o.slots into names, slots from hotrow.lock_order(counter) o;
     end if;
     if array_position(counter, null) > 0 then
         perform hotrow.null_argument('counter');

@@ -124,11 +124,8 @@ begin
     select s.* into entry from hotrow.sale s where s.item = restock.item for update;
     at := greatest(clock_timestamp(), entry.last_at);
     if request_id is not null then
-        select r.* into known from hotrow.request r where r.request_id = restock.request_id;
+        known := hotrow.recorded(request_id, 'restock', arguments);
         if known.request_id is not null then
-            if known.command <> 'restock' or known.arguments <> arguments then
-                perform hotrow.request_reused(request_id);
-            end if;
             status := known.status;
             remaining := known.remaining;
             return;

@@ -116,12 +116,7 @@ declare
     place int;
 begin
     if calls > 1 and not item[1] = all (item) then
-        names := array(select distinct u.item collate "C" from unnest(item) u (item) order by 1);
-        slots := array(
-            select d.slot from (
-                select u.call, dense_rank() over (order by u.item collate "C") as slot
-                from unnest(item) with ordinality u (item, call)) d
-            order by d.call);
+        select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
     end if;
 
     -- All locks first, always in the order of the items: two batches wait for each other in one direction only.

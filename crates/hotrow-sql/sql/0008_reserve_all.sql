@@ -31,11 +31,8 @@ begin
     from (select distinct i.item collate "C" as item from unnest(items) i (item) order by 1) u;
 
     if request_id is not null then
-        select r.* into known from hotrow.request r where r.request_id = reserve_all.request_id;
+        known := hotrow.recorded(request_id, 'reserve_all', arguments);
         if known.request_id is not null then
-            if known.command <> 'reserve_all' or known.arguments <> arguments then
-                perform hotrow.request_reused(request_id);
-            end if;
             status := known.status;
             reservation_ids := known.reservation_ids;
             refused_item := known.refused_item;

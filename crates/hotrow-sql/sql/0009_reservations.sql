@@ -20,6 +20,14 @@ language sql immutable as $$
         when entry.expires_at <= at then 'expired' end
 $$;
 
+-- One answer for each call, in call order: done, or what is refused.
+create function hotrow.outcomes(ids uuid[], rows hotrow.reservation[], at timestamptz, done text) returns setof text
+language sql immutable as $$
+    select coalesce(hotrow.not_held(l, at), done)
+    from unnest(ids) with ordinality u (id, call) left join unnest(rows) l on l.reservation_id = u.id
+    order by u.call
+$$;
+
 create function hotrow.confirm_batch(reservation_id uuid[]) returns table (status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -35,11 +43,7 @@ begin
     update hotrow.reservation r set status = 'confirmed'
     where r.reservation_id = any (confirm_batch.reservation_id) and r.status = 'held'
         and (r.expires_at > locked.at or r.expires_at is null);
-    return query
-        select coalesce(hotrow.not_held(l, locked.at), 'confirmed')
-        from unnest(reservation_id) with ordinality u (id, call)
-            left join unnest(locked.rows) l on l.reservation_id = u.id
-        order by u.call;
+    return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'confirmed');
 end
 $$;
 
@@ -81,11 +85,7 @@ begin
     update hotrow.sale s set remaining = s.remaining + g.quantity, last_at = greatest(s.last_at, locked.at)
     from (select c.item, sum(c.quantity) as quantity from cancelled c group by c.item) g
     where s.item = g.item;
-    return query
-        select coalesce(hotrow.not_held(l, locked.at), 'cancelled')
-        from unnest(reservation_id) with ordinality u (id, call)
-            left join unnest(locked.rows) l on l.reservation_id = u.id
-        order by u.call;
+    return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'cancelled');
 end
 $$;
 

@@ -1,6 +1,7 @@
 //! The `hotrow` command: takes the command line apart and calls the part that does the work.
 
 mod demo;
+mod direct;
 mod explain;
 mod help;
 mod http;

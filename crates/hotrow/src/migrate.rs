@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use hotrow_sql::{DEFAULT_ROLE, GroupRole, MIGRATIONS, State};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 /// `hotrow migrate`
 #[derive(clap::Args)]
@@ -28,8 +28,8 @@ pub struct Args {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server can't be reached.
-    #[error("can't connect to the upstream: {0}; check its address, user and password")]
-    Connect(tokio_postgres::Error),
+    #[error(transparent)]
+    Connect(#[from] crate::direct::Error),
     /// The pack can't be installed.
     #[error(transparent)]
     Install(#[from] hotrow_sql::Error),
@@ -42,10 +42,7 @@ pub enum Error {
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (mut client, connection) =
-            tokio_postgres::connect(&args.upstream, NoTls).await.map_err(Error::Connect)?;
-        // What ends the connection fails the question under way, which says so.
-        tokio::spawn(async { drop(connection.await) });
+        let mut client = crate::direct::connect(&args.upstream).await?;
         if args.check {
             check(&client).await
         } else if args.dry_run {

@@ -20,6 +20,7 @@ use std::time::Duration;
 use line::Line;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use support::server::migrate;
 use support::{Gateway, free_port, server};
 
 const BUYERS: u64 = 10_000;
@@ -33,13 +34,7 @@ fn root() -> PathBuf {
 /// The schema pack, on the server that this file's tests share.
 fn install() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow"))
-            .args(["migrate", "--upstream", &server().url()])
-            .output()
-            .unwrap();
-        assert!(migrate.status.success(), "{migrate:?}");
-    });
+    ONCE.call_once(|| migrate(&server().url()));
 }
 
 /// Runs a program to its end. It may have children, as `go run` has: none of them outlives the time.

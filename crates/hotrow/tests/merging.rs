@@ -17,6 +17,7 @@ use bytes::BytesMut;
 use line::{Answer, Line};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
+use support::server::migrate;
 use support::{Gateway, server};
 
 const CLIENTS: usize = 16;
@@ -27,11 +28,7 @@ const STOCK: usize = 30;
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let migrate = std::process::Command::new(env!("CARGO_BIN_EXE_hotrow"))
-            .args(["migrate", "--upstream", &server().url()])
-            .output()
-            .unwrap();
-        assert!(migrate.status.success(), "{migrate:?}");
+        migrate(&server().url());
         let guide = include_str!("../../../docs/merge-rules.md");
         let mut direct = connect(server().port());
         let blocks: Vec<&str> =

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use futures_util::TryStreamExt;
 use hotrow_sql::State as Installed;
-use tokio_postgres::{Client, IsolationLevel, NoTls, Row, RowStream, Transaction};
+use tokio_postgres::{Client, IsolationLevel, Row, RowStream, Transaction};
 
 use super::fold::{Difference, Entry, Fold, Head, Strategy};
 
@@ -13,8 +13,8 @@ use super::fold::{Difference, Entry, Fold, Head, Strategy};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server can't be reached.
-    #[error("can't connect to the upstream: {0}; check its address, user and password")]
-    Connect(tokio_postgres::Error),
+    #[error(transparent)]
+    Connect(#[from] crate::direct::Error),
     /// Some other pack, or none.
     #[error(
         "the schema pack in this database is not the one that this program knows: run hotrow migrate --check"
@@ -33,9 +33,7 @@ impl From<tokio_postgres::Error> for Error {
 
 /// Connects, and makes sure that the pack is there.
 pub async fn connect(upstream: &str) -> Result<Client, Error> {
-    let (client, connection) = tokio_postgres::connect(upstream, NoTls).await.map_err(Error::Connect)?;
-    // What ends the connection fails the question under way, which says so.
-    tokio::spawn(async { drop(connection.await) });
+    let client = crate::direct::connect(upstream).await?;
     client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
     match hotrow_sql::check(&client).await? {
         Installed::Fits => Ok(client),

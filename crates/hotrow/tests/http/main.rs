@@ -12,9 +12,9 @@ mod support;
 mod together;
 mod tokens;
 
-use std::process::Command;
 use std::sync::OnceLock;
 
+use support::server::migrate;
 use support::{Gateway, free_port, server};
 
 /// A gateway with its HTTP port.
@@ -47,13 +47,4 @@ impl Api {
         assert_eq!(reply.header("content-type"), "application/json");
         reply.json()
     }
-}
-
-/// Installs the schema pack.
-fn migrate(url: &str) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hotrow"))
-        .args(["migrate", "--upstream", url])
-        .output()
-        .expect("the program can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

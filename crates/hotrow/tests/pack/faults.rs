@@ -7,7 +7,7 @@ use crate::history::Clients;
 use crate::line::Line;
 use crate::proxy::{After, Fault, How, Proxy, Way};
 use crate::support::Gateway;
-use crate::{install, installed};
+use crate::{installed, migrate};
 
 const CLIENTS: usize = 18;
 
@@ -47,7 +47,7 @@ fn cut_connections_lose_and_repeat_nothing() {
 #[test]
 fn terminated_backends_lose_and_repeat_nothing() {
     let server = PrivateServer::builder().label("packterm").start().unwrap();
-    install(&server.url());
+    migrate(&server.url());
     let direct = server.port();
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), direct, gateways[1].port()];
@@ -67,7 +67,7 @@ fn terminated_backends_lose_and_repeat_nothing() {
 #[test]
 fn killed_gateways_and_a_killed_server_lose_and_repeat_nothing() {
     let server = PrivateServer::builder().label("packcrash").start().unwrap();
-    install(&server.url());
+    migrate(&server.url());
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), gateways[1].port(), server.port()];
     let clients = Clients::disturbed(CLIENTS, server.port(), &ports, "killed.");

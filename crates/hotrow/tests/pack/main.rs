@@ -26,23 +26,16 @@ mod stage;
 mod support;
 mod workload;
 
-use std::process::Command;
 use std::sync::OnceLock;
 
 use support::server;
+use support::server::migrate;
 
 /// The port of the shared server, which has the pack.
 fn installed() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
     *PORT.get_or_init(|| {
-        install(&server().url());
+        migrate(&server().url());
         server().port()
     })
-}
-
-/// Installs the pack as an operator does.
-fn install(url: &str) {
-    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["migrate", "--upstream", url]).output();
-    let output = migrate.expect("the program can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

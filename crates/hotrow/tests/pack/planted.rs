@@ -4,8 +4,8 @@
 use hotrow_postgres::PrivateServer;
 
 use crate::history::Clients;
-use crate::install;
 use crate::line::Line;
+use crate::migrate;
 use crate::same_as_model::difference;
 use crate::stage::Stage;
 
@@ -79,7 +79,7 @@ fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
 #[test]
 fn every_planted_fault_is_noticed() {
     let server = PrivateServer::builder().label("planted").start().unwrap();
-    install(&server.url());
+    migrate(&server.url());
     let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
     let mut missed = Vec::new();
     let mut try_out = |fault, noticed: &dyn Fn() -> bool| {

@@ -8,6 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use support::server::migrate;
 use support::{Gateway, free_port, server};
 
 const TOKEN: &str = "schemathesis-0123456789";
@@ -26,11 +27,7 @@ fn it_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tokens");
     std::fs::write(&file, TOKEN).unwrap();
-    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow"))
-        .args(["migrate", "--upstream", &server().url()])
-        .output()
-        .unwrap();
-    assert!(migrate.status.success(), "{}", String::from_utf8_lossy(&migrate.stderr));
+    migrate(&server().url());
     let port = free_port();
     let options = ["--http", &format!("127.0.0.1:{port}"), "--http-token-file", file.to_str().unwrap()];
     let gateway = Gateway::start(&options);

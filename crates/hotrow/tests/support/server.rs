@@ -58,6 +58,13 @@ impl Server {
     }
 }
 
+/// Installs the schema pack as an operator does.
+pub fn migrate(url: &str) {
+    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["migrate", "--upstream", url]).output();
+    let output = migrate.expect("the program can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// `psql`, `pgbench`: beside the server or on PATH. None where only the bare server was downloaded.
 pub fn tool(name: &str) -> Option<PathBuf> {
     Binaries::find().expect("there are binaries").tool(name)
