@@ -5,16 +5,22 @@ FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
 
-.PHONY: help demo test examples openapi check audit bench fuzz
+.PHONY: help demo test faults conformance examples openapi check audit bench fuzz
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## sell phones to a crowd, directly and through the gateway, on a private server
 	$(CARGO) run --release --quiet --package hotrow -- demo
 
 test: ## all tests; they start the servers they need
 	$(CARGO) test --workspace
+
+faults: ## servers, backends and gateways killed under load for five minutes, and every answer checked
+	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon
+
+conformance: ## other people's test suites, direct and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
+	$(CARGO) test --package hotrow --test conformance -- --nocapture
 
 examples: ## the example programs of each driver, fetched and run (needs Python, Java, Node.js, Go and curl)
 	examples/prepare.sh
@@ -30,7 +36,7 @@ target/schemathesis/bin/schemathesis:
 check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --package hotrow --test examples --test schemathesis -- -D warnings
+	$(CARGO) clippy --package hotrow --test conformance --test examples --test schemathesis -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
 audit: ## known vulnerabilities of the dependencies (fetches the advisory database)

@@ -14,7 +14,7 @@
 //! | `pack.rs` | the schema pack, for the scenarios that need it |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
-//! | `applications.rs`, `redis.rs`, `fresh.rs`, `http.rs` | load of other kinds, which pgbench can't make |
+//! | `applications.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
 //! | `arrivals.rs` | when the requests of an open loop are due |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
@@ -25,6 +25,7 @@ mod args;
 mod arrivals;
 mod benchmark;
 mod child;
+mod connections;
 mod control;
 mod endpoint;
 mod error;

@@ -8,7 +8,7 @@ use crate::scenario::{LoadBy, Scenario, Technique};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Work, judge};
-use crate::{applications, fresh, http, pgbench};
+use crate::{applications, connections, fresh, http, pgbench};
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
@@ -145,6 +145,9 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
         Ok(endpoint) => endpoint,
         Err(reason) => return Ok(Err(Failure(reason))),
     };
+    if technique.load_by == LoadBy::Connections {
+        return Ok(connections::run(endpoint, clients, part.seconds).await);
+    }
     if let LoadBy::Applications(batching) = technique.load_by {
         let counter = &part.number.to_string();
         let (seconds, checked) = (part.seconds, part.warmed_up.is_none());

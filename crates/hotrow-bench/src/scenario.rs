@@ -109,6 +109,8 @@ pub enum LoadBy {
     RedisBenchmark,
     /// This program: a fresh connection for each call, through a fresh gateway if through one.
     FreshConnections,
+    /// This program: clients that log in and leave, again and again.
+    Connections,
     /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
     Http,
 }

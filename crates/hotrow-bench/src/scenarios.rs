@@ -1,5 +1,6 @@
 //! The scenarios there are and what several of them share; a scenario itself lives in its own file.
 
+mod connect;
 mod counter;
 mod counter_http;
 mod counter_restart;
@@ -13,16 +14,19 @@ mod sale;
 mod single;
 mod sold_out;
 mod spread;
+mod transaction;
 
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 14] = [
+pub static ALL: [&Scenario; 16] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
     &reads::READS,
     &pass_through::PASS_THROUGH,
+    &transaction::TRANSACTION,
+    &connect::CONNECT,
     &open_loop::OPEN_LOOP,
     &counter::COUNTER,
     &counter::COUNTER_OPEN_LOOP,

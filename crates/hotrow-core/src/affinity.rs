@@ -19,31 +19,34 @@ impl Affinity {
         Affinity { loads: vec![0; lanes.max(1)], keys: HashMap::new() }
     }
 
-    /// The lane for a unit of this key. Where the session has units on their way in lane `only`, it can't be
-    /// another one, or they might overtake each other: none if it would have to be.
-    pub fn assign(&mut self, key: Option<Key>, only: Option<usize>) -> Option<usize> {
-        let bound = key.and_then(|key| self.keys.get(&key)).map(|(lane, _)| *lane);
-        let lane = match (bound, only) {
-            (Some(bound), Some(only)) if bound != only => return None,
-            (Some(lane), _) | (None, Some(lane)) => lane,
-            (None, None) => self.least(),
-        };
+    /// The lane for a unit of these keys. Where the session has units on their way in lane `only`, it can't be
+    /// another one, or they might overtake each other: none if it would have to be, or if units of its keys are on
+    /// their way in different lanes.
+    pub fn assign(&mut self, keys: impl Iterator<Item = Key> + Clone, only: Option<usize>) -> Option<usize> {
+        let mut lane = only;
+        for (bound, _) in keys.clone().filter_map(|key| self.keys.get(&key)) {
+            if lane.is_some_and(|lane| lane != *bound) {
+                return None;
+            }
+            lane = Some(*bound);
+        }
+        let lane = lane.unwrap_or_else(|| self.least());
         self.loads[lane] += 1;
-        if let Some(key) = key {
+        for key in keys {
             self.keys.entry(key).or_insert((lane, 0)).1 += 1;
         }
         Some(lane)
     }
 
-    /// A unit has left its lane.
-    pub fn release(&mut self, lane: usize, key: Option<Key>) {
+    /// A unit of these keys has left its lane.
+    pub fn release(&mut self, lane: usize, keys: impl Iterator<Item = Key>) {
         self.loads[lane] -= 1;
-        if let Some(key) = key
-            && let Some((_, units)) = self.keys.get_mut(&key)
-        {
-            *units -= 1;
-            if *units == 0 {
-                self.keys.remove(&key);
+        for key in keys {
+            if let Some((_, units)) = self.keys.get_mut(&key) {
+                *units -= 1;
+                if *units == 0 {
+                    self.keys.remove(&key);
+                }
             }
         }
     }
@@ -65,7 +68,7 @@ mod tests {
 
     #[test]
     fn units_of_a_key_stay_together_while_they_are_on_their_way() {
-        let key = |hash| Some(Key { table: 1, hash });
+        let key = |hash| std::iter::once(Key { table: 1, hash });
         let mut affinity = Affinity::new(2);
         for _ in 0..limits::LANE_FULL_UNITS {
             assert_eq!(affinity.assign(key(7), None), Some(0));
@@ -74,6 +77,9 @@ mod tests {
         assert_eq!(affinity.assign(key(7), None), Some(0), "but key 7 is there");
         assert_eq!(affinity.assign(key(7), Some(1)), None, "and not for a session with units in lane 1");
         assert_eq!(affinity.assign(key(9), Some(0)), Some(0));
+        assert_eq!(affinity.assign(key(7).chain(key(8)), None), None, "its rows are in different lanes");
+        assert_eq!(affinity.assign(key(10).chain(key(8)), None), Some(1));
+        affinity.release(1, key(10).chain(key(8)));
         for _ in 0..limits::LANE_FULL_UNITS + 1 {
             affinity.release(0, key(7));
         }

@@ -41,28 +41,39 @@ pub enum Reply {
     Swallow,
     /// It is the client's: its Parse of this statement has succeeded.
     Prepared(u64),
+    /// It is the client's: its Close has been done.
+    Closed,
     /// The server sent what it was not asked for: the connection is of no use.
     Unexpected,
 }
 
 /// The replies a connection owes, earliest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Expected {
     owed: VecDeque<Owed>,
     copying_in: bool,
-    /// Parses that failed or were skipped because of an earlier error.
-    unprepared: Vec<Owed>,
+    /// An extended query has failed and its Sync is not sent yet: the server ignores all that comes before it.
+    skipping: bool,
+    /// Parse and Close messages that failed or were skipped because of an earlier error.
+    skipped: Vec<Owed>,
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        // Room for one statement as drivers send it.
+        Expected { owed: VecDeque::with_capacity(8), copying_in: false, skipping: false, skipped: Vec::new() }
+    }
 }
 
 impl Expected {
     /// Nothing is owed: between two units, or idle.
     pub fn is_settled(&self) -> bool {
-        self.owed.is_empty()
+        self.owed.is_empty() && !self.skipping
     }
 
-    /// The Parse messages that failed, or were skipped behind another failure, since this was last asked.
-    pub fn take_unprepared(&mut self) -> Vec<Owed> {
-        std::mem::take(&mut self.unprepared)
+    /// The Parse and Close messages that failed, or were skipped behind another failure, since this was last asked.
+    pub fn take_skipped(&mut self) -> Vec<Owed> {
+        std::mem::take(&mut self.skipped)
     }
 
     /// Whether a unit was sent as a whole and is not answered yet.
@@ -86,6 +97,10 @@ impl Expected {
 
     /// Notes a message that was sent.
     pub fn sent(&mut self, owed: Owed) {
+        if self.skipping && owed != Owed::Sync {
+            return self.skip(owed);
+        }
+        self.skipping = false;
         match owed {
             Owed::CopyEnd if self.owed.is_empty() => {} // no COPY: the server ignores it
             Owed::Sync if self.copying_in => {}         // ignored by the server while it reads COPY data
@@ -107,7 +122,7 @@ impl Expected {
             },
             tag::BIND_COMPLETE => self.pop_if(Owed::Bind),
             tag::CLOSE_COMPLETE => match self.pop() {
-                Some(Owed::Close) => Reply::Forward,
+                Some(Owed::Close) => Reply::Closed,
                 Some(Owed::OwnClose) => Reply::Swallow,
                 _ => Reply::Unexpected,
             },
@@ -172,14 +187,26 @@ impl Expected {
         });
     }
 
-    /// After an error in an extended query the server answers nothing up to the next Sync.
+    /// After an error in an extended query the server answers nothing up to the next Sync, not even a simple query,
+    /// whether that Sync was sent already or comes later.
     fn skip_to_sync(&mut self) {
         self.copying_in = false;
-        while let Some(owed) = self.front().filter(|owed| !matches!(owed, Owed::Sync | Owed::Query)) {
-            self.owed.pop_front();
-            if matches!(owed, Owed::Parse(_) | Owed::OwnParse(_)) {
-                self.unprepared.push(owed);
+        if matches!(self.front(), None | Some(Owed::Sync | Owed::Query)) {
+            return; // what ends its unit by itself has failed
+        }
+        while let Some(owed) = self.front() {
+            if owed == Owed::Sync {
+                return;
             }
+            self.owed.pop_front();
+            self.skip(owed);
+        }
+        self.skipping = true;
+    }
+
+    fn skip(&mut self, owed: Owed) {
+        if matches!(owed, Owed::Parse(_) | Owed::OwnParse(_) | Owed::Close) {
+            self.skipped.push(owed);
         }
     }
 }
@@ -219,8 +246,37 @@ mod tests {
         let mut e = expected(&[Owed::Parse(1), Owed::Parse(2), Owed::Bind, Owed::OwnParse(3), Owed::Sync]);
         assert_eq!(e.received(b'1'), Reply::Prepared(1));
         assert_eq!(e.received(b'E'), Reply::Forward);
-        assert_eq!(e.take_unprepared(), [Owed::Parse(2), Owed::OwnParse(3)]);
-        assert_eq!(e.take_unprepared(), []);
+        assert_eq!(e.take_skipped(), [Owed::Parse(2), Owed::OwnParse(3)]);
+        assert_eq!(e.take_skipped(), []);
+    }
+
+    #[test]
+    fn what_is_sent_after_an_error_is_skipped_up_to_the_sync() {
+        use Owed::*;
+        let mut e = expected(&[Bind, Execute]);
+        assert_eq!(e.received(b'E'), Reply::Forward);
+        assert!(!e.is_settled(), "the server waits for a Sync");
+        for owed in [Parse(1), Bind, Execute, Close, Query] {
+            e.sent(owed);
+        }
+        assert_eq!(e.take_skipped(), [Parse(1), Close]);
+        for owed in [Sync, Bind, Execute, Sync] {
+            e.sent(owed);
+        }
+        for tag in b"Z2CZ" {
+            assert_eq!(e.received(*tag), Reply::Forward, "{}", char::from(*tag));
+        }
+        assert!(e.is_settled());
+    }
+
+    #[test]
+    fn a_simple_query_behind_an_error_is_skipped_and_one_that_fails_skips_nothing() {
+        use Owed::*;
+        let mut e = expected(&[Bind, Query, Sync, Query, Query]);
+        for tag in b"EZEZCZ" {
+            assert_eq!(e.received(*tag), Reply::Forward, "{}", char::from(*tag));
+        }
+        assert!(e.is_settled());
     }
 
     #[test]

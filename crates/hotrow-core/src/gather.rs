@@ -1,10 +1,12 @@
-//! The messages of an extended query up to its Sync, and whether they are one statement that a lane can run.
+//! The messages of an extended query up to its Sync, and whether they are statements that a lane can run.
 
 use std::ops::Range;
 
 use bytes::BytesMut;
 use hotrow_wire::frontend::{Bind, Execute, Named, Parse, tag};
 use hotrow_wire::{Error, Frame, HEADER_BYTES};
+
+use crate::limits;
 
 /// What a client has sent of a unit so far.
 #[derive(Debug, Default)]
@@ -21,8 +23,10 @@ const KEPT_BYTES: usize = 4 << 10;
 pub enum Form<'a> {
     /// Nothing but Close: so many statements and portals, none of which needs the server.
     Closes(Vec<Named<'a>>),
-    /// One statement, bound and executed once, to its end.
+    /// One statement, bound and executed once.
     Single(Single<'a>),
+    /// Several statements, each bound and executed once.
+    Several(Vec<Single<'a>>),
     /// Anything else.
     Other,
 }
@@ -36,14 +40,17 @@ pub struct Single<'a> {
     pub bind: Bind<'a>,
     /// What the client wants described.
     pub describe: Describe,
+    /// How many rows it wants at most, zero for all; to a statement that returns none it means nothing.
+    pub rows_max: i32,
     /// The Close messages in front of it and behind it.
     pub closes: (Vec<Named<'a>>, Vec<Named<'a>>),
 }
 
 /// What a client wants described.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Describe {
     /// Nothing.
+    #[default]
     No,
     /// The statement, asked before the Bind.
     StatementFirst,
@@ -87,59 +94,93 @@ impl Gather {
 
     /// What the unit is. Fails where a message is malformed.
     pub fn form(&self) -> Result<Form<'_>, Error> {
-        let mut parse = None;
-        let mut bind = None;
-        let mut describe = Describe::No;
-        let mut executed = false;
-        let mut closes = (Vec::new(), Vec::new());
+        let mut statements: Vec<Single<'_>> = Vec::new();
+        let mut open = Open::default();
         for (tag, range) in &self.parts {
             let body = &self.raw[range.clone()];
-            match *tag {
-                tag::PARSE if parse.is_none() && bind.is_none() && describe == Describe::No => {
-                    parse = Some(Parse::read(body)?);
+            if open.executed.is_some() && matches!(*tag, tag::PARSE | tag::BIND) {
+                let Some(single) = std::mem::take(&mut open).finish() else { return Ok(Form::Other) };
+                statements.push(single);
+                if statements.len() == limits::UNIT_STATEMENTS_MAX {
+                    return Ok(Form::Other);
                 }
-                tag::BIND if bind.is_none() => bind = Some(Bind::read(body)?),
-                tag::DESCRIBE if describe == Describe::No && !executed => {
-                    let named = Named::read(body)?;
-                    let Some(kind) = described(named, parse.as_ref(), bind.as_ref()) else {
-                        return Ok(Form::Other);
-                    };
-                    describe = kind;
-                }
-                tag::EXECUTE if !executed => {
-                    let execute = Execute::read(body)?;
-                    let Some(bind) = &bind else { return Ok(Form::Other) };
-                    if execute.rows_max > 0 || execute.portal != bind.portal {
-                        return Ok(Form::Other);
-                    }
-                    executed = true;
-                }
-                tag::CLOSE if executed => closes.1.push(Named::read(body)?),
-                tag::CLOSE if parse.is_none() && bind.is_none() && describe == Describe::No => {
-                    closes.0.push(Named::read(body)?);
-                }
-                _ => return Ok(Form::Other),
+            }
+            if !open.take(*tag, body)? {
+                return Ok(Form::Other);
             }
         }
-        match bind {
-            Some(bind) if executed => match &parse {
-                Some(parse) if parse.name != bind.statement => Ok(Form::Other),
-                // A statement closed right before it is used is gone.
-                None if closes.0.iter().any(|close| close.statement && close.name == bind.statement) => {
-                    Ok(Form::Other)
-                }
-                _ => {
-                    let consistent = describe != Describe::StatementFirst || parse.is_some();
-                    Ok(if consistent {
-                        Form::Single(Single { parse, bind, describe, closes })
-                    } else {
-                        Form::Other
-                    })
-                }
-            },
-            None if parse.is_none() && describe == Describe::No => Ok(Form::Closes(closes.0)),
-            _ => Ok(Form::Other),
+        if open.is_closes_only() && statements.is_empty() {
+            return Ok(Form::Closes(open.closes.0));
         }
+        Ok(match open.finish() {
+            None => Form::Other,
+            Some(single) if statements.is_empty() => Form::Single(single),
+            Some(single) => {
+                statements.push(single);
+                Form::Several(statements)
+            }
+        })
+    }
+}
+
+/// A statement whose messages are being read.
+#[derive(Default)]
+struct Open<'a> {
+    parse: Option<Parse<'a>>,
+    bind: Option<Bind<'a>>,
+    describe: Describe,
+    /// How many rows the client wants at most, zero for all, once there is an Execute.
+    executed: Option<i32>,
+    closes: (Vec<Named<'a>>, Vec<Named<'a>>),
+}
+
+impl<'a> Open<'a> {
+    /// Takes in one message; false where it does not fit.
+    fn take(&mut self, tag: u8, body: &'a [u8]) -> Result<bool, Error> {
+        match tag {
+            tag::PARSE if self.parse.is_none() && self.bind.is_none() && self.describe == Describe::No => {
+                self.parse = Some(Parse::read(body)?);
+            }
+            tag::BIND if self.bind.is_none() => self.bind = Some(Bind::read(body)?),
+            tag::DESCRIBE if self.describe == Describe::No && self.executed.is_none() => {
+                let named = Named::read(body)?;
+                let Some(kind) = described(named, self.parse.as_ref(), self.bind.as_ref()) else {
+                    return Ok(false);
+                };
+                self.describe = kind;
+            }
+            tag::EXECUTE if self.executed.is_none() => {
+                let execute = Execute::read(body)?;
+                if self.bind.as_ref().is_none_or(|bind| execute.portal != bind.portal) {
+                    return Ok(false);
+                }
+                self.executed = Some(execute.rows_max);
+            }
+            tag::CLOSE if self.executed.is_some() => self.closes.1.push(Named::read(body)?),
+            tag::CLOSE if self.is_closes_only() => self.closes.0.push(Named::read(body)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn is_closes_only(&self) -> bool {
+        self.parse.is_none() && self.bind.is_none() && self.describe == Describe::No
+    }
+
+    /// The statement, if it is one.
+    fn finish(self) -> Option<Single<'a>> {
+        let Open { parse, bind: Some(bind), describe, executed: Some(rows_max), closes } = self else {
+            return None;
+        };
+        let is_one = match &parse {
+            Some(parse) => parse.name == bind.statement,
+            // A statement closed right before it is used is gone.
+            None => {
+                describe != Describe::StatementFirst
+                    && !closes.0.iter().any(|close| close.statement && close.name == bind.statement)
+            }
+        };
+        is_one.then_some(Single { parse, bind, describe, rows_max, closes })
     }
 }
 
@@ -198,7 +239,6 @@ mod tests {
 
     #[test]
     fn what_is_not_one_statement() {
-        let limited: (u8, &[u8]) = (b'E', b"\0\0\0\0\x05");
         let other_portal: (u8, &[u8]) = (b'E', b"c\0\0\0\0\0");
         for messages in [
             &[PARSE][..],
@@ -206,9 +246,7 @@ mod tests {
             &[DESCRIBE_STATEMENT],
             &[BIND],
             &[EXECUTE],
-            &[BIND, limited],
             &[BIND, other_portal],
-            &[BIND, EXECUTE, BIND, EXECUTE],
             &[BIND, EXECUTE, EXECUTE],
             &[DESCRIBE_STATEMENT, BIND, EXECUTE],
             &[PARSE, PARSE, BIND, EXECUTE],
@@ -217,6 +255,32 @@ mod tests {
         ] {
             assert!(matches!(gather(messages).form().unwrap(), Form::Other), "{messages:?}");
         }
+    }
+
+    #[test]
+    fn several_statements_before_one_sync() {
+        let limited: (u8, &[u8]) = (b'E', b"\0\0\0\0\x05");
+        let gathered =
+            gather(&[PARSE, BIND, EXECUTE, CLOSE, BIND, DESCRIBE_PORTAL, limited, PARSE, BIND, EXECUTE]);
+        let Form::Several(statements) = gathered.form().unwrap() else { panic!() };
+        let seen: Vec<_> = statements
+            .iter()
+            .map(|s| (s.parse.is_some(), s.describe, s.rows_max, s.closes.0.len(), s.closes.1.len()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (true, Describe::No, 0, 0, 1),
+                (false, Describe::Portal, 5, 0, 0),
+                (true, Describe::No, 0, 0, 0)
+            ]
+        );
+        assert!(matches!(gather(&[BIND, EXECUTE, BIND]).form().unwrap(), Form::Other));
+        assert!(matches!(gather(&[BIND, EXECUTE, PARSE, EXECUTE]).form().unwrap(), Form::Other));
+        let many = [BIND, EXECUTE].repeat(limits::UNIT_STATEMENTS_MAX);
+        assert!(matches!(gather(&many).form().unwrap(), Form::Several(_)));
+        let too_many = [&many[..], &[BIND, EXECUTE]].concat();
+        assert!(matches!(gather(&too_many).form().unwrap(), Form::Other));
     }
 
     #[test]

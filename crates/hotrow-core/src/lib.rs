@@ -3,6 +3,7 @@
 
 pub mod affinity;
 pub mod classify;
+pub mod console;
 pub mod expect;
 pub mod gather;
 pub mod key;
@@ -10,3 +11,4 @@ pub mod lane;
 pub mod limits;
 pub mod normalise;
 pub mod pace;
+pub mod witness;

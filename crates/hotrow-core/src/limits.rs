@@ -23,6 +23,10 @@ pub const QUEUE_WAIT_MS: u64 = 10_000;
 pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
 /// Units in one batch. More of them gain nothing: at 128 the commit is a percent of the batch's work.
 pub const BATCH_UNITS_MAX: usize = 256;
+/// Statements of a unit that may be packed; a longer one is passed through.
+pub const UNIT_STATEMENTS_MAX: usize = 100;
+/// Statements in one batch.
+pub const BATCH_STATEMENTS_MAX: usize = 1_000;
 /// Bytes of one batch.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Versions of one narrow row in one commit. Past 155 they no longer fit the heap page, and each update that
@@ -43,6 +47,9 @@ pub const UNIT_LOSSES_MAX: u8 = 2;
 pub const UNIT_RERUNS_MAX: u8 = 16;
 /// How long a statement in a lane waits for somebody else's lock before it leaves the lane.
 pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
+/// Batches that lock their rows ahead after one has met another's lock with units of several rows: long enough that
+/// finding out anew costs next to nothing.
+pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
 /// Keys of one table that are blocked by outsiders before the whole table is taken out of its lane.
 pub const BLOCKED_KEYS_MAX: usize = 4;
 
@@ -93,6 +100,15 @@ pub const HTTP_IDLE_MS: u64 = 90_000;
 /// Bytes of a name in the schema pack: of a counter, an item, a buyer.
 pub const NAME_BYTES_MAX: usize = 500;
 
+/// Statements that an operator's session may have prepared.
+pub const CONSOLE_STATEMENTS_MAX: usize = 100;
+/// Units of one lane that the console shows; the queue's length says how many more there are.
+pub const SHOWN_UNITS_MAX: usize = 1_000;
+/// Shapes that the console shows: those passed through most often. More would hold up whoever works beside it.
+pub const SHOWN_STATEMENTS_MAX: usize = 1_000;
+/// Characters of a statement's shape that the console shows among other things.
+pub const SHOWN_SHAPE_CHARS_MAX: usize = 100;
+
 /// Statement shapes remembered per database; twice as many for a moment.
 pub const SHAPES_MAX: usize = 5_000;
 /// Bytes of their texts.
@@ -106,18 +122,43 @@ pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
 /// How long what the catalogue said of a table is believed without asking again.
 pub const CATALOGUE_AGE_MS: u64 = 5_000;
 
-/// How long a client may take to say who it is.
+/// Bytes that a TLS handshake may take from the other side; certificates of several authorities take 10 KB.
+pub const TLS_HANDSHAKE_BYTES_MAX: usize = 128 << 10;
+/// Bytes that are encrypted ahead of the socket: four of the largest records.
+pub const TLS_WRITE_BYTES: usize = 64 << 10;
+
+/// How long a client may take to say who it is and to prove it.
 pub const STARTUP_TIMEOUT_MS: u64 = 10_000;
+/// Lines of the list of who may come how.
+pub const HBA_RULES_MAX: usize = 1_000;
+/// Users in the file of users. Plain passwords among them cost a millisecond each when it is read.
+pub const USERS_MAX: usize = 10_000;
+/// Bytes of each of these two files.
+pub const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Iterations of SCRAM's hash that are done for anybody; PostgreSQL's default is 4,096.
+pub const SCRAM_ITERATIONS_MAX: u32 = 1_000_000;
+/// Users whose secrets the server was asked for that are remembered.
+pub const SECRETS_MAX: usize = 10_000;
+/// How long a secret from the server is believed without asking again.
+pub const SECRET_AGE_MS: u64 = 5_000;
 /// How long a connection to the server may take to come up.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
+/// How long the other end of a connection to the server may acknowledge nothing before the connection is lost: a machine
+/// without power says no goodbye.
+pub const SERVER_SILENT_MS: u64 = 16_000;
 /// The first pause after a failed connection; it doubles up to the next.
 pub const RECONNECT_MIN_MS: u64 = 50;
 /// The longest pause between two attempts to connect.
 pub const RECONNECT_MAX_MS: u64 = 2_000;
 /// How long units that were not sent wait for the server to come back before 57P03.
 pub const SERVER_WAIT_MS: u64 = 5_000;
-/// How long the gateway asks what became of a commit before it says 08007.
-pub const RESOLVE_TIMEOUT_MS: u64 = 30_000;
+/// So many times as long the gateway asks what became of a commit before it says 08007.
+pub const RESOLVE_WAITS: u32 = 6;
+/// How long a client that got into a gateway which has been replaced may be silent before it is sent away: as long as a
+/// client may need to say what it came for.
+pub const HANDED_QUIET_MS: u64 = 1_000;
+/// How long a gateway that is to take over may take to serve.
+pub const SUCCESSOR_MS: u64 = 30_000;
 /// How long a stop waits for what is under way.
 pub const DRAIN_TIMEOUT_MS: u64 = 10_000;
 
@@ -126,6 +167,7 @@ const _: () = {
     assert!(ROWS_PER_COMMIT_MAX as usize <= BATCH_UNITS_MAX);
     assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);
     assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
+    assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
     assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
@@ -133,6 +175,9 @@ const _: () = {
     assert!(HTTP_GROUP_REQUESTS_MAX < HTTP_REQUESTS_MAX && HTTP_REQUESTS_MAX <= LANE_QUEUE_UNITS_MAX);
     assert!(HTTP_GROUP_REQUESTS_MAX <= HTTP_GROUP_SESSIONS * PIPELINE_UNITS_MAX);
     assert!(HTTP_BODY_BYTES_MAX <= UNIT_BYTES_MAX);
-    assert!(SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS && RESOLVE_TIMEOUT_MS < HTTP_ANSWER_TIMEOUT_MS); // the gateway's own word is better
+    assert!(
+        SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS
+            && HTTP_ANSWER_TIMEOUT_MS > SERVER_WAIT_MS * RESOLVE_WAITS as u64
+    ); // the gateway's own word is better
     assert!(HTTP_SEND_TIMEOUT_MS + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS); // who waits for an answer is silent
 };

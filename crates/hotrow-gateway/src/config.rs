@@ -1,26 +1,36 @@
 //! What the gateway runs with: resolved once by the program, passed as values.
 
+mod pool_table;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hotrow_auth::{Credential, Password, Proven};
 use hotrow_core::limits;
-use tokio_postgres::config::Host;
+pub use pool_table::PoolTable;
+use tokio_postgres::config::ChannelBinding;
 
-use crate::net::Address;
+use crate::hosts::Hosts;
+use crate::{conninfo, tls};
 
 /// The server behind the gateway.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// Where it listens.
-    pub address: Address,
+    /// Where it listens: one host, or several of which one is the primary.
+    pub hosts: Hosts,
     /// The user of the gateway's own commands, and the one the password is for.
     pub user: String,
     /// The password, if the URL had one.
-    pub password: Option<Vec<u8>>,
+    pub password: Option<Password>,
     /// The database of the gateway's own commands.
     pub database: String,
+    /// How it is asked for TLS; none for not at all.
+    pub tls: Option<tls::Client>,
+    /// Whether a log-in is bound to its certificate.
+    pub channel_binding: ChannelBinding,
 }
 
 /// Why an upstream URL can't be used.
@@ -31,44 +41,60 @@ pub enum UpstreamError {
         "the upstream is neither a libpq URL nor a keyword string: {0}; write for example postgres://user@127.0.0.1:5432/shop or 'host=/run/postgresql user=shop'"
     )]
     Syntax(String),
-    /// It names several servers or none.
-    #[error("the upstream must name exactly one host, and this names {0}")]
-    Hosts(usize),
-    /// TLS is asked for.
+    /// It names no server.
     #[error(
-        "sslmode={0} asks for TLS towards the server, which this version does not speak; use sslmode=disable or prefer, or a Unix socket"
+        "the upstream names no host; write for example host=127.0.0.1, or host=a,b for a primary and its standby"
     )]
-    Tls(&'static str),
+    NoHost,
+    /// Hosts and ports don't go together.
+    #[error("the upstream names {ports} ports for {hosts} hosts: give one port for all, or one for each")]
+    Ports {
+        /// How many ports.
+        ports: usize,
+        /// How many hosts.
+        hosts: usize,
+    },
+    /// Hosts are to be taken at random.
+    #[error(
+        "load_balance_hosts=random can't be used: the gateway's hosts are one primary and its standbys, tried in order"
+    )]
+    LoadBalance,
+    /// Only a standby will do.
+    #[error("target_session_attrs=read-only can't be used: the gateway writes; use any or read-write")]
+    ReadOnly,
+    /// Its words about TLS can't be followed.
+    #[error("TLS with the upstream: {0}")]
+    Tls(#[from] tls::Error),
+}
+
+impl Upstream {
+    /// By what the gateway itself logs in, and clients who are let in without a proof.
+    pub fn credential(&self) -> Credential {
+        Credential::new(None, Proven::Nothing, self.password.clone())
+    }
 }
 
 impl FromStr for Upstream {
     type Err = UpstreamError;
 
+    /// Reads the URL, and the certificates that it names.
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
-        let config = tokio_postgres::Config::from_str(text).map_err(|error| {
+        let (rest, words) = conninfo::split(text, &tls::client::WORDS);
+        let config = tokio_postgres::Config::from_str(&rest).map_err(|error| {
             UpstreamError::Syntax(
                 std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string),
             )
         })?;
-        if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
-            return Err(UpstreamError::Tls("require"));
-        }
-        let port = config.get_ports().first().copied().unwrap_or(5432);
-        let address = match config.get_hosts() {
-            [] => match config.get_hostaddrs() {
-                [address] => Address::Tcp(address.to_string(), port),
-                addresses => return Err(UpstreamError::Hosts(addresses.len())),
-            },
-            [Host::Tcp(host)] => Address::Tcp(host.clone(), port),
-            [Host::Unix(directory)] => Address::Unix(directory.join(format!(".s.PGSQL.{port}"))),
-            hosts => return Err(UpstreamError::Hosts(hosts.len())),
-        };
+        let hosts = Hosts::new(&config)?;
+        let tls = tls::Client::load(&words, hosts.in_turn())?;
         let user = config.get_user().map_or_else(current_user, str::to_owned);
         Ok(Upstream {
-            address,
+            hosts,
             database: config.get_dbname().unwrap_or(&user).to_owned(),
             user,
-            password: config.get_password().map(<[u8]>::to_vec),
+            password: config.get_password().map(|password| Password::new(password.to_vec())),
+            tls,
+            channel_binding: config.get_channel_binding(),
         })
     }
 }
@@ -80,7 +106,7 @@ fn current_user() -> String {
 /// Where the gateway listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A loopback address.
+    /// An address and a port.
     Tcp(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
@@ -94,11 +120,6 @@ pub enum ListenError {
         "{0:?} is neither HOST:PORT nor the path of a Unix socket; write for example 127.0.0.1:6432 or /run/hotrow/.s.PGSQL.6432"
     )]
     Syntax(String),
-    /// It is open to the network.
-    #[error(
-        "{0} can be reached from other machines, and clients are not asked for a password yet: listen on 127.0.0.1, [::1] or a Unix socket"
-    )]
-    NotLoopback(SocketAddr),
 }
 
 impl FromStr for Listen {
@@ -110,11 +131,23 @@ impl FromStr for Listen {
         }
         let text = text.replace("localhost:", "127.0.0.1:");
         let address = SocketAddr::from_str(&text).map_err(|_| ListenError::Syntax(text.clone()))?;
-        if !address.ip().is_loopback() {
-            return Err(ListenError::NotLoopback(address));
-        }
         Ok(Listen::Tcp(address))
     }
+}
+
+/// A setting as people see it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, without passwords.
+    pub value: String,
+    /// What it is if nobody says anything.
+    pub default: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Only a new start changes it.
+    pub needs_restart: bool,
 }
 
 /// All that the gateway runs with.
@@ -124,6 +157,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// Where clients connect.
     pub listen: Vec<Listen>,
+    /// What clients are shown that ask for TLS; without it they are told that there is none.
+    pub tls: Option<Arc<tls::Server>>,
     /// Whether anything is packed at all.
     pub pack: bool,
     /// Lanes for writes of one pool; as many again for reads.
@@ -140,8 +175,6 @@ pub struct Config {
     pub lane_lock_timeout: Duration,
     /// How long units that were not sent wait for the server.
     pub server_wait: Duration,
-    /// How long the gateway asks what became of a commit.
-    pub resolve_timeout: Duration,
     /// How long a stop waits for what is under way.
     pub drain_timeout: Duration,
     /// How long a unit may be about to wait in a lane before it is refused.
@@ -150,14 +183,37 @@ pub struct Config {
     pub catalogue_age: Duration,
     /// Bytes of one message from a client.
     pub message_bytes_max: usize,
+    /// The list of who may come how; without one, this machine is trusted.
+    pub hba_file: Option<PathBuf>,
+    /// The list of users and their secrets.
+    pub users_file: Option<PathBuf>,
+    /// How the server is asked for the secret of a user who isn't in that list; not at all if it is empty.
+    pub auth_query: String,
+    /// What is different for some databases and users.
+    pub tables: Vec<Arc<PoolTable>>,
+    /// All settings as they were typed, for people.
+    pub shown: Vec<Shown>,
+    /// The one of them that is in force here; none in the gateway's own configuration.
+    pub table: Option<Arc<PoolTable>>,
 }
 
 impl Config {
+    /// The configuration for a user in a database: the first table that fits is in force.
+    pub fn of(&self, database: &str, user: &str) -> Config {
+        let mut config = self.clone();
+        if let Some(table) = self.tables.iter().find(|table| table.fits(database, user)) {
+            table.apply(&mut config);
+            config.table = Some(table.clone());
+        }
+        config
+    }
+
     /// The defaults of [`limits`] for this server and these addresses.
     pub fn new(upstream: Upstream, listen: Vec<Listen>) -> Self {
         Config {
             upstream,
             listen,
+            tls: None,
             pack: true,
             lanes: limits::LANES,
             clients_max: limits::CLIENTS_MAX,
@@ -166,12 +222,22 @@ impl Config {
             held_idle: Duration::from_millis(limits::HELD_IDLE_MS),
             lane_lock_timeout: Duration::from_millis(limits::LANE_LOCK_TIMEOUT_MS),
             server_wait: Duration::from_millis(limits::SERVER_WAIT_MS),
-            resolve_timeout: Duration::from_millis(limits::RESOLVE_TIMEOUT_MS),
             drain_timeout: Duration::from_millis(limits::DRAIN_TIMEOUT_MS),
             queue_wait: Duration::from_millis(limits::QUEUE_WAIT_MS),
             catalogue_age: Duration::from_millis(limits::CATALOGUE_AGE_MS),
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
+            hba_file: None,
+            users_file: None,
+            auth_query: include_str!("../sql/auth_query.sql").to_owned(),
+            tables: Vec::new(),
+            shown: Vec::new(),
+            table: None,
         }
+    }
+
+    /// How long the gateway asks what became of a commit: longer than for anything else, since nobody can repeat it.
+    pub fn resolve_timeout(&self) -> Duration {
+        self.server_wait * limits::RESOLVE_WAITS
     }
 }
 
@@ -182,24 +248,46 @@ mod tests {
     #[test]
     fn urls_and_keyword_strings() {
         let url: Upstream = "postgres://ann:pw@db:6000/shop".parse().unwrap();
-        assert_eq!(url.address, Address::Tcp("db".into(), 6000));
+        assert_eq!(url.hosts.to_string(), "db:6000");
         assert_eq!((url.user.as_str(), url.database.as_str()), ("ann", "shop"));
-        assert_eq!(url.password.as_deref(), Some(&b"pw"[..]));
+        assert_eq!(url.password.as_ref().map(Password::bytes), Some(&b"pw"[..]));
+        assert!(!format!("{url:?}").contains("pw"));
         let socket: Upstream = "host=/run/postgresql user=ann".parse().unwrap();
-        assert_eq!(socket.address, Address::Unix("/run/postgresql/.s.PGSQL.5432".into()));
+        assert_eq!(socket.hosts.to_string(), "/run/postgresql/.s.PGSQL.5432");
         assert_eq!(socket.database, "ann");
         assert!("mysql://x".parse::<Upstream>().is_err());
-        assert!("postgres://a,b/x".parse::<Upstream>().is_err());
-        assert!("postgres://a/x?sslmode=require".parse::<Upstream>().is_err());
     }
 
     #[test]
-    fn only_loopback_is_listened_on() {
+    fn tls_is_asked_for_as_libpq_does() {
+        let asks = |text: &str| text.parse::<Upstream>().map(|upstream| upstream.tls.is_some());
+        assert!(asks("postgres://a/x").unwrap(), "prefer is the default");
+        assert!(asks("postgres://a/x?sslmode=require").unwrap());
+        assert!(!asks("host=a sslmode=disable").unwrap());
+        assert!(!asks("host=/run/postgresql sslmode=require").unwrap(), "a Unix socket needs none");
+        assert!(asks("postgres://a?sslmode=require&sslnegotiation=direct").unwrap());
+        for (wrong, word) in [
+            ("postgres://a?sslmode=maybe", "verify-full"),
+            ("postgres://a?sslmode=allow", "prefer"),
+            ("postgres://a?sslmode=verify-ca", "sslrootcert"),
+            ("postgres://a?sslmode=require&sslrootcert=system", "verify-full"),
+            ("postgres://a?sslmode=verify-full&sslrootcert=/nowhere.crt", "/nowhere.crt"),
+            ("postgres://a?sslcert=/nowhere.crt", "sslkey"),
+            ("postgres://a?sslnegotiation=direct", "sslmode=require"),
+            ("postgres://a?sslnegotiation=quick", "direct"),
+        ] {
+            let error = asks(wrong).unwrap_err().to_string();
+            assert!(error.contains(word), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn addresses_to_listen_on() {
         assert!("127.0.0.1:6432".parse::<Listen>().is_ok());
         assert!("[::1]:6432".parse::<Listen>().is_ok());
         assert!("localhost:6432".parse::<Listen>().is_ok());
         assert_eq!("/tmp/s".parse::<Listen>().unwrap(), Listen::Unix("/tmp/s".into()));
-        assert!(matches!("0.0.0.0:6432".parse::<Listen>(), Err(ListenError::NotLoopback(_))));
+        assert!("0.0.0.0:6432".parse::<Listen>().is_ok(), "who may come there is checked at the start");
         assert!(matches!("6432".parse::<Listen>(), Err(ListenError::Syntax(_))));
     }
 }

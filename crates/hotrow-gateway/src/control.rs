@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
+use crate::doing::Doing;
 use crate::lane::Message;
 use crate::mailbox::Mailbox;
+use crate::net::Address;
+use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::upstream;
 
@@ -19,12 +23,30 @@ pub struct Control {
     /// The secret the client was told.
     pub secret: [u8; 4],
     /// Where its session waits.
-    mailbox: Arc<Mailbox>,
-    pool: Arc<Pool>,
-    target: Mutex<Option<Target>>,
+    pub mailbox: Arc<Mailbox>,
+    /// Which clients it belongs to.
+    pub pool: Arc<Pool>,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// What its session does.
+    pub doing: Doing,
+    reach: Mutex<Reach>,
+    /// Wakes a session that waits for a connection and is cancelled.
+    cancelled: Notify,
     /// Held while a cancel request is on its way to the server: the session doesn't give its connection back
     /// before, or the request would hit whoever gets it next.
     pub sending: tokio::sync::Mutex<()>,
+}
+
+/// Where a cancel request finds what a session has under way.
+#[derive(Debug)]
+enum Reach {
+    /// In lanes, if it has anything.
+    Lanes,
+    /// It waits for a connection; whether it is to be cancelled when it has it.
+    Waiting(bool),
+    /// At a backend.
+    Backend(Target),
 }
 
 /// A backend that works for a session.
@@ -34,23 +56,65 @@ pub struct Target {
     pub process_id: u32,
     /// The backend's secret.
     pub secret: Bytes,
+    /// The host it is on.
+    pub address: Arc<Address>,
 }
 
+/// Process ids that clients are told begin here, above all that a system gives to processes: a client that hands its own to
+/// pg_terminate_backend must not hit a backend that works for somebody else.
+const FIRST_PROCESS_ID: u32 = 1 << 30;
+
 impl Control {
-    /// Notes the backend that works for the session now.
-    pub fn set_target(&self, target: Option<Target>) {
-        *self.target.lock().expect("nothing panics while it holds a target") = target;
+    /// Notes the backend that works for the session now; whether it was cancelled while it waited for that.
+    pub fn set_target(&self, target: Option<Target>) -> bool {
+        let reach = target.map_or(Reach::Lanes, Reach::Backend);
+        matches!(std::mem::replace(&mut *self.reach(), reach), Reach::Waiting(true))
+    }
+
+    /// Notes that the session waits for a connection and has nothing in lanes.
+    pub fn waits_for_backend(&self) {
+        *self.reach() = Reach::Waiting(false);
+    }
+
+    /// Returns when the session is cancelled while it waits for a connection.
+    pub async fn cancelled_waiting(&self) {
+        while !matches!(*self.reach(), Reach::Waiting(true)) {
+            self.cancelled.notified().await;
+        }
+    }
+
+    /// The backend that works for the session; none also while it waits for one.
+    pub fn backend(&self) -> Option<u32> {
+        match &*self.reach() {
+            Reach::Backend(target) => Some(target.process_id),
+            Reach::Lanes | Reach::Waiting(_) => None,
+        }
+    }
+
+    /// Whether it waits for a connection.
+    pub fn is_waiting(&self) -> bool {
+        matches!(&*self.reach(), Reach::Waiting(_))
+    }
+
+    fn reach(&self) -> MutexGuard<'_, Reach> {
+        self.reach.lock().expect("nothing panics while it holds a reach")
     }
 
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
-        let target = self.target.lock().expect("nothing panics while it holds a target").clone();
+        let target = match &mut *self.reach() {
+            Reach::Lanes => None,
+            Reach::Waiting(cancelled) => {
+                *cancelled = true;
+                return self.cancelled.notify_one();
+            }
+            Reach::Backend(target) => Some(target.clone()),
+        };
         match target {
             Some(target) => {
-                if let Err(error) =
-                    upstream::cancel(&self.pool.config.upstream.address, target.process_id, &target.secret)
-                        .await
-                {
+                let config = self.pool.config();
+                let Target { process_id, secret, address } = target;
+                if let Err(error) = upstream::cancel(&config.upstream, &address, process_id, &secret).await {
                     tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
                 }
             }
@@ -59,20 +123,37 @@ impl Control {
     }
 }
 
+/// The handle by which what an operator waits for at the console can be cancelled.
+#[derive(Debug)]
+pub struct Line {
+    /// The process id the client was told.
+    pub process_id: u32,
+    secret: [u8; 4],
+    /// It is.
+    pub cut: Notify,
+}
+
 /// The controls of all sessions, by the process id the clients were told.
 #[derive(Debug, Default)]
 pub struct Controls {
     sessions: Mutex<HashMap<u32, Arc<Control>>>,
+    lines: Mutex<HashMap<u32, Arc<Line>>>,
     last: AtomicU32,
 }
 
 impl Controls {
     /// A control for a new session.
-    pub fn register(&self, mailbox: Arc<Mailbox>, pool: Arc<Pool>, secret: [u8; 4]) -> Arc<Control> {
+    pub fn register(
+        &self,
+        mailbox: Arc<Mailbox>,
+        pool: Arc<Pool>,
+        secret: [u8; 4],
+        (peer, name): (Peer, &str),
+    ) -> Arc<Control> {
         let mut sessions = self.sessions.lock().expect("nothing panics while it holds the controls");
         let process_id = loop {
-            let process_id = self.last.fetch_add(1, Relaxed) & 0x7fff_ffff;
-            if process_id > 0 && !sessions.contains_key(&process_id) {
+            let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
+            if !sessions.contains_key(&process_id) {
                 break process_id;
             }
         };
@@ -81,11 +162,36 @@ impl Controls {
             secret,
             mailbox,
             pool,
-            target: Mutex::new(None),
+            peer,
+            doing: Doing::new(name),
+            reach: Mutex::new(Reach::Lanes),
+            cancelled: Notify::new(),
             sending: tokio::sync::Mutex::new(()),
         });
         sessions.insert(process_id, control.clone());
         control
+    }
+
+    /// All sessions, the oldest first.
+    pub fn all(&self) -> Vec<Arc<Control>> {
+        let sessions = self.sessions.lock().expect("nothing panics while it holds the controls");
+        let mut all: Vec<_> = sessions.values().cloned().collect();
+        drop(sessions);
+        all.sort_by_key(|control| control.mailbox.session);
+        all
+    }
+
+    /// A handle for an operator's session.
+    pub fn open_line(&self, secret: [u8; 4]) -> Arc<Line> {
+        let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
+        let line = Arc::new(Line { process_id, secret, cut: Notify::new() });
+        self.lines.lock().expect("nothing panics while it holds the lines").insert(process_id, line.clone());
+        line
+    }
+
+    /// Forgets it.
+    pub fn close_line(&self, process_id: u32) {
+        self.lines.lock().expect("nothing panics while it holds the lines").remove(&process_id);
     }
 
     /// Wakes every session, to see that the gateway stops.
@@ -107,6 +213,11 @@ impl Controls {
             .expect("nothing panics while it holds the controls")
             .get(&process_id)
             .cloned();
+        let line =
+            self.lines.lock().expect("nothing panics while it holds the lines").get(&process_id).cloned();
+        if let Some(line) = line.filter(|line| line.secret[..] == *secret) {
+            return line.cut.notify_waiters();
+        }
         match control {
             Some(control) if control.secret[..] == *secret => control.cancel().await,
             _ => tracing::warn!(process_id, "a cancel request with a wrong key"),

@@ -2,38 +2,67 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use hotrow_auth::Credential;
 use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{Notify, OnceCell};
+use tokio::task::JoinHandle;
 
+use crate::authentication::{self, Authentication};
 use crate::config::{Config, Listen};
 use crate::control::Controls;
+use crate::gates::Gates;
 use crate::handshake::{send_away, serve_client};
 use crate::held::{self, HeldConnections};
 use crate::metrics::METRICS;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
-use crate::pool::{Identity, Pool};
+use crate::orders::{Order, Orders};
+use crate::peer::Peer;
+use crate::places::Places;
+use crate::pool::{Identity, Member, Pool};
 use crate::session::stopping;
+use crate::sockets::{Heirloom, Listener, Sockets};
+use crate::stop::{Stage, Stop};
 
 /// What all clients share.
 pub struct Shared {
-    config: Arc<Config>,
+    config: ArcSwap<Config>,
     held: Arc<HeldConnections>,
     pools: Mutex<HashMap<Identity, Arc<OnceCell<Arc<Pool>>>>>,
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
-    clients: Arc<Semaphore>,
-    stop: Arc<AtomicBool>,
+    clients: Places,
+    stop: Arc<Stop>,
+    /// Who may come in.
+    pub authentication: Authentication,
+    /// What PAUSE has shut.
+    pub gates: Gates,
+    /// What the console asks of the program.
+    pub orders: Orders,
+    /// Wakes the console's sessions when the gateway stops.
+    leave: Notify,
 }
 
 /// Why the gateway can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Who may come in.
+    #[error(transparent)]
+    Authentication(#[from] authentication::Error),
+}
+
+/// Why it can't listen.
 #[derive(Debug, thiserror::Error)]
 #[error("can't listen on {address}: {error}; is another program there? choose another address with --listen")]
 pub struct ListenError {
@@ -41,44 +70,44 @@ pub struct ListenError {
     error: io::Error,
 }
 
-enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener, std::path::PathBuf),
+enum Door {
+    Tcp(Listener<TcpListener>),
+    Unix(Listener<UnixListener>, PathBuf),
 }
 
 /// A gateway that accepts clients.
 pub struct Gateway {
     shared: Arc<Shared>,
     addresses: Vec<Address>,
-    sockets: Vec<std::path::PathBuf>,
+    doors: Vec<(Arc<Door>, JoinHandle<()>)>,
 }
 
 impl Gateway {
     /// Listens on all addresses and serves clients in the background.
-    pub async fn start(config: Config) -> Result<Self, ListenError> {
+    pub async fn start(config: Config, sockets: &mut Sockets) -> Result<Self, StartError> {
         let shared = Arc::new(Shared {
+            authentication: Authentication::new(&config)?,
             held: Arc::new(HeldConnections::new(&config)),
-            clients: Arc::new(Semaphore::new(config.clients_max)),
-            config: Arc::new(config),
+            clients: Places::new(config.clients_max),
+            config: ArcSwap::from_pointee(config),
             pools: Mutex::default(),
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
             stop: Arc::default(),
+            gates: Gates::default(),
+            orders: Orders::default(),
+            leave: Notify::new(),
         });
-        let (mut addresses, mut sockets, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
-        for listen in &shared.config.listen {
-            let (listener, address) = bind(listen).await?;
-            if let Listener::Unix(_, path) = &listener {
-                sockets.push(path.clone());
-            }
+        let (mut addresses, mut doors) = (Vec::new(), Vec::new());
+        for listen in &shared.config.load().listen {
+            let (door, address) = open(listen, sockets).await?;
             addresses.push(address);
-            listeners.push(listener);
+            doors.push(Arc::new(door));
         }
-        for listener in listeners {
-            tokio::spawn(accept(shared.clone(), listener));
-        }
+        let accept = |door: Arc<Door>| (door.clone(), tokio::spawn(accept(shared.clone(), door)));
+        let doors = doors.into_iter().map(accept).collect();
         tokio::spawn(close_unused(shared.clone()));
-        Ok(Gateway { shared, addresses, sockets })
+        Ok(Gateway { shared, addresses, doors })
     }
 
     /// Where clients connect.
@@ -91,24 +120,82 @@ impl Gateway {
         Inside { shared: self.shared.clone() }
     }
 
-    /// Believes nothing any more that the catalogue has said, merge rules included.
-    pub fn reload(&self) {
-        let pools = self.shared.pools.lock().expect("nothing panics while it holds the pools");
-        pools.values().filter_map(|cell| cell.get()).for_each(|pool| pool.catalogue_changed());
+    /// Goes on with another configuration, on new connections, and believes nothing any more that the catalogue has
+    /// said, merge rules included. The server and the addresses stay what they were.
+    pub fn reload(&self, config: Config) {
+        self.shared.reload(config);
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            let (config, auth) = (shared.config(), shared.clone());
+            let read = move || match auth.authentication.reload(&config) {
+                Ok(()) => tracing::info!("reloaded: who may come in"),
+                Err(error) => {
+                    tracing::error!(
+                        "who may come in is not reloaded, what was in force stays in force: {error}"
+                    )
+                }
+            };
+            let _ = tokio::task::spawn_blocking(read).await; // it has said what is wrong
+            shared.reconnect(None).await
+        });
+    }
+
+    /// The next thing that an operator asks of the program.
+    pub async fn order(&self) -> Order {
+        self.shared.orders.next().await
+    }
+
+    /// The listening sockets, for the gateway that takes over.
+    pub fn heirlooms(&self) -> io::Result<Vec<Heirloom>> {
+        self.doors.iter().map(|(door, _)| door.heirloom()).collect()
     }
 
     /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
     /// False if some did not within the time allowed.
     pub async fn stop(self) -> bool {
-        self.shared.stop.store(true, Relaxed);
-        self.shared.controls.wake_all();
-        let all = u32::try_from(self.shared.config.clients_max).unwrap_or(u32::MAX);
-        let everyone_gone = self.shared.clients.acquire_many(all);
-        let clean = tokio::time::timeout(self.shared.config.drain_timeout, everyone_gone).await.is_ok();
-        for socket in &self.sockets {
-            let _ = std::fs::remove_file(socket);
+        for (door, accepting) in &self.doors {
+            // Who comes now waits for whoever accepts next on a socket that the service manager keeps.
+            if door.is_kept() {
+                accepting.abort();
+            }
+        }
+        let patience = self.shared.config.load().drain_timeout;
+        let clean = self.shared.drain(Stage::Leaving, patience).await;
+        for (door, _) in &self.doors {
+            if let Door::Unix(listener, path) = &**door
+                && !listener.kept
+            {
+                let _ = std::fs::remove_file(path);
+            }
         }
         clean
+    }
+
+    /// Stops because another gateway has taken over the sockets: nobody is accepted from now on, those that are there may
+    /// go on for half of the time allowed unless they are silent, and then leave as for [`stop`](Self::stop).
+    pub async fn hand_over(self) -> bool {
+        for (door, accepting) in self.doors {
+            accepting.abort();
+            drop(door);
+        }
+        let half = self.shared.config.load().drain_timeout / 2;
+        self.shared.drain(Stage::Handed, half).await || self.shared.drain(Stage::Leaving, half).await
+    }
+}
+
+impl Door {
+    fn is_kept(&self) -> bool {
+        match self {
+            Door::Tcp(listener) => listener.kept,
+            Door::Unix(listener, _) => listener.kept,
+        }
+    }
+
+    fn heirloom(&self) -> io::Result<Heirloom> {
+        match self {
+            Door::Tcp(listener) => listener.heirloom(),
+            Door::Unix(listener, _) => listener.heirloom(),
+        }
     }
 }
 
@@ -122,45 +209,42 @@ impl Inside {
     /// The client's end of a new connection.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let (client, ours) = UnixStream::pair()?;
-        admit(&self.shared, net::unix_halves(ours));
+        let peer = Peer { inside: true, ..Peer::default() };
+        admit(&self.shared, net::unix_halves(ours), peer);
         Ok(client)
     }
 }
 
-async fn bind(listen: &Listen) -> Result<(Listener, Address), ListenError> {
+async fn open(listen: &Listen, sockets: &mut Sockets) -> Result<(Door, Address), ListenError> {
     match listen {
         Listen::Tcp(wanted) => {
             let asked = Address::Tcp(wanted.ip().to_string(), wanted.port());
-            let listener = TcpListener::bind(wanted)
-                .await
-                .map_err(|error| ListenError { address: asked.clone(), error })?;
-            let port = listener.local_addr().map_or(wanted.port(), |address| address.port());
-            Ok((Listener::Tcp(listener), Address::Tcp(wanted.ip().to_string(), port)))
+            let listener =
+                sockets.tcp(*wanted).await.map_err(|error| ListenError { address: asked, error })?;
+            let port = listener.socket.local_addr().map_or(wanted.port(), |address| address.port());
+            Ok((Door::Tcp(listener), Address::Tcp(wanted.ip().to_string(), port)))
         }
         Listen::Unix(path) => {
             let address = Address::Unix(path.clone());
-            // A socket that a killed gateway has left behind is in the way; one that answers is somebody's.
-            let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-            if is_socket && UnixStream::connect(path).await.is_err() {
-                let _ = std::fs::remove_file(path);
-            }
-            let listener =
-                UnixListener::bind(path).map_err(|error| ListenError { address: address.clone(), error })?;
-            Ok((Listener::Unix(listener, path.clone()), address))
+            let failed = |error| ListenError { address: address.clone(), error };
+            let listener = sockets.unix(path).await.map_err(failed)?;
+            Ok((Door::Unix(listener, path.clone()), address))
         }
     }
 }
 
-async fn accept(shared: Arc<Shared>, listener: Listener) {
+async fn accept(shared: Arc<Shared>, door: Arc<Door>) {
     loop {
-        let accepted = match &listener {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| net::tcp_halves(stream)),
-            Listener::Unix(listener, _) => {
-                listener.accept().await.map(|(stream, _)| net::unix_halves(stream))
+        let accepted = match &*door {
+            Door::Tcp(listener) => listener.socket.accept().await.map(|(stream, address)| {
+                (net::tcp_halves(stream), Peer { address: Some(address), ..Peer::default() })
+            }),
+            Door::Unix(listener, _) => {
+                listener.socket.accept().await.map(|(stream, _)| (net::unix_halves(stream), Peer::default()))
             }
         };
         match accepted {
-            Ok(halves) => admit(&shared, halves),
+            Ok((halves, peer)) => admit(&shared, halves, peer),
             Err(error) => {
                 // Out of file descriptors, most likely: those that are there may leave in the meantime.
                 tracing::error!(%error, "a client could not be accepted");
@@ -170,22 +254,22 @@ async fn accept(shared: Arc<Shared>, listener: Listener) {
     }
 }
 
-fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf)) {
+fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer) {
     if shared.is_stopping() {
         tokio::spawn(async move { send_away(&write, &stopping()).await });
         return;
     }
-    match shared.clients.clone().try_acquire_owned() {
-        Ok(permit) => {
+    match shared.clients.try_take() {
+        Some(place) => {
             let shared = shared.clone();
             tokio::spawn(async move {
-                serve_client(shared, read, write).await;
-                drop(permit);
+                serve_client(shared, read, write, peer).await;
+                drop(place);
             });
         }
-        Err(_) => {
+        None => {
             METRICS.refused.inc();
-            let clients_max = shared.config.clients_max;
+            let clients_max = shared.clients.count();
             tokio::spawn(async move {
                 let message = format!("sorry, too many clients already: the gateway takes {clients_max}");
                 send_away(
@@ -201,24 +285,63 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf)) {
 /// Closes upstream connections that nobody has used for a while.
 async fn close_unused(shared: Arc<Shared>) {
     loop {
-        tokio::time::sleep(shared.config.held_idle / 4).await;
-        shared.held.close_unused(shared.config.held_idle);
+        let age = shared.config.load().held_idle;
+        // A shorter age after a reload does not wait for a longer one to pass.
+        tokio::time::sleep((age / 4).min(Duration::from_secs(1))).await;
+        shared.held.close_unused(age);
+        shared.authentication.close_unused(age);
     }
 }
 
 impl Shared {
+    fn reload(&self, config: Config) {
+        let before = self.config.load_full();
+        let mut upstream = before.upstream.clone();
+        upstream.tls = upstream.tls.map(|tls| tls.renewed(config.upstream.tls.as_ref()));
+        let mut config = Config { upstream, listen: before.listen.clone(), ..config };
+        for one in config.shown.iter_mut().filter(|one| one.needs_restart) {
+            let same = before.shown.iter().find(|other| other.name == one.name);
+            same.into_iter().for_each(|same| one.value.clone_from(&same.value));
+        }
+        self.clients.resize(config.clients_max);
+        self.held.resize(&config);
+        let config = Arc::new(config);
+        self.config.store(config.clone());
+        self.pools().iter().for_each(|pool| pool.reload(&config));
+    }
+
+    /// What the gateway runs with now.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    /// The pools that are open.
+    pub fn pools(&self) -> Vec<Arc<Pool>> {
+        let pools = self.pools.lock().expect("nothing panics while it holds the pools");
+        pools.values().filter_map(|cell| cell.get().cloned()).collect()
+    }
+
     /// The pool of these clients, opened if it isn't yet. None as an error means that there are too many pools.
-    pub async fn pool(&self, identity: Identity) -> Result<Arc<Pool>, Option<held::Error>> {
+    pub async fn pool(
+        &self,
+        identity: Identity,
+        credential: Credential,
+    ) -> Result<Arc<Pool>, Option<held::Error>> {
         if let Some(others) = identity.without_utf8() {
-            let pool = self.pool_of(others).await?;
+            let pool = self.pool_of(others, credential.clone()).await?;
             if pool.speaks_utf8() {
                 return Ok(pool);
             }
         }
-        self.pool_of(identity).await
+        self.pool_of(identity, credential).await
     }
 
-    async fn pool_of(&self, identity: Identity) -> Result<Arc<Pool>, Option<held::Error>> {
+    async fn pool_of(
+        &self,
+        identity: Identity,
+        credential: Credential,
+    ) -> Result<Arc<Pool>, Option<held::Error>> {
+        let gate = self.gates.of(identity.database());
         let cell = {
             let mut pools = self.pools.lock().expect("nothing panics while it holds the pools");
             if pools.len() >= limits::POOLS_MAX && !pools.contains_key(&identity) {
@@ -227,10 +350,23 @@ impl Shared {
             pools.entry(identity.clone()).or_default().clone()
         };
         let opened = cell
-            .get_or_try_init(|| Pool::open(self.config.clone(), self.held.clone(), identity.clone()))
+            .get_or_try_init(|| {
+                let config = Arc::new(self.config.load().of(identity.database(), identity.user()));
+                Pool::open(config, self.held.clone(), gate.clone(), identity.clone(), credential.clone())
+            })
             .await;
         match opened {
-            Ok(pool) => Ok(pool.clone()),
+            Ok(pool) => {
+                pool.login.renew(credential);
+                // Whoever shut or opened the gate meanwhile may not have seen this pool yet.
+                if gate.is_shut() {
+                    drop(pool.pause());
+                    if !gate.is_shut() {
+                        pool.resume();
+                    }
+                }
+                Ok(pool.clone())
+            }
             Err(error) => {
                 let mut pools = self.pools.lock().expect("nothing panics while it holds the pools");
                 if pools.get(&identity).is_some_and(|cell| !cell.initialized()) {
@@ -241,18 +377,62 @@ impl Shared {
         }
     }
 
+    /// Adds the settings that a table of the configuration has for a client with these start-up parameters.
+    pub fn put_settings(&self, parameters: &mut Vec<(String, String)>) {
+        let identity = Identity::new(parameters);
+        if let Some(table) = &self.config.load().of(identity.database(), identity.user()).table {
+            table.put_settings(parameters);
+        }
+    }
+
+    /// Lets one more client into a pool, unless the table of the settings that is in force there says no; then what
+    /// it says.
+    pub fn join(&self, pool: &Arc<Pool>) -> Result<Member, (usize, String)> {
+        let pools = self.pools.lock().expect("nothing panics while it holds the pools");
+        let config = pool.config();
+        if let Some(table) = &config.table
+            && let Some(most) = table.clients_max
+        {
+            let same = |other: &&Arc<Pool>| {
+                other.config().table.as_ref().is_some_and(|other| other.is_for_same(table))
+            };
+            let clients: usize =
+                pools.values().filter_map(|cell| cell.get()).filter(same).map(|pool| pool.clients()).sum();
+            if clients >= most.get() {
+                return Err((most.get(), table.describe()));
+            }
+        }
+        Ok(Member::of(pool))
+    }
+
+    /// Returns when clients have to leave.
+    pub async fn leaving(&self) {
+        let woken = self.leave.notified(); // from here on, so that nothing is missed
+        if self.stop.stage() == Stage::Serving {
+            woken.await;
+        }
+    }
+
     /// A number for a new session.
     pub fn next_session(&self) -> u64 {
         self.sessions.fetch_add(1, Relaxed) + 1
     }
 
-    /// Becomes true when the gateway stops.
-    pub fn stopping(&self) -> Arc<AtomicBool> {
+    /// How far the end of the gateway has come.
+    pub fn stopping(&self) -> Arc<Stop> {
         self.stop.clone()
     }
 
-    /// Whether it does.
+    /// Whether new clients are sent away.
     pub fn is_stopping(&self) -> bool {
-        self.stop.load(Relaxed)
+        self.stop.stage() == Stage::Leaving
+    }
+
+    /// Lets clients leave; false if some did not in time.
+    async fn drain(&self, stage: Stage, patience: Duration) -> bool {
+        self.stop.set(stage);
+        self.controls.wake_all();
+        self.leave.notify_waiters();
+        tokio::time::timeout(patience, self.clients.all_free()).await.is_ok()
     }
 }

@@ -1,41 +1,54 @@
-//! From a client's first byte to its session: start-up packets, who it is, what it is told of the server.
+//! From a client's start-up packet to its session: who it is, what it is told of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
+use hotrow_auth::Credential;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
-use hotrow_wire::startup::{self, Packet};
+use hotrow_wire::startup::Packet;
+use tokio::time::Instant;
 
+use crate::authentication::client::{Channel, Newcomer, Stopped};
+use crate::console;
 use crate::gateway::Shared;
 use crate::held;
 use crate::mailbox::Mailbox;
 use crate::metrics::METRICS;
 use crate::net::{ReadHalf, WriteHalf};
+use crate::opening::{self, Opened};
+use crate::peer::Peer;
 use crate::pool::{Identity, Pool};
 use crate::session::{Session, Start, stopping};
 use crate::upstream;
 
-/// The answer to a request for encryption: not here.
-const NO_ENCRYPTION: &[u8] = b"N";
-
 /// Serves one client from start to end.
-pub async fn serve_client(shared: Arc<Shared>, mut read: ReadHalf, write: WriteHalf) {
-    let mut input = BytesMut::new();
-    let limit = Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
-    let packet = match tokio::time::timeout(limit, first_packet(&mut read, &write, &mut input)).await {
-        Ok(Ok(Some(packet))) => packet,
-        Ok(Ok(None)) | Err(_) => return,
-        Ok(Err(problem)) => return send_away(&write, &problem).await,
-    };
+pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
+    // One for all that comes before the log-in is done: who has not shown who he is takes a client's place away.
+    let deadline = Instant::now() + Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
+    let tls = shared.config().tls.clone();
+    let opened = tokio::time::timeout_at(deadline, opening::open(tls.as_deref(), read, write, peer)).await;
+    let Ok(Some(Opened { packet, mut read, write, mut input, peer })) = opened else { return };
+    tracing::trace!(?peer, "a client connects");
     match packet {
         Packet::Cancel { process_id, secret } => shared.controls.cancel(process_id, &secret).await,
         Packet::Start { minor, parameters } => {
             let mut out = BytesMut::new();
             negotiate(minor, &parameters, &mut out);
-            match log_in(&shared, &parameters).await {
-                Ok(pool) => begin(shared, pool, &parameters, out, (read, write, input)).await,
+            let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
+            let credential =
+                tokio::time::timeout_at(deadline, let_in(&shared, &peer, &parameters, channel)).await;
+            let log_in = match credential {
+                Ok(Ok(_)) if is_console(&parameters) => {
+                    return console::serve(shared, (read, write, input), out).await;
+                }
+                Ok(Ok(credential)) => open(&shared, &parameters, credential).await,
+                Ok(Err(Stopped::Refused(problem))) => Err(Refused::Problem(problem)),
+                Ok(Err(Stopped::Left)) | Err(_) => return,
+            };
+            match log_in {
+                Ok(pool) => begin(shared, pool, (&parameters, peer), out, (read, write, input)).await,
                 Err(Refused::Problem(problem)) => {
                     METRICS.refused.inc();
                     send_away(&write, &problem).await;
@@ -63,35 +76,6 @@ pub async fn send_away(write: &WriteHalf, problem: &Problem) {
         tokio::time::timeout(Duration::from_millis(limits::STARTUP_TIMEOUT_MS), write.drain(&mut out)).await;
 }
 
-/// The first packet that isn't a request for encryption; none if the client leaves.
-async fn first_packet(
-    read: &mut ReadHalf,
-    write: &WriteHalf,
-    input: &mut BytesMut,
-) -> Result<Option<Packet>, Problem> {
-    loop {
-        match startup::split(input, limits::STARTUP_BYTES_MAX) {
-            Ok(Some((packet, length))) => {
-                input.advance(length);
-                match packet {
-                    Packet::Ssl | Packet::GssEnc => {
-                        let _ = write.drain(&mut BytesMut::from(NO_ENCRYPTION)).await;
-                    }
-                    packet => return Ok(Some(packet)),
-                }
-            }
-            Ok(None) => match read.fill(input).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return Ok(None),
-            },
-            Err(error) => {
-                let hint = "Speak PostgreSQL's protocol, version 3, to this port.";
-                return Err(Problem::fatal("08P01", error.to_string(), hint));
-            }
-        }
-    }
-}
-
 /// Newer clients are told that we speak 3.0 and which of their options we don't know.
 fn negotiate(minor: u32, parameters: &[(String, String)], out: &mut BytesMut) {
     let unknown = parameters.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("_pq_."));
@@ -100,22 +84,45 @@ fn negotiate(minor: u32, parameters: &[(String, String)], out: &mut BytesMut) {
     }
 }
 
+/// Whether a client wants to talk to the gateway itself.
+fn is_console(parameters: &[(String, String)]) -> bool {
+    Identity::new(parameters).database() == console::DATABASE
+}
+
 enum Refused {
     Problem(Problem),
     Frame(bytes::Bytes),
 }
 
-async fn log_in(shared: &Shared, parameters: &[(String, String)]) -> Result<Arc<Pool>, Refused> {
+/// Finds out who a client is.
+async fn let_in(
+    shared: &Shared,
+    peer: &Peer,
+    parameters: &[(String, String)],
+    channel: Channel<'_>,
+) -> Result<Credential, Stopped> {
     let get = |wanted| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    let refuse = |code, message: &str, hint: &str| Err(Refused::Problem(Problem::fatal(code, message, hint)));
-    if get("user").is_none_or(str::is_empty) {
+    let refuse = |code, message: &str, hint: &str| Err(Stopped::Refused(Problem::fatal(code, message, hint)));
+    let Some(user) = get("user").filter(|user| !user.is_empty()) else {
         return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
-    }
+    };
     if get("replication").is_some_and(|value| !matches!(value, "false" | "off" | "no" | "0")) {
         let hint = "Connect to the server itself for replication.";
         return refuse("0A000", "replication connections don't go through the gateway", hint);
     }
-    shared.pool(Identity::new(parameters)).await.map_err(|error| match error {
+    let database = get("database").filter(|database| !database.is_empty()).unwrap_or(user);
+    shared.authentication.let_in(&shared.config(), Newcomer { peer, user, database }, channel).await
+}
+
+/// The pool of a client that has come in.
+async fn open(
+    shared: &Shared,
+    parameters: &[(String, String)],
+    credential: Credential,
+) -> Result<Arc<Pool>, Refused> {
+    let mut parameters = parameters.to_vec();
+    shared.put_settings(&mut parameters);
+    shared.pool(Identity::new(&parameters), credential).await.map_err(|error| match error {
         None => Refused::Problem(Problem::fatal(
             "53300",
             format!("more than {} combinations of user, database and start-up settings", limits::POOLS_MAX),
@@ -129,7 +136,7 @@ async fn log_in(shared: &Shared, parameters: &[(String, String)]) -> Result<Arc<
 async fn begin(
     shared: Arc<Shared>,
     pool: Arc<Pool>,
-    parameters: &[(String, String)],
+    (parameters, peer): (&[(String, String)], Peer),
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
 ) {
@@ -138,6 +145,15 @@ async fn begin(
         .find(|(name, _)| name == "application_name")
         .map_or("", |(_, value)| value)
         .to_owned();
+    let _member = match shared.join(&pool) {
+        Ok(member) => member,
+        Err((most, whose)) => {
+            METRICS.refused.inc();
+            let message = format!("sorry, too many clients already: {whose} may have {most}");
+            let hint = "Raise clients_max in their [[pool]] table, or share connections.";
+            return send_away(&write, &Problem::fatal("53300", message, hint)).await;
+        }
+    };
     let mut secret = [0; 4];
     if let Err(error) = getrandom::fill(&mut secret) {
         tracing::error!(%error, "the system gives no random numbers");
@@ -146,9 +162,9 @@ async fn begin(
     }
     let session = shared.next_session();
     let mailbox = Mailbox::new(session, write);
-    let control = shared.controls.register(mailbox.clone(), pool.clone(), secret);
+    let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
     out.extend_from_slice(backend::AUTHENTICATION_OK);
-    for (name, value) in &pool.parameters {
+    for (name, value) in &pool.parameters() {
         let value = if name == "application_name" { &application_name } else { value };
         backend::put_parameter_status(&mut out, name, value);
     }

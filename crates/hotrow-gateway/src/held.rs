@@ -1,37 +1,43 @@
 //! Upstream connections that sessions hold for a while: found again, made, waited for, given back, closed when
 //! nobody needs them. What goes over them is the session's business.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use hotrow_core::limits;
 
-use crate::config::Config;
+use crate::config::{Config, PoolTable};
+use crate::gate::{Gate, Passed};
+use crate::login::Login;
 use crate::metrics::{GaugeGuard, METRICS};
+use crate::places::{Place, Places};
 use crate::upstream::{self, Upstream};
 
 /// The connections of all pools.
 #[derive(Debug)]
 pub struct HeldConnections {
     /// As many as may be in use at once.
-    in_use: Arc<Semaphore>,
-    open_max: usize,
+    in_use: Places,
+    /// For the clients of those tables of the settings that set a limit.
+    shares: Mutex<Vec<(Arc<PoolTable>, Arc<Places>)>>,
     idle: Mutex<Idle>,
 }
 
 #[derive(Debug, Default)]
 struct Idle {
     /// By pool number; the one given back last is taken first.
-    pools: HashMap<u64, Vec<(Open, Instant)>>,
+    pools: BTreeMap<u64, Vec<(Open, Instant)>>,
     count: usize,
 }
 
 #[derive(Debug)]
 struct Open {
-    upstream: Upstream,
+    upstream: Box<Upstream>,
     application_name: Option<String>,
     sequences: Option<u64>,
+    /// Which generation of connections it belongs to.
+    generation: u64,
     _gauge: GaugeGuard,
 }
 
@@ -39,13 +45,17 @@ struct Open {
 #[derive(Debug)]
 pub struct Held {
     /// The connection.
-    pub upstream: Upstream,
+    pub upstream: Box<Upstream>,
     /// The session whose sequence values its backend remembers.
     pub sequences: Option<u64>,
     /// The name the server knows it by, where that is known.
     application_name: Option<String>,
     pool: u64,
-    _permit: OwnedSemaphorePermit,
+    generation: u64,
+    passed: Passed,
+    /// Its place among those of the clients that a table of the settings limits.
+    pub share: Option<Place>,
+    _place: Place,
     _gauge: GaugeGuard,
 }
 
@@ -55,6 +65,12 @@ pub enum Error {
     /// All are in use.
     #[error("no upstream connection became free within {} ms", .0.as_millis())]
     AllInUse(Duration),
+    /// All are in use that these clients may have.
+    #[error("no upstream connection became free within {} ms of the {} of {}", .0.as_millis(), .1, .2)]
+    ShareInUse(Duration, usize, String),
+    /// The gateway was told to pause.
+    #[error("the gateway was told to pause")]
+    Paused,
     /// The server did not give one.
     #[error(transparent)]
     Upstream(#[from] upstream::Error),
@@ -64,51 +80,85 @@ impl HeldConnections {
     /// None yet.
     pub fn new(config: &Config) -> Self {
         HeldConnections {
-            in_use: Arc::new(Semaphore::new(config.held_connections_max)),
-            open_max: config.held_connections_max,
+            in_use: Places::new(config.held_connections_max),
+            shares: Mutex::default(),
             idle: Mutex::default(),
         }
+    }
+
+    /// As many as another configuration allows.
+    pub fn resize(&self, config: &Config) {
+        self.in_use.resize(config.held_connections_max);
+        let mut shares = self.shares.lock().expect("nothing panics while it holds the shares");
+        shares.retain(|(table, _)| config.tables.iter().any(|other| other.is_for_same(table)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().expect("nothing panics while it holds the idle connections")
     }
 
-    /// A connection of this pool, with this application name.
+    /// A connection of this pool, with this application name, once the gate of its database is open.
     pub async fn take(
         &self,
         config: &Config,
+        gate: &Arc<Gate>,
         pool: u64,
         parameters: &[(String, String)],
+        login: &Login,
         application_name: &str,
     ) -> Result<Held, Error> {
-        let permit = match self.in_use.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => tokio::time::timeout(config.held_wait, self.in_use.clone().acquire_owned())
+        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+        let place = match self.in_use.try_take() {
+            Some(place) => place,
+            None => tokio::time::timeout(config.held_wait, self.in_use.take())
                 .await
-                .map_err(|_| Error::AllInUse(config.held_wait))?
-                .expect("the semaphore is never closed"),
+                .map_err(|_| Error::AllInUse(config.held_wait))?,
         };
         while let Some(mut open) = self.take_idle(pool, application_name) {
-            if !open.upstream.is_quiet() {
+            if !open.upstream.is_quiet() || !passed.may_keep(open.generation) {
                 continue; // the server has closed it, or said something that nobody asked for
             }
-            let mut held = open.into_held(pool, permit);
-            held.rename(application_name).await?;
-            return Ok(held);
+            if open.rename(application_name).await.is_ok() {
+                return Ok(open.into_held(pool, passed, place));
+            }
         }
         self.make_room();
         let mut parameters = parameters.to_vec();
         parameters.push(("application_name".to_owned(), application_name.to_owned()));
-        let upstream = Upstream::connect(&config.upstream, &parameters).await?;
+        let upstream = connect_patiently(config, &parameters, login).await?;
         let gauge = METRICS.held_connections.enter();
         let open = Open {
-            upstream,
+            upstream: Box::new(upstream),
             application_name: Some(application_name.to_owned()),
             sequences: None,
+            generation: passed.generation(),
             _gauge: gauge,
         };
-        Ok(open.into_held(pool, permit))
+        Ok(open.into_held(pool, passed, place))
+    }
+
+    /// A place among those of the clients that a table of the settings is for, where it limits them.
+    pub async fn take_share(&self, config: &Config) -> Result<Option<Place>, Error> {
+        let Some(table) = &config.table else { return Ok(None) };
+        let Some(most) = table.held_connections_max else { return Ok(None) };
+        let places = self.places_of(table, most.get());
+        match tokio::time::timeout(config.held_wait, places.take()).await {
+            Ok(place) => Ok(Some(place)),
+            Err(_) => Err(Error::ShareInUse(config.held_wait, most.get(), table.describe())),
+        }
+    }
+
+    fn places_of(&self, table: &Arc<PoolTable>, most: usize) -> Arc<Places> {
+        let mut shares = self.shares.lock().expect("nothing panics while it holds the shares");
+        let Some((_, places)) = shares.iter().find(|(other, _)| other.is_for_same(table)) else {
+            let places = Arc::new(Places::new(most));
+            shares.push((table.clone(), places.clone()));
+            return places;
+        };
+        if places.count() != most {
+            places.resize(most);
+        }
+        places.clone()
     }
 
     fn take_idle(&self, pool: u64, application_name: &str) -> Option<Open> {
@@ -126,9 +176,9 @@ impl HeldConnections {
     /// Open connections are in use or idle; those in use are at most the limit, so that one idle connection less
     /// makes room for a new one.
     fn make_room(&self) {
-        let in_use = self.open_max - self.in_use.available_permits();
+        let (in_use, open_max) = (self.in_use.taken(), self.in_use.count());
         let mut idle = self.lock();
-        if in_use + idle.count > self.open_max
+        if in_use + idle.count > open_max
             && let Some(connections) = idle.pools.values_mut().find(|connections| !connections.is_empty())
         {
             connections.remove(0);
@@ -138,11 +188,31 @@ impl HeldConnections {
 
     /// Gives back a connection that nothing is left behind on.
     pub fn give_back(&self, held: Held) {
-        let Held { upstream, sequences, application_name, pool, _permit, _gauge } = held;
-        let open = Open { upstream, application_name, sequences, _gauge };
+        let Held {
+            upstream,
+            sequences,
+            application_name,
+            pool,
+            generation,
+            passed,
+            share: _,
+            _place,
+            _gauge,
+        } = held;
+        let open = Open { upstream, application_name, sequences, generation, _gauge };
+        if !passed.may_keep(generation) {
+            return; // closed
+        }
         let mut idle = self.lock();
         idle.pools.entry(pool).or_default().push((open, Instant::now()));
         idle.count += 1;
+    }
+
+    /// Closes those of this pool that nobody uses.
+    pub fn close_idle(&self, pool: u64) {
+        let mut idle = self.lock();
+        let closed = idle.pools.remove(&pool).unwrap_or_default();
+        idle.count -= closed.len();
     }
 
     /// Closes those that nobody has used for so long; how many are left.
@@ -157,10 +227,48 @@ impl HeldConnections {
     }
 }
 
+/// Waits for a server that restarts or fails over: nothing was sent yet that could be lost.
+pub async fn connect_patiently(
+    config: &Config,
+    parameters: &[(String, String)],
+    login: &Login,
+) -> Result<Upstream, upstream::Error> {
+    let since = Instant::now();
+    let mut pause = Duration::from_millis(limits::RECONNECT_MIN_MS);
+    loop {
+        match Upstream::connect(&config.upstream, parameters, login, false).await {
+            Err(error) if error.is_away() && since.elapsed() + pause < config.server_wait => {
+                tracing::debug!(%error, "the server is away: trying again");
+            }
+            done => return done,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(limits::RECONNECT_MAX_MS));
+    }
+}
+
 impl Open {
-    fn into_held(self, pool: u64, permit: OwnedSemaphorePermit) -> Held {
-        let Open { upstream, application_name, sequences, _gauge } = self;
-        Held { upstream, sequences, application_name, pool, _permit: permit, _gauge }
+    async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
+        if self.application_name.as_deref() != Some(application_name) {
+            self.upstream.query(include_str!("../sql/set_application_name.sql"), &[application_name]).await?;
+            self.application_name = Some(application_name.to_owned());
+        }
+        Ok(())
+    }
+
+    fn into_held(self, pool: u64, passed: Passed, place: Place) -> Held {
+        let Open { upstream, application_name, sequences, generation, _gauge } = self;
+        Held {
+            upstream,
+            sequences,
+            application_name,
+            pool,
+            generation,
+            passed,
+            share: None,
+            _place: place,
+            _gauge,
+        }
     }
 }
 
@@ -168,13 +276,5 @@ impl Held {
     /// The client has named itself; none if nobody knows what the connection's name is now.
     pub fn set_name(&mut self, name: Option<String>) {
         self.application_name = name;
-    }
-
-    async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
-        if self.application_name.as_deref() != Some(application_name) {
-            self.upstream.query(include_str!("../sql/set_application_name.sql"), &[application_name]).await?;
-            self.application_name = Some(application_name.to_owned());
-        }
-        Ok(())
     }
 }

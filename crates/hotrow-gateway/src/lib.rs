@@ -3,31 +3,53 @@
 //!
 //! | to follow a request | read |
 //! |---|---|
-//! | a client connects | `gateway`, `handshake` |
+//! | a client connects | `gateway`, `opening` (encryption), `handshake`; who it is: `authentication` |
 //! | its messages | `session`: `simple` and `extended` make units, `submit` sends them to lanes |
 //! | what may be packed | `pool` asks the catalogue, `statements` remembers |
 //! | a lane | `lane`: `inbox`, `writer`, `replies`, `connect` around `hotrow_core::lane` |
 //! | the answer | `unit` puts it together, `merged` where calls were merged, `mailbox` keeps the order |
-//! | passed through | `session`: `hold`, `forward`, `relay`; `held` keeps the connections |
+//! | the admin console | `console`; `gates` pause, `orders` go to the program |
+//! | passed through | `session`: `hold`, `forward`, `relay`; `held` keeps the connections, `login` what opens them |
 
 pub mod config;
+pub mod driver;
 pub mod explain;
 pub mod metrics;
+pub mod tls;
 
+mod authentication;
 mod budget;
+mod conninfo;
+mod console;
 mod control;
+mod counts;
+mod doing;
+mod gate;
+mod gates;
 mod gateway;
 mod handshake;
 mod held;
+mod hosts;
 mod lane;
+mod login;
 mod mailbox;
 mod merged;
 mod net;
+mod opening;
+mod orders;
+mod peer;
+mod places;
 mod pool;
 mod session;
+mod sockets;
 mod statements;
+mod stop;
 mod unit;
 mod upstream;
 
-pub use gateway::{Gateway, Inside, ListenError};
+pub use authentication::Error as AuthenticationError;
+pub use gateway::{Gateway, Inside, ListenError, StartError};
 pub use net::Address;
+pub use orders::Order;
+pub use peer::{Peer, TlsPeer};
+pub use sockets::{Heirloom, Listener, OWN, Sockets};

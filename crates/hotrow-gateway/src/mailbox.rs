@@ -189,6 +189,11 @@ impl Mailbox {
         self.lock().slots.len()
     }
 
+    /// Bytes that the client has not read.
+    pub fn unread(&self) -> usize {
+        self.lock().out.len()
+    }
+
     /// Whether the session's task wants to be woken by every answer.
     pub fn watch(&self, watched: bool) {
         self.lock().watched = watched;

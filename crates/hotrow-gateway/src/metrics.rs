@@ -119,6 +119,8 @@ pub struct Metrics {
     pub blocked: Counter,
     /// Units and clients refused at a limit.
     pub refused: Counter,
+    /// Clients that could not prove who they are, or may not come at all.
+    pub log_ins_failed: Counter,
     /// Units whose commit could not be found out.
     pub unknown: Counter,
     /// Batches committed.
@@ -151,6 +153,7 @@ impl Metrics {
             failed: Counter::new(),
             blocked: Counter::new(),
             refused: Counter::new(),
+            log_ins_failed: Counter::new(),
             unknown: Counter::new(),
             batches: Counter::new(),
             rolled_back: Counter::new(),
@@ -179,6 +182,11 @@ impl Metrics {
             ("failed_units_total", "Units that failed in a lane and ran again on their own.", &self.failed),
             ("blocked_units_total", "Units that left a lane because an outsider held a lock.", &self.blocked),
             ("refused_total", "Units and clients refused at a limit.", &self.refused),
+            (
+                "log_ins_failed_total",
+                "Clients that did not prove who they are, or may not come.",
+                &self.log_ins_failed,
+            ),
             ("unknown_units_total", "Units whose commit could not be found out (08007).", &self.unknown),
             ("batches_total", "Batches committed.", &self.batches),
             ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),

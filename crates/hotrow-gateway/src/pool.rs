@@ -1,17 +1,22 @@
 //! All clients that the server can't tell apart: one user, one database, one set of start-up settings. They share
 //! lanes, the connections they hold for a while, and what is known of their statements.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use hotrow_auth::Credential;
 use hotrow_core::affinity::Affinity;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision, Facts, MergeRule};
-use hotrow_core::key::Key;
 use hotrow_core::lane::{Kind, Unit};
+use tokio::sync::oneshot;
 
 use crate::config::Config;
+use crate::gate::Gate;
 use crate::held::{self, Held, HeldConnections};
-use crate::lane::{self, Inbox, Message};
+use crate::lane::{self, Inbox, Look, Message};
+use crate::login::Login;
 use crate::statements::{Known, Statement, Statements, Verdict};
 use crate::unit::Packed;
 use crate::upstream;
@@ -52,11 +57,23 @@ impl Identity {
         &self.0
     }
 
+    fn get(&self, wanted: &str) -> &str {
+        self.0.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value)
+    }
+
+    /// As whom to log in.
+    pub fn user(&self) -> &str {
+        self.get("user")
+    }
+
+    /// Where.
+    pub fn database(&self) -> &str {
+        self.get("database")
+    }
+
     /// For people: who, and where.
     pub fn describe(&self) -> String {
-        let get =
-            |wanted| self.0.iter().find(|(name, _)| name == wanted).map_or("?", |(_, value)| value.as_str());
-        format!("{}@{}", get("user"), get("database"))
+        format!("{}@{}", self.user(), self.database())
     }
 }
 
@@ -67,20 +84,34 @@ pub struct Pool {
     pub id: u64,
     /// Who its clients are.
     pub identity: Identity,
-    /// What the server said of itself when the first client logged in.
-    pub parameters: Vec<(String, String)>,
+    /// By what it logs in at the server.
+    pub login: Login,
     /// What is known of statements.
     pub statements: Statements,
-    /// The gateway's configuration.
-    pub config: Arc<Config>,
+    config: ArcSwap<Config>,
     held: Arc<HeldConnections>,
     /// Counts what may have changed the catalogue.
     epoch: AtomicU64,
-    /// Why nothing can be packed for these clients, if nothing can.
-    unpackable: Option<String>,
+    server: ArcSwap<Said>,
+    packs: AtomicBool,
+    gate: Arc<Gate>,
+    clients: AtomicUsize,
     writes: Lanes,
     reads: Lanes,
 }
+
+/// What the server says of itself to these clients.
+#[derive(Debug)]
+struct Said {
+    /// When they log in.
+    parameters: Vec<(String, String)>,
+    /// The settings on which it depends whether anything of them can be packed.
+    settings: Option<Vec<Option<String>>>,
+}
+
+/// A client of a pool, for as long as this is not dropped.
+#[derive(Debug)]
+pub struct Member(Arc<Pool>);
 
 #[derive(Debug)]
 struct Lanes {
@@ -108,25 +139,30 @@ impl Pool {
     pub async fn open(
         config: Arc<Config>,
         held: Arc<HeldConnections>,
+        gate: Arc<Gate>,
         identity: Identity,
+        credential: Credential,
     ) -> Result<Arc<Self>, held::Error> {
         let id = IDS.fetch_add(1, Relaxed);
-        let mut connection = held.take(&config, id, identity.parameters(), "hotrow").await?;
-        let parameters = connection.upstream.parameters.clone();
-        let settings = connection.upstream.query(include_str!("../sql/isolation.sql"), &[]).await?;
-        let unpackable = unpackable(&config, settings.first());
+        let login = Login::new(identity.user(), credential);
+        let mut connection = held.take(&config, &gate, id, identity.parameters(), &login, "hotrow").await?;
+        let server = Said::ask(&mut connection.upstream).await?;
         held.give_back(connection);
+        let unpackable = unpackable(&config, server.settings.as_ref());
         tracing::info!(pool = id, clients = identity.describe(), unpackable, "pool opened");
         let lanes = config.lanes;
         let pool = Arc::new(Pool {
             id,
             identity,
-            parameters,
+            login,
             statements: Statements::default(),
-            config,
+            config: ArcSwap::new(config),
             held,
             epoch: AtomicU64::new(0),
-            unpackable,
+            packs: AtomicBool::new(unpackable.is_none()),
+            server: ArcSwap::from_pointee(server),
+            gate,
+            clients: AtomicUsize::new(0),
             writes: Lanes::new(lanes),
             reads: Lanes::new(lanes),
         });
@@ -140,17 +176,111 @@ impl Pool {
 
     /// Whether these clients speak UTF-8, as far as the server has said.
     pub fn speaks_utf8(&self) -> bool {
-        self.parameters.iter().any(|(name, value)| name == "client_encoding" && value == "UTF8")
+        self.server.load().parameters.iter().any(|(name, value)| name == "client_encoding" && value == "UTF8")
     }
 
     /// Whether anything of these clients can be packed.
     pub fn packs(&self) -> bool {
-        self.unpackable.is_none()
+        self.packs.load(Relaxed)
+    }
+
+    /// The configuration in force. Whoever waits in the meantime looks again.
+    pub fn config(&self) -> arc_swap::Guard<Arc<Config>> {
+        self.config.load()
+    }
+
+    /// Goes on with another configuration, and asks the catalogue again.
+    pub fn reload(&self, config: &Config) {
+        self.config.store(Arc::new(config.of(self.identity.database(), self.identity.user())));
+        self.packs.store(self.unpackable().is_none(), Relaxed);
+        self.catalogue_changed();
+    }
+
+    /// What the server said of itself when it was last asked.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        self.server.load().parameters.clone()
+    }
+
+    /// How long a statement in a lane waits for a lock: no longer than it would outside of one.
+    pub fn lane_lock_timeout(&self) -> Duration {
+        let (ours, server) = (self.config().lane_lock_timeout, self.server.load());
+        let theirs = server.settings.as_ref().and_then(|row| row.get(3)?.as_deref()?.parse().ok());
+        match theirs {
+            None | Some(0) => ours,
+            Some(milliseconds) => ours.min(Duration::from_millis(milliseconds)),
+        }
+    }
+
+    /// Clients now.
+    pub fn clients(&self) -> usize {
+        self.clients.load(Relaxed)
+    }
+
+    /// Lanes of each kind.
+    pub fn lanes_count(&self) -> usize {
+        self.writes.inboxes.len()
+    }
+
+    /// The gate of its database.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Closes connections that nobody uses.
+    pub fn close_idle(&self) {
+        self.held.close_idle(self.id);
+    }
+
+    /// Brings the lanes to rest, where they stay; what comes waits. Each says when it is there.
+    pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
+        self.ask_lanes(Message::Pause)
+    }
+
+    /// Makes the lanes log in anew. Each says when its old connection is closed.
+    pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
+        self.ask_lanes(Message::Renew)
+    }
+
+    /// Sends every lane a message with a way to answer.
+    fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
+        let ask = |inbox: &Arc<Inbox>| {
+            let (answer, receiver) = oneshot::channel();
+            inbox.send(message(answer));
+            receiver
+        };
+        self.inboxes().map(ask).collect()
+    }
+
+    fn inboxes(&self) -> impl Iterator<Item = &Arc<Inbox>> {
+        self.writes.inboxes.iter().chain(&self.reads.inboxes)
+    }
+
+    /// Asks all lanes how they do.
+    pub async fn look(&self, with_units: bool) -> Vec<Look> {
+        let mut looks = Vec::new();
+        for lane in self.ask_lanes(|answer| Message::Look { with_units, answer }) {
+            looks.extend(lane.await);
+        }
+        looks
+    }
+
+    /// Lets the lanes go on.
+    pub fn resume(&self) {
+        self.send_all(|| Message::Resume);
+    }
+
+    /// Asks the server anew what its role and database have set.
+    pub async fn ask_again(&self) -> Result<(), held::Error> {
+        let mut connection = self.take_own().await?;
+        self.server.store(Arc::new(Said::ask(&mut connection.upstream).await?));
+        self.give_back(connection);
+        self.packs.store(self.unpackable().is_none(), Relaxed);
+        Ok(())
     }
 
     /// Why not, if not.
-    pub fn unpackable(&self) -> Option<&str> {
-        self.unpackable.as_deref()
+    pub fn unpackable(&self) -> Option<String> {
+        unpackable(&self.config(), self.server.load().settings.as_ref())
     }
 
     fn lanes(&self, kind: Kind) -> &Lanes {
@@ -160,31 +290,35 @@ impl Pool {
         }
     }
 
-    /// The lane for a unit of this key, other than which a session with units under way in lane `only` may not use.
-    pub fn assign(&self, kind: Kind, key: Option<Key>, only: Option<usize>) -> Option<usize> {
-        self.lanes(kind).affinity().assign(key, only)
+    /// The lane for a unit of these keys, other than which a session with units under way in lane `only` may not use.
+    pub fn assign(&self, packed: &Packed, only: Option<usize>) -> Option<usize> {
+        self.lanes(packed.kind()).affinity().assign(packed.keys(), only)
     }
 
     /// Units have left their lane.
-    pub fn release(&self, kind: Kind, lane: usize, keys: impl Iterator<Item = Option<Key>>) {
+    pub fn release<'u>(&self, kind: Kind, lane: usize, units: impl Iterator<Item = &'u Unit<Packed>>) {
         let mut affinity = self.lanes(kind).affinity();
-        keys.for_each(|key| affinity.release(lane, key));
+        units.for_each(|unit| affinity.release(lane, unit.keys()));
     }
 
     /// Hands a unit to its lane.
-    pub fn submit(&self, kind: Kind, lane: usize, session: u64, first: bool, packed: Packed) {
+    pub fn submit(&self, lane: usize, session: u64, first: bool, mut packed: Packed) {
         let unit = Unit {
             session,
             first,
             key: packed.key,
-            rows_per_commit: packed.packing.rows_per_commit,
+            rows_per_commit: packed.rows_per_commit,
             merge: packed.merge,
-            bytes: packed.frames().len() + packed.raw().len(),
+            lockable: packed.is_lockable(),
+            statements: packed.statement_count(),
+            claims: std::mem::take(&mut packed.claims),
+            at_fault: 0,
+            bytes: packed.weight(),
             losses: 0,
             reruns: 0,
             payload: packed,
         };
-        self.send(kind, lane, Message::Unit(unit));
+        self.send(unit.payload.kind(), lane, Message::Unit(unit));
     }
 
     /// Tells a lane something.
@@ -194,14 +328,28 @@ impl Pool {
 
     /// Tells every lane something.
     pub fn send_all(&self, message: impl Fn() -> Message) {
-        for inbox in self.writes.inboxes.iter().chain(&self.reads.inboxes) {
+        for inbox in self.inboxes() {
             inbox.send(message());
         }
     }
 
     /// A connection for a session to hold.
     pub async fn take(&self, application_name: &str) -> Result<Held, held::Error> {
-        self.held.take(&self.config, self.id, self.identity.parameters(), application_name).await
+        let config = self.config.load_full();
+        let share = self.held.take_share(&config).await?;
+        let mut held = self.take_named(&config, application_name).await?;
+        held.share = share;
+        Ok(held)
+    }
+
+    /// A connection for the gateway's own questions.
+    async fn take_own(&self) -> Result<Held, held::Error> {
+        self.take_named(&self.config.load_full(), "hotrow").await
+    }
+
+    async fn take_named(&self, config: &Config, application_name: &str) -> Result<Held, held::Error> {
+        let parameters = self.identity.parameters();
+        self.held.take(config, &self.gate, self.id, parameters, &self.login, application_name).await
     }
 
     /// Gives it back, clean.
@@ -221,7 +369,7 @@ impl Pool {
             _ => return Ok(Verdict::Pass),
         };
         let epoch = self.epoch.load(Relaxed);
-        match statement.known(epoch, self.config.catalogue_age) {
+        match statement.known(epoch, self.config().catalogue_age) {
             Known::Fresh(verdict) => Ok(verdict),
             Known::Old(verdict) => {
                 statement.renew();
@@ -237,7 +385,7 @@ impl Pool {
             }
             Known::No => {
                 let _one_at_a_time = statement.deciding.lock().await;
-                match statement.known(epoch, self.config.catalogue_age) {
+                match statement.known(epoch, self.config().catalogue_age) {
                     Known::Fresh(verdict) | Known::Old(verdict) => Ok(verdict),
                     Known::No => self.ask(statement, candidate, epoch).await,
                 }
@@ -251,28 +399,31 @@ impl Pool {
         candidate: &Candidate,
         epoch: u64,
     ) -> Result<Verdict, held::Error> {
+        let mut why_not = None;
         let verdict = match self.facts(candidate).await {
             Ok(facts) => match classify::decide(candidate, &facts, &statement.declared_types()) {
                 Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
                 Decision::Pass { reason, .. } => {
                     tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
+                    why_not = Some(reason.to_string());
                     Verdict::Pass
                 }
             },
             // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
                 tracing::debug!(code, message, "the catalogue could not be asked");
+                why_not = Some(format!("the server does not let its role ask about it: {message}"));
                 Verdict::Pass
             }
             Err(error) => return Err(error),
         };
-        statement.decide(verdict.clone(), epoch);
+        statement.decide(verdict.clone(), why_not, epoch);
         Ok(verdict)
     }
 
     /// What the catalogue says about a candidate.
     pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
-        let mut held = self.take("hotrow").await?;
+        let mut held = self.take_own().await?;
         let table = match &candidate.table {
             Some(name) => {
                 let rows = held
@@ -297,6 +448,27 @@ impl Pool {
         };
         self.give_back(held);
         Ok(Facts { table, functions, rules })
+    }
+}
+
+impl Said {
+    async fn ask(upstream: &mut upstream::Upstream) -> Result<Self, upstream::Error> {
+        let settings = upstream.query(include_str!("../sql/isolation.sql"), &[]).await?;
+        Ok(Said { parameters: upstream.parameters.clone(), settings: settings.into_iter().next() })
+    }
+}
+
+impl Member {
+    /// One more client of this pool.
+    pub fn of(pool: &Arc<Pool>) -> Self {
+        pool.clients.fetch_add(1, Relaxed);
+        Member(pool.clone())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Relaxed);
     }
 }
 

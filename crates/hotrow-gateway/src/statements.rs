@@ -2,15 +2,18 @@
 //! decided. Bounded by count and bytes; never asks the catalogue itself.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Merging, Packing};
+use hotrow_core::classify::{self, Ahead, Analysis, Effect, Merging, Packing, Pass, Reason};
 use hotrow_core::limits;
-use hotrow_core::normalise::Shape;
+use hotrow_core::normalise::{self, Shape};
 use hotrow_wire::frontend::Parse;
+
+use crate::counts::Counts;
 
 /// One statement, as it can be prepared on any connection of its pool.
 #[derive(Debug)]
@@ -25,11 +28,17 @@ pub struct Statement {
     pub types: Bytes,
     /// What its text says.
     pub analysis: Analysis,
+    /// What a candidate may leave behind where it is passed through.
+    pub effect: Effect,
+    /// Of a simple query that is several statements: these, each with the places of its literals in the whole.
+    pub pieces: Box<[(Arc<Statement>, Range<usize>)]>,
     /// What was decided with the catalogue's help.
     decided: Mutex<Option<Decided>>,
     /// Held while somebody asks the catalogue about it.
     pub deciding: tokio::sync::Mutex<()>,
     credit: AtomicI32,
+    /// What became of its runs.
+    pub counts: Counts,
 }
 
 /// What is done with a statement.
@@ -44,6 +53,8 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 struct Decided {
     verdict: Verdict,
+    /// In words, where it is passed through.
+    why_not: Option<String>,
     epoch: u64,
     at: Instant,
 }
@@ -70,18 +81,24 @@ const FIRST_USER_OID: u32 = 16_384;
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 impl Statement {
-    fn new(text: Bytes, types: Bytes, analysis: Analysis) -> Arc<Self> {
+    fn new(text: Bytes, types: Bytes, analysis: Analysis) -> Self {
         let id = IDS.fetch_add(1, Relaxed);
-        Arc::new(Statement {
+        Statement {
             id,
             name: crate::upstream::statement_name(id).into(),
             text,
             types,
+            effect: match &analysis {
+                Analysis::Candidate(candidate) => candidate.effect(),
+                _ => Effect::NONE,
+            },
             analysis,
+            pieces: Box::default(),
             decided: Mutex::new(None),
             deciding: tokio::sync::Mutex::new(()),
             credit: AtomicI32::new(CREDIT_MAX),
-        })
+            counts: Counts::default(),
+        }
     }
 
     /// The types of its parameters as the client has declared them.
@@ -114,9 +131,46 @@ impl Statement {
         }
     }
 
-    /// Notes what was decided.
-    pub fn decide(&self, verdict: Verdict, epoch: u64) {
-        let decided = Decided { verdict, epoch, at: Instant::now() };
+    /// Its text without values, for people, in at most so many characters.
+    pub fn shown(&self, chars_max: usize) -> String {
+        normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
+    }
+
+    /// What is done with it, and why, in words; nothing while that is not decided.
+    pub fn explain(&self) -> Option<(&'static str, String)> {
+        if self.credit.load(Relaxed) < -CREDIT_MAX {
+            return Some((
+                "passed",
+                "its answers are too large, or its parameters of a user's type".to_owned(),
+            ));
+        }
+        match &self.analysis {
+            Analysis::Candidate(_) => {}
+            Analysis::Pass(pass) => return Some(("passed", pass.reason.to_string())),
+            _ => return Some(("answered here", "a command of the gateway's own".to_owned())),
+        }
+        let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+        decided.as_ref().map(|decided| match &decided.verdict {
+            Verdict::Packed(packing) if packing.merging.is_some() => ("merged", packing.why.clone()),
+            Verdict::Packed(packing) => ("packed", packing.why.clone()),
+            Verdict::Pass => ("passed", decided.why_not.clone().unwrap_or_default()),
+        })
+    }
+
+    /// Whether it was found not to be packable.
+    pub fn is_passed(&self) -> bool {
+        match &self.analysis {
+            Analysis::Candidate(_) => {
+                let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+                matches!(&*decided, Some(Decided { verdict: Verdict::Pass, .. }))
+            }
+            _ => true,
+        }
+    }
+
+    /// Notes what was decided, and why where it is passed through.
+    pub fn decide(&self, verdict: Verdict, why_not: Option<String>, epoch: u64) {
+        let decided = Decided { verdict, why_not, epoch, at: Instant::now() };
         *self.decided.lock().expect("nothing panics while it holds a verdict") = Some(decided);
     }
 
@@ -168,12 +222,26 @@ impl Statements {
                 types.put_u32(literal.type_oid);
                 types
             });
-            Statement::new(
-                Bytes::copy_from_slice(shape.shape.as_bytes()),
-                types.freeze(),
-                classify::analyse(shape.shape),
-            )
+            let text = Bytes::copy_from_slice(shape.shape.as_bytes());
+            let statement = Statement::new(text, types.freeze(), classify::analyse(shape.shape));
+            match &statement.analysis {
+                Analysis::Pass(Pass { reason: Reason::SeveralStatements, .. }) => self.in_pieces(statement),
+                _ => Arc::new(statement),
+            }
         })
+    }
+
+    /// Takes a text of several statements apart, if that can be done for sure.
+    fn in_pieces(&self, statement: Statement) -> Arc<Statement> {
+        let text = str::from_utf8(&statement.text).unwrap_or_default();
+        let pieces = classify::pieces(text).unwrap_or_default().into_iter().map(|piece| {
+            let literals = piece.first..piece.first + piece.count;
+            // A parameter that is no literal's is the client's mistake, and the server's to report.
+            let types = statement.types.get(4 * literals.start..4 * literals.end)?;
+            Some((self.extended(piece.text.as_bytes(), types), literals))
+        });
+        let pieces = pieces.collect::<Option<_>>().unwrap_or_default();
+        Arc::new(Statement { pieces, ..statement })
     }
 
     /// The statement of a Parse message. Text that is not UTF-8 is not understood.
@@ -186,11 +254,29 @@ impl Statements {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
             let statement =
                 Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
+            let statement = Arc::new(statement);
             if types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
                 statement.exclude(); // what a parameter of a user's type brings with it, the text does not show
             }
             statement
         })
+    }
+
+    /// All that are remembered.
+    pub fn all(&self) -> Vec<Arc<Statement>> {
+        let of = |cache: &Mutex<Generations>| -> Vec<Arc<Statement>> {
+            let cache = cache.lock().expect("nothing panics while it holds the statements");
+            cache.young.values().chain(cache.old.values()).cloned().collect()
+        };
+        let mut all = of(&self.simple);
+        all.extend(of(&self.extended));
+        all
+    }
+
+    /// The statement that locks a row ahead.
+    pub fn ahead(&self, ahead: &Ahead) -> Arc<Statement> {
+        let types: Vec<u8> = ahead.types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+        self.extended(ahead.text.as_bytes(), &types)
     }
 
     /// The statement that calls a merge rule's twin.

@@ -4,20 +4,19 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use bytes::{Bytes, BytesMut};
-use fallible_iterator::FallibleIterator;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split, startup};
-use postgres_protocol::authentication::{md5_hash, sasl};
-use postgres_protocol::message::backend::Message;
-use postgres_protocol::message::frontend as message;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::config;
+use crate::login::Login;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
+use crate::tls::client::{ConnectError, Secured};
 
 /// Why there is no connection, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +29,19 @@ pub enum Error {
         /// What the system says.
         error: io::Error,
     },
+    /// TLS.
+    #[error("no connection to {address}: {error}")]
+    Tls {
+        /// Where to.
+        address: Address,
+        /// Why.
+        error: ConnectError,
+    },
+    /// The log-in can't be bound to the server's certificate.
+    #[error(
+        "the server does not bind the log-in to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
+    )]
+    NotBound,
     /// The server refused; its ErrorResponse as it came.
     #[error("{code}: {message}")]
     Refused {
@@ -44,14 +56,51 @@ pub enum Error {
     #[error("the server asks for {0}, which this version can't answer")]
     Authentication(&'static str),
     /// A password is needed.
-    #[error("the server asks for a password and the upstream URL has none")]
-    NoPassword,
+    #[error(
+        "the server asks for the password of user {0:?}, and the gateway has none: put it into users_file, or let the user's clients log in by scram-sha-256 against the server's own verifier (auth_query)"
+    )]
+    NoPassword(String),
+    /// The user's clients have proven to know another password than the server asks for.
+    #[error(
+        "user {0:?} has another SCRAM verifier at the server than the one that its clients logged in with: if the password was changed, log in again; if the verifier is in users_file, bring it up to date"
+    )]
+    OtherVerifier(String),
+    /// The server's side of SCRAM is wrong.
+    #[error(transparent)]
+    Scram(#[from] hotrow_auth::ServerError),
     /// The server sent what it should not.
     #[error("the server sent something unexpected: {0}")]
     Protocol(String),
     /// It took too long.
-    #[error("the server did not answer within {0} ms")]
-    Timeout(u64),
+    #[error("{address} did not answer within {} ms", limits::CONNECT_TIMEOUT_MS)]
+    Timeout {
+        /// Who.
+        address: Address,
+    },
+    /// It can't be written to.
+    #[error("{address} is a standby, and only a primary will do")]
+    Standby {
+        /// Who.
+        address: Address,
+    },
+}
+
+impl Error {
+    /// Whether another host, or the same one in a moment, may do better.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } => true,
+            Error::Tls { error, .. } => error.is_away(),
+            // It starts or stops.
+            Error::Refused { code, .. } => matches!(code.as_str(), "57P01" | "57P02" | "57P03"),
+            Error::NotBound
+            | Error::Authentication(_)
+            | Error::NoPassword(_)
+            | Error::OtherVerifier(_)
+            | Error::Scram(_)
+            | Error::Protocol(_) => false,
+        }
+    }
 }
 
 impl From<hotrow_wire::Error> for Error {
@@ -79,23 +128,46 @@ pub struct Upstream {
     pub process_id: u32,
     /// For cancel requests: its secret.
     pub secret: Bytes,
-    address: Address,
+    /// The host it is to.
+    pub address: Arc<Address>,
+    /// The hash of the server's certificate that a log-in can be bound to.
+    pub end_point: Option<Bytes>,
 }
 
 impl Upstream {
-    /// Connects and logs in with these start-up parameters.
-    pub async fn connect(server: &config::Upstream, parameters: &[(String, String)]) -> Result<Self, Error> {
+    /// Connects and logs in with these start-up parameters: to the first of the hosts that is there, and that is a primary
+    /// where the configuration or the caller asks for one.
+    pub async fn connect(
+        server: &config::Upstream,
+        parameters: &[(String, String)],
+        login: &Login,
+        primary: bool,
+    ) -> Result<Self, Error> {
         let limit = std::time::Duration::from_millis(limits::CONNECT_TIMEOUT_MS);
-        match tokio::time::timeout(limit, Self::log_in(server, parameters)).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Timeout(limits::CONNECT_TIMEOUT_MS)),
+        let mut failed = None;
+        for address in server.hosts.in_turn() {
+            let log_in = Self::log_in(server, address, parameters, login, primary || server.hosts.read_write);
+            match tokio::time::timeout(limit, log_in).await {
+                Ok(Ok(upstream)) => {
+                    server.hosts.served(address);
+                    return Ok(upstream);
+                }
+                Ok(Err(error)) if !error.is_away() => return Err(error),
+                Ok(Err(error)) => failed = Some(error),
+                Err(_) => failed = Some(Error::Timeout { address: address.clone() }),
+            }
         }
+        Err(failed.expect("there is at least one host"))
     }
 
-    async fn log_in(server: &config::Upstream, parameters: &[(String, String)]) -> Result<Self, Error> {
-        let address = server.address.clone();
-        let (read, write) =
-            net::connect(&address).await.map_err(|error| Error::Io { address: address.clone(), error })?;
+    async fn log_in(
+        server: &config::Upstream,
+        address: &Address,
+        parameters: &[(String, String)],
+        login: &Login,
+        primary: bool,
+    ) -> Result<Self, Error> {
+        let (read, write, end_point) = open(server, address).await?;
         let mut upstream = Upstream {
             read,
             write,
@@ -105,59 +177,28 @@ impl Upstream {
             prepared: Prepared::default(),
             process_id: 0,
             secret: Bytes::new(),
-            address,
+            address: Arc::new(address.clone()),
+            end_point,
         };
         let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         startup::put_start(&mut upstream.output, pairs);
         upstream.flush().await?;
-        let user = parameters.iter().find(|(name, _)| name == "user").map_or("", |(_, value)| value);
-        upstream.authenticate(user, server.password.as_deref()).await?;
+        login.prove(&mut upstream, server.channel_binding).await?;
         upstream.settle_in().await?;
+        if primary && upstream.is_standby().await? {
+            return Err(Error::Standby { address: address.clone() });
+        }
         Ok(upstream)
     }
 
-    async fn authenticate(&mut self, user: &str, password: Option<&[u8]>) -> Result<(), Error> {
-        let mut scram = None;
-        loop {
-            match self.message().await? {
-                Message::AuthenticationOk => return Ok(()),
-                Message::AuthenticationCleartextPassword => {
-                    let password = password.ok_or(Error::NoPassword)?;
-                    self.put(|out| message::password_message(password, out))?;
-                }
-                Message::AuthenticationMd5Password(body) => {
-                    let password = password.ok_or(Error::NoPassword)?;
-                    let hash = md5_hash(user.as_bytes(), password, body.salt());
-                    self.put(|out| message::password_message(hash.as_bytes(), out))?;
-                }
-                Message::AuthenticationSasl(body) => {
-                    let password = password.ok_or(Error::NoPassword)?;
-                    let mut mechanisms = body.mechanisms();
-                    let offered = mechanisms
-                        .any(|name| Ok(name == sasl::SCRAM_SHA_256))
-                        .map_err(|error| Error::Protocol(error.to_string()))?;
-                    if !offered {
-                        return Err(Error::Authentication("an unknown SASL mechanism"));
-                    }
-                    let state = sasl::ScramSha256::new(password, sasl::ChannelBinding::unsupported());
-                    self.put(|out| {
-                        message::sasl_initial_response(sasl::SCRAM_SHA_256, state.message(), out)
-                    })?;
-                    scram = Some(state);
-                }
-                Message::AuthenticationSaslContinue(body) => {
-                    let state = scram.as_mut().ok_or(Error::Authentication("SASL out of order"))?;
-                    state.update(body.data()).map_err(|error| Error::Protocol(error.to_string()))?;
-                    let answer = state.message().to_vec();
-                    self.put(|out| message::sasl_response(&answer, out))?;
-                }
-                Message::AuthenticationSaslFinal(body) => {
-                    let state = scram.as_mut().ok_or(Error::Authentication("SASL out of order"))?;
-                    state.finish(body.data()).map_err(|error| Error::Protocol(error.to_string()))?;
-                }
-                _ => return Err(Error::Authentication("a kind of authentication")),
+    /// Whether it is in recovery. Servers say so at log-in; what stands between us and them may not.
+    async fn is_standby(&mut self) -> Result<bool, Error> {
+        match self.parameters.iter().find(|(name, _)| name == "in_hot_standby") {
+            Some((_, value)) => Ok(value == "on"),
+            None => {
+                let rows = self.query("select pg_catalog.pg_is_in_recovery()", &[]).await?;
+                Ok(rows.first().and_then(|row| row.first()?.as_deref()) != Some("f"))
             }
-            self.flush().await?;
         }
     }
 
@@ -214,7 +255,7 @@ impl Upstream {
     }
 
     /// The next frame from the server.
-    async fn frame(&mut self) -> Result<Bytes, Error> {
+    pub async fn frame(&mut self) -> Result<Bytes, Error> {
         loop {
             if let Some(frame) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX)? {
                 let length = frame.bytes.len();
@@ -225,22 +266,6 @@ impl Upstream {
                 return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
             }
         }
-    }
-
-    async fn message(&mut self) -> Result<Message, Error> {
-        let frame = self.frame().await?;
-        if frame[0] == tag::ERROR {
-            return Err(refused(&frame));
-        }
-        let mut bytes = BytesMut::from(&frame[..]);
-        Message::parse(&mut bytes)
-            .ok()
-            .flatten()
-            .ok_or_else(|| Error::Protocol(format!("message {:?} at log-in", char::from(frame[0]))))
-    }
-
-    fn put(&mut self, write: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Error> {
-        write(&mut self.output).map_err(|error| Error::Protocol(error.to_string()))
     }
 
     /// Whether the server has neither closed the connection nor sent anything on it. Waits for nothing.
@@ -258,11 +283,12 @@ impl Upstream {
     }
 
     fn io(&self, error: io::Error) -> Error {
-        Error::Io { address: self.address.clone(), error }
+        Error::Io { address: (*self.address).clone(), error }
     }
 }
 
-fn refused(frame: &[u8]) -> Error {
+/// The server's refusal, from its ErrorResponse.
+pub fn refused(frame: &[u8]) -> Error {
     let report = Report::read(&frame[5..]).unwrap_or_default();
     Error::Refused {
         code: String::from_utf8_lossy(report.code).into_owned(),
@@ -271,16 +297,44 @@ fn refused(frame: &[u8]) -> Error {
     }
 }
 
+/// A connection on which nothing has been said yet, under TLS if that is agreed on.
+pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secured, Error> {
+    let connect =
+        async || net::connect(address).await.map_err(|error| Error::Io { address: address.clone(), error });
+    let (read, write) = connect().await?;
+    let (Some(tls), Some(host)) = (&server.tls, address.host()) else { return Ok((read, write, None)) };
+    match tls.secure(read, write, host).await {
+        Ok(secured) => Ok(secured),
+        Err(error) if tls.may_go_without(&error) => {
+            tracing::warn!(%error, "going on without TLS, which is only preferred");
+            let (read, write) = connect().await?;
+            Ok((read, write, None))
+        }
+        Err(error) => Err(Error::Tls { address: address.clone(), error }),
+    }
+}
+
 /// Asks the server to cancel what one of its backends does; over when the server has closed the connection.
-pub async fn cancel(address: &Address, process_id: u32, secret: &[u8]) -> io::Result<()> {
-    let (mut read, write) = net::connect(address).await?;
+pub async fn cancel(
+    server: &config::Upstream,
+    address: &Address,
+    process_id: u32,
+    secret: &[u8],
+) -> Result<(), Error> {
+    let (mut read, write, _) = open(server, address).await?;
     let mut out = BytesMut::new();
     startup::put_cancel(&mut out, process_id, secret);
-    write.drain(&mut out).await?;
-    while read.fill(&mut out).await? > 0 {
-        out.clear();
+    let io = |error| Error::Io { address: address.clone(), error };
+    write.drain(&mut out).await.map_err(io)?;
+    loop {
+        match read.fill(&mut out).await {
+            Ok(1..) => out.clear(),
+            Ok(0) => return Ok(()),
+            // Not every server says goodbye under TLS.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(io(error)),
+        }
     }
-    Ok(())
 }
 
 /// Which statements a connection has prepared under the gateway's names; the oldest makes room.

@@ -132,6 +132,13 @@ pub enum Error {
         output: String,
     },
 
+    /// A server's folder could not be copied.
+    #[error("the folder for a standby could not be copied: {output}")]
+    Copy {
+        /// What was printed.
+        output: String,
+    },
+
     /// The server ended during start-up, or did not get ready in time.
     #[error("the private server {how}. The end of its log:\n{log}")]
     Start {

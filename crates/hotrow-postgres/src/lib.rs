@@ -23,6 +23,7 @@
 //! | `account.rs` | the unprivileged account that the server runs as when Hotrow runs as root |
 //! | `builder.rs`, `settings.rs` | what a server is started with |
 //! | `server.rs`, `process.rs` | a running server: its life, crashes included |
+//! | `standby.rs` | a second server that follows the first |
 //! | `reach.rs`, `query.rs` | its addresses, and one question to it by the simple query protocol |
 //!
 //! # The feature `fetch`
@@ -55,6 +56,7 @@ mod reach;
 mod search;
 mod server;
 mod settings;
+mod standby;
 #[cfg(feature = "fetch")]
 mod unpack;
 

@@ -61,12 +61,8 @@ pub(crate) fn quit(postmaster: u32) -> Result<(), Error> {
 /// first, so that no child is born between the look and the kill. A parent that is our own child still has to
 /// be waited for.
 pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
-    send(pid, Signal::SIGSTOP)?;
-    while state(pid).is_some_and(|state| !matches!(state, 'T' | 'Z')) {
-        sleep(LOOK_EVERY);
-    }
-    let all = list().map_err(|error| ended(pid, &format!("the processes can't be listed ({error})")))?;
-    let family: Vec<u32> = all.iter().filter(|p| p.pid == pid || p.parent == pid).map(|p| p.pid).collect();
+    freeze(pid)?;
+    let family = family(pid)?;
     for member in &family {
         send(*member, Signal::SIGKILL)?;
     }
@@ -76,6 +72,21 @@ pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Stops a process, so that no child of it is born from now on.
+pub(crate) fn freeze(pid: u32) -> Result<(), Error> {
+    send(pid, Signal::SIGSTOP)?;
+    while state(pid).is_some_and(|state| !matches!(state, 'T' | 'Z')) {
+        sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// A process and its children.
+pub(crate) fn family(pid: u32) -> Result<Vec<u32>, Error> {
+    let all = list().map_err(|error| ended(pid, &format!("the processes can't be listed ({error})")))?;
+    Ok(all.iter().filter(|p| p.pid == pid || p.parent == pid).map(|p| p.pid).collect())
 }
 
 fn ended(pid: u32, reason: &str) -> Error {

@@ -29,11 +29,11 @@ const PORT_TRIES: usize = 5;
 #[derive(Debug)]
 pub struct PrivateServer {
     pub(crate) folder: Folder,
-    binaries: Binaries,
-    account: Account,
+    pub(crate) binaries: Binaries,
+    pub(crate) account: Account,
     pub(crate) port: u16,
-    running: Mutex<Option<Child>>,
-    must_be_on: Vec<&'static str>,
+    pub(crate) running: Mutex<Option<Child>>,
+    pub(crate) must_be_on: Vec<&'static str>,
 }
 
 impl PrivateServer {
@@ -54,17 +54,22 @@ impl PrivateServer {
         let mut server = PrivateServer { folder, binaries, account, port: 0, running, must_be_on };
         server.initdb()?;
         server.configure(&lines)?;
+        server.find_port()?;
+        Ok(server)
+    }
+
+    /// Starts on a port that nobody has taken.
+    pub(crate) fn find_port(&mut self) -> Result<(), Error> {
         for _ in 1..PORT_TRIES {
-            server.port = free_port();
-            match server.restart() {
+            self.port = free_port();
+            match self.restart() {
                 // Whoever holds the port now took it between our look and the server's.
-                Err(Error::Start { .. })
-                    if TcpListener::bind((Ipv4Addr::LOCALHOST, server.port)).is_err() => {}
-                outcome => return outcome.map(|()| server),
+                Err(Error::Start { .. }) if TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).is_err() => {}
+                outcome => return outcome,
             }
         }
-        server.port = free_port();
-        server.restart().map(|()| server)
+        self.port = free_port();
+        self.restart()
     }
 
     fn initdb(&self) -> Result<(), Error> {
@@ -80,7 +85,7 @@ impl PrivateServer {
         Err(Error::Initdb { output: String::from_utf8_lossy(&printed).trim().to_owned() })
     }
 
-    fn configure(&self, lines: &str) -> Result<(), Error> {
+    pub(crate) fn configure(&self, lines: &str) -> Result<(), Error> {
         let path = self.folder.data().join("postgresql.conf");
         OpenOptions::new()
             .append(true)
@@ -153,6 +158,23 @@ impl PrivateServer {
         Ok(())
     }
 
+    /// Stops the clock for the postmaster and all its children, as a machine does that hangs; [`thaw`](Self::thaw) goes on.
+    pub fn freeze(&self) -> Result<(), Error> {
+        let Some(pid) = self.postmaster_pid() else { return Ok(()) };
+        process::freeze(pid)?;
+        process::family(pid)?.into_iter().try_for_each(process::freeze)
+    }
+
+    /// Lets all go on.
+    pub fn thaw(&self) -> Result<(), Error> {
+        self.processes()?.into_iter().try_for_each(|pid| process::send(pid, Signal::SIGCONT))
+    }
+
+    /// The postmaster and its children, to measure or to bound them; none while it is stopped.
+    pub fn processes(&self) -> Result<Vec<u32>, Error> {
+        self.postmaster_pid().map_or_else(|| Ok(Vec::new()), process::family)
+    }
+
     /// Starts the server again on the same port and data directory, after a stop, a crash, or (then stopped
     /// first) a run.
     pub fn restart(&self) -> Result<(), Error> {
@@ -199,7 +221,7 @@ impl PrivateServer {
         Error::Start { how: how.to_owned(), log: lines[lines.len().saturating_sub(20)..].join("\n") }
     }
 
-    fn spawn_error(&self, command: &Command, source: std::io::Error) -> Error {
+    pub(crate) fn spawn_error(&self, command: &Command, source: std::io::Error) -> Error {
         Error::Spawn { program: command.get_program().into(), account: self.account.name(), source }
     }
 }

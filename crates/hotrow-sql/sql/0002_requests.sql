@@ -1,20 +1,31 @@
 -- Request ids and the answers they were given. Never what a command does.
 
+-- A reservation is a row of this table too: the row of its request, under the request's id, or under an id of its own
+-- where there was none. So a reservation costs one row and one unique index, and hotrow.reservation is a view.
 create table hotrow.request (
     request_id uuid primary key,
     command text not null,
-    -- What the call asked for, as text: the same id with other arguments is somebody's mistake.
-    arguments text not null,
+    -- What the call asked for, as text: the same id with other arguments is somebody's mistake. NULL for a call of
+    -- reserve, which has them in columns of their own.
+    arguments text,
     status text not null,
     value bigint,
     version bigint,
     remaining bigint,
-    reservation_id uuid,
     reservation_ids uuid[],
     refused_item text,
-    at timestamptz not null
+    at timestamptz not null,
+    item text collate "C",
+    buyer text collate "C",
+    quantity bigint,
+    -- What became of the reservation; NULL: the row is none.
+    state text check (state in ('held', 'confirmed', 'cancelled', 'expired')),
+    -- NULL: held until confirmed or cancelled.
+    expires_at timestamptz
 );
-create index request_at on hotrow.request (at);
+-- What can be forgotten. A reservation is not: it keeps its id for as long as it is there.
+create index request_at on hotrow.request (at) where state is null;
+create index request_held on hotrow.request (item, expires_at) where state = 'held';
 
 -- Refuses an id that stands for another call.
 create function hotrow.request_reused(request_id uuid) returns void
@@ -78,7 +89,7 @@ begin
     delete from hotrow.request r
     where r.request_id in (
         select old.request_id from hotrow.request old
-        where old.at < clock_timestamp() - (select s.request_retention from hotrow.setting s where s.one)
+        where old.state is null and old.at < clock_timestamp() - (select s.request_retention from hotrow.setting s where s.one)
         order by old.at limit most for update skip locked);
     get diagnostics forgotten = row_count;
     return forgotten;

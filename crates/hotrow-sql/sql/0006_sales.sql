@@ -15,17 +15,9 @@ create table hotrow.sale (
     last_at timestamptz not null default '-infinity'
 ) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
 
-create table hotrow.reservation (
-    reservation_id uuid primary key,
-    item text collate "C" not null,
-    buyer text collate "C" not null,
-    quantity bigint not null,
-    status text not null default 'held' check (status in ('held', 'confirmed', 'cancelled', 'expired')),
-    reserved_at timestamptz not null,
-    -- NULL: held until confirmed or cancelled.
-    expires_at timestamptz
-);
-create index reservation_held on hotrow.reservation (item, expires_at) where status = 'held';
+create view hotrow.reservation as
+    select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, q.at as reserved_at, q.expires_at
+    from hotrow.request q where q.state is not null;
 
 -- What each buyer has of a sale with a limit: held and confirmed.
 create table hotrow.buyer (

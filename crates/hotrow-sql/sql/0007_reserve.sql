@@ -59,22 +59,24 @@ begin
 end
 $$;
 
--- Ids for that many reservations. Each begins with the time, in the manner of UUIDs of version 7: new ones stand side by
--- side in the index.
-create function hotrow.draw_ids(calls int, at timestamptz) returns uuid[]
+-- The ids of that many reservations: each its request's, or a new one. New ones begin with the time, in the manner of
+-- UUIDs of version 7, so that they stand side by side in the index.
+create function hotrow.reservation_ids(request_id uuid[], calls int, at timestamptz) returns uuid[]
 language plpgsql as $$
 declare
     beginning text := lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7';
 begin
-    if calls = 1 then
-        return array[(beginning || substr(gen_random_uuid()::text, 16))::uuid];
+    if num_nonnulls(variadic request_id) = calls then
+        return request_id;
     end if;
-    return array(select (beginning || substr(gen_random_uuid()::text, 16))::uuid from generate_series(1, calls));
+    return array(
+        select coalesce(request_id[u.call], (beginning || substr(gen_random_uuid()::text, 16))::uuid)
+        from generate_series(1, calls) u (call));
 end
 $$;
 
 -- Judges reservations one after another and writes what they leave behind: one update of each sale, one insert into
--- each table.
+-- each table. Right for every batch; hotrow.reserve_plainly spares the usual one most of this.
 create function hotrow.apply_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
 returns table (status text, reservation_id uuid, remaining bigint)
@@ -193,13 +195,13 @@ begin
         if (repeated or known_ids is not null) and request_id[i] is not null then
             place := array_position(known_ids, request_id[i]);
             if place > 0 then
-                if known[place].command <> 'reserve'
-                    or known[place].arguments <> quantity[i] || ' ' || octet_length(item[i]) || ' ' || item[i] || buyer[i]
+                if known[place].command <> 'reserve' or known[place].item <> item[i] or known[place].buyer <> buyer[i]
+                    or known[place].quantity <> quantity[i]
                 then
                     perform hotrow.request_reused(request_id[i]);
                 end if;
                 statuses[i] := known[place].status;
-                ids[i] := known[place].reservation_id;
+                ids[i] := case when known[place].state is not null then request_id[i] end;
                 left_over[i] := known[place].remaining;
             else
                 place := array_position(request_id, request_id[i]);
@@ -228,7 +230,7 @@ begin
         end;
         if verdict is null then
             if drawn is null then
-                drawn := hotrow.draw_ids(calls, at);
+                drawn := hotrow.reservation_ids(request_id, calls, at);
             end if;
             ids[i] := drawn[i];
             present := present - quantity[i];
@@ -251,12 +253,6 @@ begin
         from unnest(rows) r
         where s.item = r.item and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
     end if;
-    if drawn is not null then
-        insert into hotrow.reservation (reservation_id, item, buyer, quantity, reserved_at, expires_at)
-        select u.id, u.item, u.buyer, u.quantity, at, at + (rows[coalesce(u.slot, 1)]).hold
-        from unnest(ids, item, buyer, quantity, replayed, slots) u (id, item, buyer, quantity, replayed, slot)
-        where u.id is not null and u.replayed is null;
-    end if;
     if drawn is not null and limited then
         insert into hotrow.buyer (item, buyer, quantity)
         select u.item, u.buyer, u.quantity
@@ -266,29 +262,103 @@ begin
         on conflict (item, buyer) do update set quantity = excluded.quantity
         where buyer.quantity <> excluded.quantity;
     end if;
-    if fresh > 0 then
-        insert into hotrow.request (request_id, command, arguments, status, reservation_id, remaining, at)
-        select u.id, 'reserve', u.quantity || ' ' || octet_length(u.item) || ' ' || u.item || u.buyer, u.status,
-            u.reservation_id, u.remaining, at
-        from unnest(request_id, item, buyer, quantity, replayed, statuses, ids, left_over)
-            u (id, item, buyer, quantity, replayed, status, reservation_id, remaining)
-        where u.id is not null and u.replayed is null and u.status <> 'busy' order by u.id;
+    -- Reservations, and refusals of requests with an id.
+    if drawn is not null or fresh > 0 then
+        insert into hotrow.request
+            (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
+        select coalesce(u.reserved, u.requested), 'reserve', u.status, u.remaining, at, u.item, u.buyer, u.quantity,
+            case when u.reserved is not null then 'held' end,
+            case when u.reserved is not null then at + (rows[coalesce(u.slot, 1)]).hold end
+        from unnest(request_id, ids, item, buyer, quantity, replayed, statuses, left_over, slots)
+            u (requested, reserved, item, buyer, quantity, replayed, status, remaining, slot)
+        where u.replayed is null and u.status <> 'busy' and coalesce(u.reserved, u.requested) is not null order by 1;
     end if;
     return query select u.* from unnest(statuses, ids, left_over) u;
 end
 $$;
 
--- The answers of apply_reservations, at first without looking for ids, as hotrow.answer_commands does.
+-- The usual batch at half the cost, since its calls need not be judged one by one: one item, open, without a hold that is
+-- due, enough for everybody, and each buyer within his limit and once in the batch. Everybody gets what he asks for, as
+-- from hotrow.apply_reservations. The caller undoes this, and judges the batch there, where it is not so:
+-- unique_violation: a request id is known, or twice in the batch; cardinality_violation: a buyer is; HR002: all others.
+create function hotrow.reserve_plainly(item text, buyer text[], quantity bigint[], request_id uuid[])
+returns table (status text, reservation_id uuid, remaining bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(buyer);
+    locked record;
+    entry hotrow.sale;
+    at timestamptz;
+    present bigint;
+    left_over bigint[] := quantity;
+    ids uuid[];
+    within bigint;
+begin
+    locked := hotrow.lock_sale(item, true, false);
+    entry := locked.entry;
+    at := greatest(clock_timestamp(), entry.last_at);
+    if entry.item is null or entry.next_expiry <= at or entry.starts_at > at or entry.ends_at <= at then
+        raise exception using errcode = 'HR002';
+    end if;
+    present := entry.remaining;
+    for i in 1 .. calls loop
+        if quantity[i] > present then
+            raise exception using errcode = 'HR002';
+        end if;
+        present := present - quantity[i];
+        left_over[i] := present;
+    end loop;
+    if entry.per_buyer is not null then
+        insert into hotrow.buyer (item, buyer, quantity)
+        select entry.item, u.buyer, u.quantity from unnest(buyer, quantity) u (buyer, quantity)
+        where u.quantity <= entry.per_buyer
+        on conflict (item, buyer) do update set quantity = buyer.quantity + excluded.quantity
+        where excluded.quantity <= entry.per_buyer - buyer.quantity;
+        get diagnostics within = row_count;
+        if within < calls then
+            raise exception using errcode = 'HR002';
+        end if;
+    end if;
+    ids := hotrow.reservation_ids(request_id, calls, at);
+    insert into hotrow.request (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
+    select u.id, 'reserve', 'reserved', u.remaining, at, entry.item, u.buyer, u.quantity, 'held', at + entry.hold
+    from unnest(ids, buyer, quantity, left_over) u (id, buyer, quantity, remaining) order by u.id;
+    update hotrow.sale s
+    set remaining = present, next_expiry = least(entry.next_expiry, at + entry.hold), last_at = at
+    where s.item = reserve_plainly.item;
+    return query select 'reserved', u.id, u.remaining from unnest(ids, left_over) u (id, remaining);
+end
+$$;
+
+-- The answers of reserve_plainly, or else of apply_reservations. Nearly all ids are new, so at first nobody looks for
+-- them: where one is known, the unique index says so when the answers are recorded, all is undone, and the last attempt
+-- looks.
 create function hotrow.answer_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
 returns table (status text, reservation_id uuid, remaining bigint)
 language plpgsql as $$
 #variable_conflict use_column
 declare
+    recorded boolean := coalesce(num_nonnulls(variadic request_id) > 0, false);
+    first int := 1;
     violated text;
 begin
-    if num_nonnulls(variadic request_id) > 0 then
-        for attempt in 1 .. 2 loop
+    -- What is hopeless takes no lock where nothing is recorded.
+    if item[1] = all (item) and (nowait is null or false = all (nowait))
+        and (recorded or (hotrow.hopeless(item[1])).refusal is null)
+    then
+        begin
+            return query select a.* from hotrow.reserve_plainly(answer_reservations.item[1], answer_reservations.buyer,
+                answer_reservations.quantity, answer_reservations.request_id) a;
+            return;
+        exception
+            when sqlstate 'HR002' or cardinality_violation then null;
+            when unique_violation then first := 2;
+        end;
+    end if;
+    if recorded then
+        for attempt in first .. 2 loop
             begin
                 return query select a.* from hotrow.apply_reservations(answer_reservations.item,
                     answer_reservations.buyer, answer_reservations.quantity, answer_reservations.request_id,

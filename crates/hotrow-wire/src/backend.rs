@@ -71,6 +71,8 @@ pub const BIND_COMPLETE: &[u8] = &[b'2', 0, 0, 0, 4];
 pub const CLOSE_COMPLETE: &[u8] = &[b'3', 0, 0, 0, 4];
 /// NoData.
 pub const NO_DATA: &[u8] = &[b'n', 0, 0, 0, 4];
+/// ParameterDescription of a statement without parameters.
+pub const NO_PARAMETERS: &[u8] = &[b't', 0, 0, 0, 6, 0, 0];
 /// EmptyQueryResponse.
 pub const EMPTY_QUERY: &[u8] = &[b'I', 0, 0, 0, 4];
 /// AuthenticationOk.

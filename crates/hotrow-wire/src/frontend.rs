@@ -212,6 +212,24 @@ pub fn put_bind_text<'a>(
     });
 }
 
+/// Appends a Bind of values as they came in another one to the unnamed portal; results are text.
+pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>]) {
+    put_frame(out, tag::BIND, |out| {
+        out.extend_from_slice(&[0]);
+        put_cstr(out, statement);
+        let count = u16::try_from(values.len()).unwrap_or(u16::MAX).to_be_bytes();
+        out.extend_from_slice(&count);
+        values.iter().for_each(|value| out.extend_from_slice(&[0, u8::from(value.binary)]));
+        out.extend_from_slice(&count);
+        for value in values {
+            let length = value.bytes.map_or(u32::MAX, |bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+            out.extend_from_slice(&length.to_be_bytes()); // -1 is NULL
+            out.extend_from_slice(value.bytes.unwrap_or_default());
+        }
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
 /// A view of Describe and of Close: what kind of thing, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<'a> {

@@ -3,6 +3,7 @@
 //! A frame is a tag, a length and a body. Whoever reads a socket calls [`split`] until it asks for more bytes, looks
 //! at a frame through the views in [`frontend`] and [`backend`], and passes the bytes on as they came.
 
+pub mod authentication;
 pub mod backend;
 pub mod frontend;
 mod reader;

@@ -26,7 +26,7 @@ pub enum Packet {
     Start {
         /// The protocol's minor version that the client would like.
         minor: u32,
-        /// The parameters in the order in which they came.
+        /// The parameters in the order in which they came, each once.
         parameters: Vec<(String, String)>,
     },
     /// A major version that isn't ours.
@@ -64,7 +64,7 @@ fn parse(packet: &[u8]) -> Result<Packet, Error> {
 }
 
 fn parameters(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
-    let mut parameters = Vec::new();
+    let mut parameters: Vec<(String, String)> = Vec::new();
     loop {
         let name = reader.text()?;
         if name.is_empty() {
@@ -73,6 +73,8 @@ fn parameters(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
             })?;
             return Ok(parameters);
         }
+        // As in PostgreSQL the last one counts. Two that are kept would be read by one as this user and by another as that.
+        parameters.retain(|(known, _)| known != name);
         parameters.push((name.to_owned(), reader.text()?.to_owned()));
     }
 }
@@ -88,6 +90,12 @@ pub fn put_start<'a>(out: &mut bytes::BytesMut, parameters: impl Iterator<Item =
     }
     out.extend_from_slice(&[0]);
     put_length(out, start);
+}
+
+/// Appends an SSLRequest.
+pub fn put_ssl_request(out: &mut bytes::BytesMut) {
+    out.extend_from_slice(&8_u32.to_be_bytes());
+    out.extend_from_slice(&SSL_REQUEST.to_be_bytes());
 }
 
 /// Appends a CancelRequest.

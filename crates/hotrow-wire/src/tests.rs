@@ -15,6 +15,21 @@ fn only_frame(buffer: &BytesMut) -> crate::Frame<'_> {
 }
 
 #[test]
+fn values_can_be_bound_again_as_they_came() {
+    let mut first = BytesMut::new();
+    let values = [
+        Value { binary: true, bytes: Some(&[0, 0, 0, 7]) },
+        Value { binary: false, bytes: None },
+        Value { binary: false, bytes: Some(b"seven") },
+    ];
+    frontend::put_bind_values(&mut first, b"s", &values);
+    let bind = Bind::read(&first[5..]).unwrap();
+    assert_eq!((bind.portal, bind.statement, bind.count()), (&b""[..], &b"s"[..], 3));
+    assert_eq!([0, 1, 2].map(|index| bind.value(index).unwrap()), values);
+    assert!(bind.results().is_empty());
+}
+
+#[test]
 fn a_frame_is_whole_or_asks_for_more() {
     let mut buffer = BytesMut::new();
     frontend::put_query(&mut buffer, "select 1");
@@ -103,6 +118,11 @@ fn startup_packets() {
         startup::split(&[0, 0, 0, 8, 0, 2, 0, 0], 100).unwrap(),
         Some((Packet::Unsupported { major: 2, minor: 0 }, 8))
     );
+    let mut twice = BytesMut::new();
+    startup::put_start(&mut twice, [("user", "ann"), ("database", "shop"), ("user", "bob")].into_iter());
+    let Some((Packet::Start { parameters, .. }, _)) = startup::split(&twice, 100).unwrap() else { panic!() };
+    let expected = [("database", "shop"), ("user", "bob")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(parameters, expected, "the last one counts");
     assert!(startup::split(&[0, 0, 0, 7, 0, 3, 0], 100).is_err());
     assert!(startup::split(&[0x7f, 0, 0, 7, 0, 3, 0], 100).is_err());
     let mut cancel = BytesMut::new();

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_gateway::Gateway;
 use hotrow_gateway::config::Upstream;
-use tokio::net::TcpListener;
+use hotrow_gateway::{Gateway, Heirloom, Sockets};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -25,6 +24,7 @@ pub struct Error {
 /// A running HTTP server.
 pub struct HttpServer {
     address: SocketAddr,
+    heirloom: Heirloom,
     stop: oneshot::Sender<()>,
     task: JoinHandle<bool>,
 }
@@ -36,10 +36,12 @@ impl HttpServer {
         gateway: &Gateway,
         upstream: &Upstream,
         patience: Duration,
+        sockets: &mut Sockets,
     ) -> Result<Self, Error> {
         let refused = |error| Error { address: http.address, error };
-        let listener = TcpListener::bind(http.address).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let listener = sockets.tcp(http.address).await.map_err(refused)?;
+        let address = listener.socket.local_addr().map_err(refused)?;
+        let heirloom = listener.heirloom().map_err(refused)?;
         let inside = gateway.inside();
         let upstream = hotrow_http::Upstream {
             connect: Arc::new(move || inside.connect()),
@@ -53,8 +55,8 @@ impl HttpServer {
             let _ = stopped.await;
         };
         let bounds = hotrow_http::Bounds::new(patience);
-        let task = tokio::spawn(hotrow_http::serve(listener, router, bounds, until));
-        Ok(HttpServer { address, stop, task })
+        let task = tokio::spawn(hotrow_http::serve(listener.socket, router, bounds, until));
+        Ok(HttpServer { address, heirloom, stop, task })
     }
 
     /// Where it listens.
@@ -62,8 +64,14 @@ impl HttpServer {
         self.address
     }
 
+    /// Its listening socket, for the gateway that takes over.
+    pub fn heirloom(&self) -> std::io::Result<Heirloom> {
+        self.heirloom.again()
+    }
+
     /// Lets requests that are under way finish; false if some did not in time.
     pub async fn stop(self) -> bool {
+        drop(self.heirloom);
         let _ = self.stop.send(());
         self.task.await.unwrap_or(false)
     }

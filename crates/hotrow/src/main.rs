@@ -5,10 +5,14 @@ mod direct;
 mod explain;
 mod help;
 mod http;
+mod manager;
+mod metrics;
 mod migrate;
 mod replay;
 mod serve;
 mod settings;
+mod signals;
+mod successor;
 mod verify;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Promise 5 byte by byte: a lane's connection that breaks after n bytes, for every n and in either direction. The
 //! clients' own connections live on, and each unit is answered: exactly, or with 08007. Dying processes are in
-//! `faults.rs`.
+//! `faults/`.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -15,6 +15,7 @@ mod line;
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod load;
 #[path = "support/proxy.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
 mod proxy;
 
 use std::sync::atomic::AtomicU64;

@@ -276,9 +276,16 @@ async fn every_kind_of_damage_is_found_and_named() {
             "buyer ann of sale phone: has 2, and 1 is the limit",
         ),
         ("delete from hotrow.sale where item = 'pen'", ": there is no sale pen"),
-        ("delete from hotrow.reservation where buyer = 'eve'", "which is not there"),
         (
-            "update hotrow.request set reservation_id = null where status = 'reserved' and command = 'reserve'",
+            "delete from hotrow.reservation where buyer = 'eve'",
+            "sale phone: remaining 5, held 1 and confirmed 2 do not make its stock 10",
+        ),
+        (
+            "update hotrow.request set status = 'sold_out' where state = 'confirmed'",
+            ": a reservation, and its answer is sold_out",
+        ),
+        (
+            "update hotrow.request set state = null where status = 'reserved' and command = 'reserve'",
             "its answer is reserved, without a reservation",
         ),
     ] {

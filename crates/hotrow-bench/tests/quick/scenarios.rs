@@ -50,6 +50,11 @@ fn reads() {
 }
 
 #[test]
+fn connect() {
+    every_technique_gives_a_figure("connect");
+}
+
+#[test]
 fn pass_through() {
     every_technique_gives_a_figure("pass-through");
 }

@@ -43,15 +43,36 @@ pub struct Pass {
     pub clears: Effect,
     /// It can change the catalogue, so what is cached of it must be forgotten.
     pub ddl: bool,
+    /// It begins or commits a transaction of the kind that lanes run.
+    pub boundary: Option<Boundary>,
+}
+
+/// Where a transaction begins and ends, with what the server says when it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Boundary {
+    /// BEGIN, without options that change what its statements see.
+    Begin(&'static str),
+    /// COMMIT.
+    Commit,
+}
+
+impl Boundary {
+    /// The command's tag.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Boundary::Begin(tag) => tag,
+            Boundary::Commit => "COMMIT",
+        }
+    }
 }
 
 impl Pass {
     pub(super) fn harmless(reason: Reason) -> Self {
-        Self { reason, effect: Effect::NONE, clears: Effect::NONE, ddl: false }
+        Self { reason, effect: Effect::NONE, clears: Effect::NONE, ddl: false, boundary: None }
     }
 
     pub(super) fn unknown(reason: Reason) -> Self {
-        Self { reason, effect: Effect::UNKNOWN, clears: Effect::NONE, ddl: true }
+        Self { reason, effect: Effect::UNKNOWN, clears: Effect::NONE, ddl: true, boundary: None }
     }
 }
 
@@ -117,7 +138,7 @@ fn query(tokens: &[Token]) -> Analysis {
         Err(reason) => {
             let SideEffects { effect, clears, creates } = side_effects(tokens);
             let unclear = matches!(reason, Reason::NotUnderstood(_));
-            Analysis::Pass(Pass { reason, effect, clears, ddl: creates || unclear })
+            Analysis::Pass(Pass { effect, clears, ddl: creates || unclear, ..Pass::harmless(reason) })
         }
     }
 }

@@ -8,7 +8,7 @@ use super::functions::{Conduct, conduct};
 use super::judge::Judge;
 use super::merging::{Matched, Merging};
 use super::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
-use super::{Candidate, Effect, Facts, Reason, TableFacts, Verb, table};
+use super::{Ahead, Candidate, Effect, Facts, Reason, TableFacts, Verb, table};
 
 /// What becomes of a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +50,8 @@ pub struct Packing {
     pub returns_rows: bool,
     /// How it is merged with calls of other clients, if it can be.
     pub merging: Option<Merging>,
+    /// How its row can be locked before it runs.
+    pub ahead: Option<Ahead>,
     /// A merge rule knows its function: its key is one of a key space, not of a table.
     pub in_key_space: bool,
     /// Why it can be packed, in words.
@@ -105,6 +107,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             touches_sequence: moves_sequence,
             returns_rows: true,
             merging: None,
+            ahead: None,
             in_key_space: false,
             why: "it reads no table".to_owned(),
         });
@@ -122,6 +125,8 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             (Some(key), format!("all columns of {} are bound by equality", index.name))
         }
     };
+    // Who may delete a row may perhaps not lock it, and a plain INSERT has nothing to lock.
+    let ahead = key.as_ref().filter(|_| candidate.updates()).map(|key| Ahead::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
     Ok(Packing {
         kind: if writes { Kind::Write } else { Kind::Read },
@@ -131,6 +136,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         touches_sequence: moves_sequence || candidate.defaults_move_sequence(table),
         returns_rows: candidate.returns_rows,
         merging: None,
+        ahead,
         in_key_space: false,
         why,
     })
@@ -148,6 +154,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         touches_sequence: false,
         returns_rows: true,
         merging: matched.merging(types),
+        ahead: None,
         in_key_space: true,
         why: format!(
             "a merge rule makes concurrent calls one call of {}.{}",

@@ -17,6 +17,15 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {
             let table = candidate.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
             format!("can be packed if the catalogue agrees\n  table     {table}\n")
         }
+        (Analysis::Pass(Pass { reason, boundary: Some(_), .. }), _) => {
+            let mut text = passed(&reason.to_string(), &[]);
+            line(
+                &mut text,
+                "unless",
+                "BEGIN to COMMIT is sent in one go, and all that stands between is packed",
+            );
+            text
+        }
         (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(&reason.to_string(), &effect.names()),
         (Analysis::SetPack(true), _) => {
             "answered by the gateway: switches packing on for the session\n".to_owned()

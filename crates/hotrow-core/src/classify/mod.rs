@@ -6,6 +6,7 @@
 //! Anything that is not proven packable is passed through, with a [`Reason`]; what it may leave behind in the session
 //! is its [`Effect`].
 
+mod ahead;
 mod analysis;
 mod builtin_types;
 mod call;
@@ -23,6 +24,7 @@ mod insert;
 mod judge;
 mod merging;
 mod names;
+mod pieces;
 mod point;
 mod reason;
 mod row;
@@ -38,7 +40,8 @@ mod worded;
 #[cfg(test)]
 mod tests;
 
-pub use analysis::{Analysis, MAX_TEXT_BYTES, Pass, analyse};
+pub use ahead::Ahead;
+pub use analysis::{Analysis, Boundary, MAX_TEXT_BYTES, Pass, analyse};
 pub use call::{Argument, ArgumentValue, Call, Item, Output};
 pub use candidate::{Candidate, Conflict, Equality, InsertParts, Operand, Verb};
 pub use decision::{Decision, Kind, Packing, decide, names_to_look_up};
@@ -49,4 +52,5 @@ pub use facts::{
 };
 pub use merging::{Element, ElementSource, Merging};
 pub use names::{FunctionName, TableName};
+pub use pieces::{Piece, pieces};
 pub use reason::Reason;

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use super::analysis::effect_of_query;
 use super::settings::{reset, set, show};
 use super::tokens::{Cursor, is_word};
-use super::{Analysis, Effect, Pass, Reason};
+use super::{Analysis, Boundary, Effect, Pass, Reason};
 
 /// What EXPLAIN and CREATE TABLE AS can run.
 const RUNNABLE: &[&str] = &[
@@ -25,7 +25,8 @@ pub(super) fn command(tokens: &[Token]) -> Analysis {
     let name = word.to_ascii_uppercase();
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            Analysis::Pass(Pass::harmless(Reason::Transaction(name)))
+            let boundary = boundary(&word, cursor);
+            Analysis::Pass(Pass { boundary, ..Pass::harmless(Reason::Transaction(name)) })
         }
         "set" => set(cursor),
         "reset" => reset(cursor),
@@ -53,6 +54,33 @@ pub(super) fn command(tokens: &[Token]) -> Analysis {
         }
         _ => Analysis::Pass(Pass::unknown(Reason::Utility(name))),
     }
+}
+
+/// Whether it begins or ends a transaction as lanes run them: READ COMMITTED, READ WRITE, without a chain.
+fn boundary(word: &str, mut cursor: Cursor<'_>) -> Option<Boundary> {
+    let boundary = match word {
+        "begin" => Boundary::Begin("BEGIN"),
+        "start" if cursor.take(&["transaction"]) => Boundary::Begin("START TRANSACTION"),
+        "commit" | "end" => Boundary::Commit,
+        _ => return None,
+    };
+    if word != "start" {
+        cursor.take(&["transaction", "work"]);
+    }
+    while let Boundary::Begin(_) = boundary {
+        let is_known = cursor.take(&["isolation"])
+            && cursor.take(&["level"])
+            && cursor.take(&["read"])
+            && cursor.take(&["committed"])
+            || cursor.take(&["read"]) && cursor.take(&["write"]);
+        if !is_known {
+            break;
+        }
+        if cursor.rest().first() == Some(&Token::Comma) {
+            cursor.advance();
+        }
+    }
+    cursor.rest().is_empty().then_some(boundary)
 }
 
 pub(super) fn leaves(name: String, effect: Effect) -> Analysis {

@@ -22,8 +22,12 @@ pub struct Batch<P> {
     pub number: u64,
     /// Its units in the order in which they run.
     pub units: Vec<Unit<P>>,
-    /// How many calls they are: a merged one stands for several units.
+    /// How many calls the server answers: a merged one stands for several units, and a unit can be several.
     pub call_count: usize,
+    /// The rows that are locked before anything runs, in key order: of which unit and which of its statements.
+    pub ahead: Vec<(usize, u16)>,
+    /// How many of them are locked.
+    pub locked: usize,
     /// How many of its calls the server has answered in full.
     pub answered: usize,
     /// Its transaction.
@@ -40,16 +44,19 @@ impl<P> Batch<P> {
             number,
             units,
             call_count: 0,
+            ahead: Vec::new(),
+            locked: 0,
             answered: 0,
             xid: Xid::Missing,
             failure: None,
             written: false,
         };
-        batch.call_count = batch.calls().count();
+        batch.call_count = batch.calls().map(|units| batch.answers_owed(&units)).sum();
         batch
     }
 
-    /// Its calls in order, each as the range of the units it stands for: one unit, or several that are merged.
+    /// Its units in order, those that are merged together: each range is one call that stands for several units, or one
+    /// unit.
     pub fn calls(&self) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -61,9 +68,49 @@ impl<P> Batch<P> {
         })
     }
 
-    /// The units of the call that failed; none if it was the commit.
-    pub(super) fn failed_units(&self) -> Option<Range<usize>> {
-        self.calls().nth(self.answered)
+    /// How many answers the server owes for such a range.
+    pub fn answers_owed(&self, units: &Range<usize>) -> usize {
+        if units.len() == 1 { usize::from(self.units[units.start].statements) } else { 1 }
+    }
+
+    /// The units of the call that failed, and which of their statements it was; none if it was the commit.
+    pub(super) fn failed_units(&self) -> Option<(Range<usize>, u16)> {
+        if let Some((unit, statement)) = self.ahead.get(self.locked) {
+            return Some((*unit..*unit + 1, *statement));
+        }
+        let mut answered = self.answered;
+        for units in self.calls() {
+            let owed = self.answers_owed(&units);
+            if answered < owed {
+                return Some((units, u16::try_from(answered).unwrap_or(u16::MAX)));
+            }
+            answered -= owed;
+        }
+        None
+    }
+
+    /// A unit of several rows takes them in its own order, between those of its neighbours: another gateway's batch, or
+    /// a client's own transaction, may hold one and want another of this batch's.
+    pub(super) fn takes_locks_in_any_order(&self) -> bool {
+        self.ahead.is_empty() && self.units.len() > 1 && self.units.iter().any(|unit| unit.claims.len() > 1)
+    }
+
+    /// Has all rows locked first, each once, in the order that all gateways keep.
+    pub(super) fn lock_ahead(&mut self) {
+        if !self.takes_locks_in_any_order() {
+            return;
+        }
+        let mut rows = Vec::new();
+        for (place, unit) in self.units.iter().enumerate() {
+            if unit.claims.is_empty() {
+                rows.extend(unit.key.filter(|_| unit.lockable).map(|key| (key, place, 0)));
+            }
+            let lockable = unit.claims.iter().filter(|claim| claim.lockable);
+            rows.extend(lockable.map(|claim| (claim.key, place, claim.statement)));
+        }
+        rows.sort();
+        rows.dedup_by_key(|(key, ..)| *key);
+        self.ahead = rows.into_iter().map(|(_, unit, statement)| (unit, statement)).collect();
     }
 
     pub(super) fn has_session(&self, session: u64) -> bool {

@@ -34,13 +34,22 @@ impl<P> Blocked<P> {
         self.bytes
     }
 
+    /// What is parked, with the key that it is parked under.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &Unit<P>)> {
+        self.keys.iter().flat_map(|(key, units)| units.iter().map(|unit| (*key, unit)))
+    }
+
     /// The key that holds this unit up, if one does.
     pub(super) fn key_of(&self, unit: &Unit<P>) -> Option<Key> {
         if self.keys.is_empty() {
             return None;
         }
-        let whole = Key { table: unit.key.map_or(0, |key| key.table), hash: WHOLE_TABLE };
-        unit.key.filter(|key| self.keys.contains_key(key)).or(self.keys.contains_key(&whole).then_some(whole))
+        let is_blocked = |key: &Key| self.keys.contains_key(key);
+        let whole = |table| Some(Key { table, hash: WHOLE_TABLE }).filter(is_blocked);
+        if unit.key.is_none() {
+            return whole(0);
+        }
+        unit.keys().find_map(|key| Some(key).filter(is_blocked).or_else(|| whole(key.table)))
     }
 
     /// The key under which units of this session are parked.

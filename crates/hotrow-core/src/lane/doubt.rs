@@ -5,7 +5,8 @@ use crate::limits;
 
 impl<P> Lane<P> {
     pub(super) fn lost(&mut self, actions: &mut Vec<Action<P>>) {
-        if self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty() {
+        let is_idle = self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty();
+        if is_idle || self.may_rest() {
             self.link = Link::Down; // an idle connection was closed: the next unit opens another
         } else {
             self.link = Link::Connecting;
@@ -14,6 +15,10 @@ impl<P> Lane<P> {
     }
 
     pub(super) fn connect_failed(&mut self, give_up: bool, actions: &mut Vec<Action<P>>) {
+        if self.may_rest() {
+            self.link = Link::Down; // what waits does not need one before the lane goes on
+            return;
+        }
         if !give_up {
             self.link = Link::Connecting;
             actions.push(Action::Connect);

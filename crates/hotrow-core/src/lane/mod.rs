@@ -12,13 +12,16 @@
 mod batch;
 mod blocked;
 mod doubt;
+mod pause;
 mod queue;
+mod view;
 
 use std::collections::{HashSet, VecDeque};
 
 pub use batch::{Batch, Xid};
 use blocked::Blocked;
 use queue::Queue;
+pub use view::Place;
 
 use crate::key::Key;
 use crate::limits;
@@ -39,6 +42,14 @@ pub struct Unit<P> {
     pub rows_per_commit: u16,
     /// For a call of a function with a merge rule: what it can become one call with.
     pub merge: Option<Merge>,
+    /// Its row can be locked before it runs.
+    pub lockable: bool,
+    /// How many statements it is.
+    pub statements: u16,
+    /// The rows that the statements of a unit of several contend for; `key` is the least of them.
+    pub claims: Box<[Claim]>,
+    /// The statement that failed last, where it is several.
+    pub at_fault: u16,
     /// What it weighs on the wire.
     pub bytes: usize,
     /// Connections that were lost under it.
@@ -50,10 +61,37 @@ pub struct Unit<P> {
 }
 
 impl<P> Unit<P> {
+    /// All rows it is known to contend for.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + use<'_, P> {
+        let only = if self.claims.is_empty() { self.key } else { None };
+        only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
+    }
+
+    /// The row that the statement at fault contends for, or else one that the unit does.
+    fn key_at_fault(&self) -> Option<Key> {
+        let claim = self.claims.iter().find(|claim| claim.statement == self.at_fault);
+        claim.map(|claim| claim.key).or(self.key)
+    }
+
     /// It has to run again because of another unit.
     fn rerun(self) -> Self {
         Unit { reruns: self.reruns + 1, ..self }
     }
+}
+
+/// A row that one statement of a unit of several contends for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The row.
+    pub key: Key,
+    /// Which of the unit's statements it is, counted from zero.
+    pub statement: u16,
+    /// How many of its versions may share a commit.
+    pub rows_per_commit: u16,
+    /// It is a call of a function with a merge rule, which is not merged here.
+    pub in_key_space: bool,
+    /// The row can be locked before the statement runs.
+    pub lockable: bool,
 }
 
 /// Which calls can become one call: those of one group. Of the functions whose keys are in one space (see
@@ -104,7 +142,9 @@ pub enum Event<P> {
     },
     /// The last byte of this batch was handed to the operating system.
     Written(u64),
-    /// One more call of the earliest batch was answered in full by the server.
+    /// One more row of the earliest batch was locked ahead.
+    Locked,
+    /// One more call of the earliest batch was answered in full by the server: a statement, or a merged call.
     Answered,
     /// The earliest batch's transaction id arrived; none when it has written nothing.
     TransactionId(Option<u64>),
@@ -118,6 +158,10 @@ pub enum Event<P> {
     Resolved(Outcome),
     /// The unit that was blocked on this key has been run by its session.
     Unblocked(Key),
+    /// Finish what is under way, close the connection, and let what comes wait.
+    Pause,
+    /// Go on.
+    Resume,
 }
 
 /// Why a unit failed.
@@ -149,6 +193,8 @@ pub enum Refusal {
     NotSent,
     /// Too much waits already; nothing was run: 53000.
     QueueFull,
+    /// The lane pauses, and has done so for too long; nothing was run: 57P03.
+    Paused,
     /// The client asked for it; nothing was run: 57014.
     Cancelled,
 }
@@ -171,6 +217,8 @@ pub enum Action<P> {
     Refuse(Vec<Unit<P>>, Refusal),
     /// Find out what became of this transaction.
     Resolve(u64),
+    /// Close the connection, on which nothing is under way.
+    Disconnect,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,8 +243,12 @@ pub struct Lane<P> {
     batches: u64,
     /// The queue's length at which a second batch is worth another look.
     second_at: usize,
+    /// So many batches more take all their locks first, in key order, since others do not take them as this lane would.
+    lock_ahead: u32,
     /// Units of batches that left nothing behind, waiting for the batches behind theirs to be resolved.
     again: Vec<Unit<P>>,
+    /// What is under way is finished, and nothing new is sent.
+    paused: bool,
 }
 
 impl<P> Lane<P> {
@@ -211,7 +263,9 @@ impl<P> Lane<P> {
             returned: HashSet::new(),
             batches: 0,
             second_at: limits::SECOND_BATCH_UNITS_MIN,
+            lock_ahead: 0,
             again: Vec::new(),
+            paused: false,
         }
     }
 
@@ -272,6 +326,11 @@ impl<P> Lane<P> {
                     batch.written = true;
                 }
             }
+            Event::Locked => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.locked += 1;
+                }
+            }
             Event::Answered => {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.answered += 1;
@@ -290,6 +349,8 @@ impl<P> Lane<P> {
             Event::Ready => self.ready(actions),
             Event::Lost => self.lost(actions),
             Event::Resolved(outcome) => self.resolved(outcome, actions),
+            Event::Pause => self.pause(actions),
+            Event::Resume => self.resume(actions),
             Event::Unblocked(key) => {
                 let parked = self.blocked.release(key);
                 self.queue.prepend(parked);
@@ -349,6 +410,9 @@ impl<P> Lane<P> {
 
     /// Cuts a batch if there is a reason to send one, or asks for the connection that it takes.
     fn send(&mut self, actions: &mut Vec<Action<P>>) {
+        if self.paused {
+            return self.rest(actions);
+        }
         if self.queue.is_empty() {
             return;
         }
@@ -373,7 +437,12 @@ impl<P> Lane<P> {
         let least = if self.under_way.is_empty() { 1 } else { limits::SECOND_BATCH_UNITS_MIN };
         let Some(units) = self.queue.cut(&self.under_way, least) else { return };
         self.batches += 1;
-        self.under_way.push_back(Batch::new(self.batches, units));
+        let mut batch = Batch::new(self.batches, units);
+        if self.lock_ahead > 0 {
+            self.lock_ahead -= 1;
+            batch.lock_ahead();
+        }
+        self.under_way.push_back(batch);
         actions.push(Action::Write(self.batches));
     }
 
@@ -395,9 +464,15 @@ impl<P> Lane<P> {
 
     /// The batch left nothing behind. The unit at fault leaves the lane, the others run again.
     fn rolled_back(&mut self, mut batch: Batch<P>, failure: Failure, actions: &mut Vec<Action<P>>) {
+        if failure == Failure::Blocked && batch.takes_locks_in_any_order() {
+            self.lock_ahead = limits::LOCK_AHEAD_BATCHES;
+        }
         let culprit = match batch.failed_units() {
-            Some(units) if units.len() == 1 => units.start,
-            Some(units) => {
+            Some((units, statement)) if units.len() == 1 => {
+                batch.units[units.start].at_fault = statement;
+                units.start
+            }
+            Some((units, _)) => {
                 // Which of the calls is at fault shows when they run one by one.
                 batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
                 let again = batch.units.into_iter().map(Unit::rerun).collect();
@@ -426,7 +501,7 @@ impl<P> Lane<P> {
         self.requeue(again, actions);
         self.returned.insert(session);
         let key = match failure {
-            Failure::Blocked => Some(self.block(culprit.key, actions)),
+            Failure::Blocked => Some(self.block(culprit.key_at_fault(), actions)),
             Failure::Error => None,
         };
         actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));

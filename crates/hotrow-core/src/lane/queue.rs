@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{Batch, Merge, Unit};
+use super::{Batch, Claim, Merge, Unit};
 use crate::key::Key;
 use crate::limits;
 
@@ -58,6 +58,10 @@ impl<P> Queue<P> {
             self.bytes += unit.bytes;
             self.units.push_front(unit);
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Unit<P>> {
+        self.units.iter()
     }
 
     pub(super) fn has_session(&self, session: u64) -> bool {
@@ -122,13 +126,17 @@ impl<P> Queue<P> {
         cut.spaces.clear();
         cut.closed.extend(under_way.iter().flat_map(|batch| batch.units.iter().map(|unit| unit.session)));
         let mut chosen = Vec::with_capacity(self.units.len().min(limits::BATCH_UNITS_MAX));
-        let mut bytes = 0;
+        let (mut bytes, mut statements) = (0, 0);
         for (index, unit) in self.units.iter().enumerate().take(4 * limits::BATCH_UNITS_MAX) {
-            if chosen.len() == limits::BATCH_UNITS_MAX || bytes + unit.bytes > limits::BATCH_BYTES_MAX {
+            let is_full = chosen.len() == limits::BATCH_UNITS_MAX
+                || statements + usize::from(unit.statements) > limits::BATCH_STATEMENTS_MAX
+                || bytes + unit.bytes > limits::BATCH_BYTES_MAX;
+            if is_full {
                 break;
             }
             if cut.admits(unit) {
                 bytes += unit.bytes;
+                statements += usize::from(unit.statements);
                 chosen.push(index);
             } else {
                 cut.closed.insert(unit.session);
@@ -159,19 +167,46 @@ impl Cut {
         if !in_order {
             return false;
         }
+        if !unit.claims.is_empty() {
+            return unit.claims.iter().all(|claim| self.has_room(claim, &unit.claims))
+                && unit.claims.iter().all(|claim| {
+                    *self.keys.entry(claim.key).or_insert(0) += 1;
+                    !claim.in_key_space || self.joins(claim.key, Merge::NEVER)
+                });
+        }
         if let Some(merge) = unit.merge {
-            let (group, calls) = self.spaces.entry(key.table).or_insert((merge.group, 0));
-            if *group != merge.group || *calls >= merge.most {
+            if !self.joins(key, merge) {
                 return false;
             }
-            *calls += 1;
             if merge != Merge::NEVER {
                 return true; // one call changes each row once, however many units it stands for
             }
         }
+        self.fits_page(key, unit.rows_per_commit)
+    }
+
+    /// Whether a call may be in the batch, beside those of its key space that are there.
+    fn joins(&mut self, key: Key, merge: Merge) -> bool {
+        let (group, calls) = self.spaces.entry(key.table).or_insert((merge.group, 0));
+        if *group != merge.group || *calls >= merge.most {
+            return false;
+        }
+        *calls += 1;
+        true
+    }
+
+    /// Whether as many versions of a row as a unit makes may be in the batch: alone it may make any number.
+    fn has_room(&self, claim: &Claim, claims: &[Claim]) -> bool {
+        let others = self.keys.get(&claim.key).map_or(0, |count| usize::from(*count));
+        let own = claims.iter().filter(|other| other.key == claim.key).count();
+        others == 0 || others + own <= usize::from(claim.rows_per_commit)
+    }
+
+    /// Whether one more version of a row may be in the batch.
+    fn fits_page(&mut self, key: Key, rows_per_commit: u16) -> bool {
         let count = self.keys.entry(key).or_insert(0);
         *count += 1;
-        *count <= unit.rows_per_commit.max(1)
+        *count <= rows_per_commit.max(1)
     }
 }
 

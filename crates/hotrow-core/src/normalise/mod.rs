@@ -9,12 +9,14 @@ mod lexeme;
 mod lexicon;
 mod literals;
 mod scanner;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
 use scanner::Scanner;
+pub use shown::without_values;
 
 /// Type of a literal that PostgreSQL leaves open: a plain string.
 pub const UNSPECIFIED: u32 = 0;

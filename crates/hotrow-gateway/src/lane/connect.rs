@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::lane::{Kind, Outcome};
 use hotrow_core::limits;
+use hotrow_core::witness::{Bond, Server, Word, believe};
 use hotrow_wire::frontend::Parse;
 
 use super::writer::{TRANSACTION_ID, Writer};
@@ -41,27 +42,35 @@ pub struct Link {
     kind: Kind,
     index: usize,
     state: State,
-    /// The server's life when the connection was made that is in use, or was in use before.
-    life: Option<String>,
+    /// The server when the connection was made that is in use, or was in use before.
+    server: Option<Server>,
     /// Since when there is no connection although one is wanted.
     without_since: Option<Instant>,
     pause: Duration,
 }
 
-type Making = Pin<Box<dyn Future<Output = Result<(Upstream, Option<String>), Error>> + Send>>;
+type Making = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
 type Asking = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
 
 enum State {
     Down,
     Making { making: Making, in_doubt: bool },
-    Up { upstream: Box<Upstream>, life: Option<String>, _gauge: GaugeGuard },
-    Asking { asking: Asking, life: Option<String> },
+    Up { upstream: Box<Upstream>, server: Option<Server>, _gauge: GaugeGuard },
+    Asking { asking: Asking, server: Option<Server> },
 }
 
 impl Link {
     /// No connection yet.
     pub fn new(pool: Arc<Pool>, kind: Kind, index: usize) -> Self {
-        Link { pool, kind, index, state: State::Down, life: None, without_since: None, pause: Duration::ZERO }
+        Link {
+            pool,
+            kind,
+            index,
+            state: State::Down,
+            server: None,
+            without_since: None,
+            pause: Duration::ZERO,
+        }
     }
 
     /// The connection while it is up.
@@ -80,7 +89,7 @@ impl Link {
     /// Begins to make a connection. With a commit in doubt there is more patience.
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
-        let making = make(self.pool.clone(), self.kind, self.index, self.pause);
+        let making = make(self.pool.clone(), self.kind, self.index, self.pause, in_doubt);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
         self.state = State::Making { making: Box::pin(making), in_doubt };
@@ -88,15 +97,17 @@ impl Link {
 
     /// Begins to ask what became of a transaction.
     pub fn resolve(&mut self, xid: u64) {
-        if let State::Up { upstream, life, _gauge } = std::mem::replace(&mut self.state, State::Down) {
-            let same_life = self.life == life;
-            let deadline = Instant::now() + self.pool.config.resolve_timeout;
+        if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
+            let bond = Bond::between(self.server.as_ref(), server.as_ref());
+            let deadline = Instant::now() + self.pool.config().resolve_timeout();
             tracing::warn!(
                 xid,
                 lane = self.index,
+                ?bond,
+                server = %upstream.address,
                 "a connection was lost around a commit: asking what became of it"
             );
-            self.state = State::Asking { asking: Box::pin(ask(*upstream, xid, same_life, deadline)), life };
+            self.state = State::Asking { asking: Box::pin(ask(*upstream, xid, bond, deadline)), server };
         }
     }
 
@@ -105,15 +116,15 @@ impl Link {
         match &mut self.state {
             State::Down => std::future::pending().await,
             State::Making { making, in_doubt } => match making.await {
-                Ok((upstream, life)) => {
-                    self.up(upstream, life);
+                Ok((upstream, server)) => {
+                    self.up(upstream, server);
                     Progress::Connected
                 }
                 Err(error) => {
                     let patience = if *in_doubt {
-                        self.pool.config.resolve_timeout
+                        self.pool.config().resolve_timeout()
                     } else {
-                        self.pool.config.server_wait
+                        self.pool.config().server_wait
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
                     let give_up = waited > patience;
@@ -138,11 +149,11 @@ impl Link {
                     _ => self.gone(),
                 }
             }
-            State::Asking { asking, life } => match asking.await {
+            State::Asking { asking, server } => match asking.await {
                 (Ok(upstream), outcome) => {
                     tracing::warn!(?outcome, lane = self.index, "what became of the commit in doubt");
-                    let life = life.take();
-                    self.up(upstream, life);
+                    let server = server.take();
+                    self.up(upstream, server);
                     Progress::Resolved(outcome)
                 }
                 (Err(_), _) => self.gone(),
@@ -150,18 +161,18 @@ impl Link {
         }
     }
 
-    fn up(&mut self, upstream: Upstream, life: Option<String>) {
+    fn up(&mut self, upstream: Upstream, server: Option<Server>) {
         self.without_since = None;
         self.pause = Duration::ZERO;
-        self.state = State::Up { upstream: Box::new(upstream), life, _gauge: METRICS.lanes.enter() };
+        self.state = State::Up { upstream: Box::new(upstream), server, _gauge: METRICS.lanes.enter() };
     }
 
     /// All that was in doubt is settled: from now on this connection's server is the one to compare with.
     pub fn settle(&mut self) {
-        if let State::Up { life, .. } = &self.state
-            && self.life != *life
+        if let State::Up { server, .. } = &self.state
+            && self.server != *server
         {
-            self.life.clone_from(life);
+            self.server.clone_from(server);
         }
     }
 
@@ -171,58 +182,84 @@ impl Link {
     }
 }
 
-/// Makes a connection for a lane: with its own lock timeout and name, and the statement every batch ends with.
+/// Makes a connection for a lane: with its own lock timeout and name, and the statement every batch ends with. With a
+/// commit in doubt only to a primary: a standby may not have heard of it yet, and could not run it again.
 async fn make(
     pool: Arc<Pool>,
     kind: Kind,
     index: usize,
     pause: Duration,
-) -> Result<(Upstream, Option<String>), Error> {
+    in_doubt: bool,
+) -> Result<(Upstream, Option<Server>), Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
         Kind::Write => format!("hotrow lane {index}"),
         Kind::Read => format!("hotrow read lane {index}"),
     };
+    let config = pool.config();
     let mut parameters = pool.identity.parameters().to_vec();
     parameters.retain(|(name, _)| name != "lock_timeout");
     parameters.push(("application_name".to_owned(), name));
-    parameters.push(("lock_timeout".to_owned(), pool.config.lane_lock_timeout.as_millis().to_string()));
-    let mut upstream = Upstream::connect(&pool.config.upstream, &parameters).await?;
+    parameters.push(("lock_timeout".to_owned(), pool.lane_lock_timeout().as_millis().to_string()));
+    let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.login, in_doubt).await?;
     if kind == Kind::Read {
         return Ok((upstream, None));
     }
-    let rows = upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?;
-    let life = rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
+    let server = identify(&mut upstream).await?;
     let text = include_str!("../../sql/transaction_id.sql").as_bytes();
     Parse { name: TRANSACTION_ID, text, types: &[] }.put(&mut upstream.output);
     upstream.query("select 1", &[]).await?;
-    Ok((upstream, life))
+    Ok((upstream, server))
+}
+
+/// Which server this is.
+async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
+    let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
+    let cluster = match upstream.query(include_str!("../../sql/cluster.sql"), &[]).await {
+        Ok(rows) => first(rows),
+        Err(Error::Refused { message, .. }) => {
+            tracing::debug!(message, "the server does not say which cluster it belongs to");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(life.map(|life| Server { life, cluster }))
 }
 
 /// Asks what became of a transaction until it is known.
 async fn ask(
     mut upstream: Upstream,
     xid: u64,
-    same_life: bool,
+    bond: Bond,
     deadline: Instant,
 ) -> (Result<Upstream, Error>, Outcome) {
     loop {
         let rows =
             upstream.query(include_str!("../../sql/transaction_status.sql"), &[&xid.to_string()]).await;
-        let status = match rows {
-            Ok(rows) => rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten(),
-            // An id that this server has not given out yet: it never committed here.
-            Err(Error::Refused { code, .. }) if code == "22023" => return (Ok(upstream), Outcome::Aborted),
+        let word = match rows {
+            Ok(rows) => word(first(rows).as_deref()),
+            // An id that this server has not given out yet.
+            Err(Error::Refused { code, .. }) if code == "22023" => Word::NotGivenOut,
             Err(error) => return (Err(error), Outcome::Unknown),
         };
-        match status.as_deref() {
-            // After a crash an id whose transaction was lost is given out again: the one that committed may be another.
-            Some("committed") if same_life => return (Ok(upstream), Outcome::Committed),
-            Some("aborted") => return (Ok(upstream), Outcome::Aborted),
-            Some("in progress") if Instant::now() < deadline => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            _ => return (Ok(upstream), Outcome::Unknown),
+        match believe(word, bond) {
+            Some(outcome) => return (Ok(upstream), outcome),
+            None if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+            None => return (Ok(upstream), Outcome::Unknown),
         }
     }
+}
+
+fn word(status: Option<&str>) -> Word {
+    match status {
+        Some("committed") => Word::Committed,
+        Some("aborted") => Word::Aborted,
+        Some("in progress") => Word::InProgress,
+        Some("in recovery") => Word::InRecovery,
+        _ => Word::Forgotten,
+    }
+}
+
+fn first(rows: Vec<Vec<Option<String>>>) -> Option<String> {
+    rows.into_iter().next()?.into_iter().next()?
 }

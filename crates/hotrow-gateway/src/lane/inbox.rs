@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use hotrow_core::key::Key;
 use hotrow_core::lane::Unit;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
+use super::look::Look;
 use crate::unit::Packed;
 
 /// What a lane can be told.
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are units")]
 #[derive(Debug)]
 pub enum Message {
     /// Run this.
@@ -19,6 +21,19 @@ pub enum Message {
     Gone(u64),
     /// The unit that was blocked on this key has been run.
     Unblocked(Key),
+    /// Come to rest, with no connection, and say so.
+    Pause(oneshot::Sender<()>),
+    /// Log in anew, and say when the old connection is closed.
+    Renew(oneshot::Sender<()>),
+    /// Go on.
+    Resume,
+    /// Say how you do.
+    Look {
+        /// And which units you have.
+        with_units: bool,
+        /// To whom.
+        answer: oneshot::Sender<Look>,
+    },
 }
 
 /// A lane's inbox.

@@ -3,7 +3,10 @@
 
 mod connect;
 mod inbox;
+mod look;
+mod pausing;
 mod replies;
+mod rest;
 mod writer;
 
 use std::collections::VecDeque;
@@ -15,9 +18,14 @@ use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
 pub use inbox::{Inbox, Message, Unblock};
+pub use look::Look;
 
+use crate::counts::Became;
 use crate::lane::connect::{Link, Progress};
+use crate::lane::look::Done;
+use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Note, Replies};
+use crate::lane::rest::Rest;
 use crate::lane::writer::Writer;
 use crate::mailbox::{Handed, Mailbox};
 use crate::merged::Rows;
@@ -29,6 +37,7 @@ use crate::unit::Packed;
 pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
         link: Link::new(pool.clone(), kind, index),
+        rest: Rest::new(pool.config().held_idle),
         pool,
         kind,
         index,
@@ -41,10 +50,13 @@ pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
         touched: Vec::new(),
         messages: Vec::new(),
         pace: Pace::default(),
+        pausing: Pausing::default(),
+        tally: Done::default(),
         done: None,
     };
     loop {
         task.take_messages();
+        task.report_rest();
         task.inbox.wake_at(task.core.wake_at());
         task.wait().await;
     }
@@ -58,6 +70,7 @@ struct Task {
     core: Lane<Packed>,
     actions: Vec<Action<Packed>>,
     link: Link,
+    rest: Rest,
     writer: Writer,
     replies: Replies,
     /// What the lane's connection brought for batches that are whole, or in doubt.
@@ -66,6 +79,8 @@ struct Task {
     touched: Vec<Arc<Mailbox>>,
     messages: Vec<Message>,
     pace: Pace,
+    pausing: Pausing,
+    tally: Done,
     /// When the last batch was done.
     done: Option<Instant>,
 }
@@ -73,6 +88,7 @@ struct Task {
 impl Task {
     /// Waits until something happens, and deals with it.
     async fn wait(&mut self) {
+        let rests = self.core.is_idle() && self.link.upstream().is_some();
         tokio::select! {
             progress = self.link.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
@@ -95,7 +111,17 @@ impl Task {
                 Progress::Lost => self.lost(),
             },
             () = self.inbox.woken() => {}
+            () = self.rest.is_long(), if rests => self.close(),
+            () = self.pausing.time_to_look() => self.expire(),
         }
+    }
+
+    /// Nobody has needed the connection for long: the next unit opens another.
+    fn close(&mut self) {
+        tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
+        self.link.drop_connection();
+        self.writer.reset();
+        self.step(Event::Lost);
     }
 
     fn take_messages(&mut self) {
@@ -111,6 +137,22 @@ impl Task {
                 Message::Cancel(session) => Event::Cancel(session),
                 Message::Gone(session) => Event::Gone(session),
                 Message::Unblocked(key) => Event::Unblocked(key),
+                Message::Pause(done) => {
+                    self.pause(true, done);
+                    continue;
+                }
+                Message::Renew(done) => {
+                    self.pause(false, done);
+                    continue;
+                }
+                Message::Resume => {
+                    self.resume();
+                    continue;
+                }
+                Message::Look { with_units, answer } => {
+                    let _ = answer.send(self.look(with_units)); // who asked may be gone
+                    continue;
+                }
             };
             self.core.step(event, &mut self.actions);
         }
@@ -120,7 +162,7 @@ impl Task {
 
     /// Whether the lane is too slow for one more, as things are.
     fn would_wait_too_long(&self) -> bool {
-        self.pace.wait(self.core.queued()) > self.pool.config.queue_wait
+        self.pace.wait(self.core.queued()) > self.pool.config().queue_wait
     }
 
     fn step(&mut self, event: Event<Packed>) {
@@ -136,7 +178,16 @@ impl Task {
 
     fn lost(&mut self) {
         METRICS.lost.inc();
+        self.tally.losses += 1;
         self.report_written();
+        let under_way: usize = self.core.under_way().iter().map(|batch| batch.units.len()).sum();
+        tracing::warn!(
+            lane = self.index,
+            kind = ?self.kind,
+            under_way,
+            waiting = self.core.waiting(),
+            "a lane has lost its connection to the server"
+        );
         self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
         self.writer.reset();
         self.step(Event::Lost);
@@ -170,6 +221,7 @@ impl Task {
     fn take_note(&mut self, note: Note) {
         match note {
             Note::Prepared => self.writer.prepared(self.link.upstream()),
+            Note::Locked => self.core.step(Event::Locked, &mut self.actions),
             Note::Answered => self.core.step(Event::Answered, &mut self.actions),
             Note::TransactionId(xid) => self.core.step(Event::TransactionId(xid), &mut self.actions),
             Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
@@ -192,6 +244,7 @@ impl Task {
                 Action::Return(unit) => self.hand(unit, Handed::Again),
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
                 Action::Resolve(xid) => self.link.resolve(xid),
+                Action::Disconnect => self.link.drop_connection(),
             }
         }
         self.actions = actions;
@@ -206,6 +259,7 @@ impl Task {
         let Some(batch) = self.core.batch(number) else { return };
         let Some(upstream) = self.link.upstream() else { return };
         let now = Instant::now();
+        self.rest.begins(now);
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
         self.writer.put(batch, self.kind, now, &self.pool.statements, upstream);
@@ -221,6 +275,8 @@ impl Task {
             return;
         };
         METRICS.batches.inc();
+        self.tally.batches += 1;
+        self.tally.units += batch.units.len() as u64;
         match self.kind {
             Kind::Write => METRICS.packed.add(batch.units.len() as u64),
             Kind::Read => METRICS.packed_reads.add(batch.units.len() as u64),
@@ -231,29 +287,33 @@ impl Task {
             let began = self.done.replace(now).map_or(since, |before| before.max(since));
             self.pace.done(batch.units.len(), now - began);
         }
-        self.pool.release(self.kind, self.index, batch.units.iter().map(|unit| unit.key));
-        let calls: Vec<_> = batch.calls().collect();
+        self.pool.release(self.kind, self.index, batch.units.iter());
+        let calls: Vec<_> = batch.calls().map(|call| (batch.answers_owed(&call), call.len())).collect();
         let mut units = batch.units.into_iter().map(|unit| unit.payload);
-        for (index, call) in calls.into_iter().enumerate() {
-            let bytes = answers.of(index);
-            if call.len() > 1 {
-                self.answer_merged(units.by_ref().take(call.len()), call.len(), bytes, &answers.commit);
+        let mut first = 0;
+        for (owed, count) in calls {
+            let places = first..first + owed;
+            first += owed;
+            if count > 1 {
+                let bytes = answers.of(places.start);
+                self.answer_merged(units.by_ref().take(count), count, bytes, &answers.commit);
                 continue;
             }
             let Some(packed) = units.next() else { return };
-            match bytes {
-                Some(bytes) => {
-                    packed.statement.succeeded();
-                    let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
-                    if packed.mailbox.answer(packed.slot, put) {
-                        self.touched.push(packed.mailbox);
-                    }
-                }
-                None => {
-                    packed.statement.exclude();
-                    let mailbox = packed.mailbox.clone();
-                    mailbox.hand(packed.slot, Handed::Alone(packed, None));
-                }
+            if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
+                packed.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
+                let mailbox = packed.mailbox.clone();
+                mailbox.hand(packed.slot, Handed::Alone(packed, None));
+                continue;
+            }
+            packed.runs().for_each(|run| {
+                run.statement.succeeded();
+                run.statement.counts.add(Became::Packed);
+            });
+            let bytes = places.filter_map(|place| answers.of(place));
+            let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
+            if packed.mailbox.answer(packed.slot, put) {
+                self.touched.push(packed.mailbox);
             }
         }
     }
@@ -269,13 +329,15 @@ impl Task {
         METRICS.merged.add(count as u64);
         let rows = Rows::read(bytes.unwrap_or_default());
         for (place, packed) in units.enumerate() {
+            let Some(run) = packed.runs().next() else { continue };
             let touched = if rows.len() == count {
-                packed.statement.succeeded();
+                run.statement.succeeded();
+                run.statement.counts.add(Became::Merged);
                 let put = |out: &mut bytes::BytesMut| packed.put_merged_answer(&rows, place, commit, out);
                 packed.mailbox.answer(packed.slot, put)
             } else {
-                packed.statement.exclude();
-                packed.mailbox.refuse(packed.slot, &broken_twin(&packed.packing.table, rows.len(), count))
+                run.statement.exclude();
+                packed.mailbox.refuse(packed.slot, &broken_twin(&run.packing.table, rows.len(), count))
             };
             if touched {
                 self.touched.push(packed.mailbox);
@@ -285,23 +347,29 @@ impl Task {
 
     fn alone(&mut self, unit: Unit<Packed>, key: Option<hotrow_core::key::Key>) {
         METRICS.rolled_back.inc();
+        let became = if key.is_some() { Became::Blocked } else { Became::Failed };
+        let at_fault = unit.payload.runs().nth(unit.at_fault.into());
+        at_fault.into_iter().for_each(|run| run.statement.counts.add(became));
         if key.is_some() {
             METRICS.blocked.inc();
         } else {
             METRICS.failed.inc();
-            unit.payload.statement.failed();
+            let at_fault = unit.payload.runs().nth(unit.at_fault.into());
+            at_fault.into_iter().for_each(|run| run.statement.failed());
         }
         let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
         self.hand(unit, |packed| Handed::Alone(packed, unblock));
     }
 
     fn hand(&mut self, unit: Unit<Packed>, handed: impl FnOnce(Packed) -> Handed) {
-        self.pool.release(self.kind, self.index, std::iter::once(unit.key));
-        let mailbox = unit.payload.mailbox.clone();
-        let slot = unit.payload.slot;
-        if !mailbox.hand(slot, handed(unit.payload)) {
+        self.pool.release(self.kind, self.index, std::iter::once(&unit));
+        let Unit { session, claims, payload: mut packed, .. } = unit;
+        packed.claims = claims;
+        let mailbox = packed.mailbox.clone();
+        let slot = packed.slot;
+        if !mailbox.hand(slot, handed(packed)) {
             // It has said so already, or will have no reason to: what the lane remembers of it ends here.
-            self.core.step(Event::Gone(unit.session), &mut self.actions);
+            self.core.step(Event::Gone(session), &mut self.actions);
         }
     }
 
@@ -317,7 +385,7 @@ impl Task {
         } else {
             METRICS.refused.add(units.len() as u64);
         }
-        self.pool.release(self.kind, self.index, units.iter().map(|unit| unit.key));
+        self.pool.release(self.kind, self.index, units.iter());
         for unit in units {
             if unit.payload.mailbox.refuse(unit.payload.slot, &problem) {
                 self.touched.push(unit.payload.mailbox);
@@ -335,6 +403,15 @@ fn broken_twin(function: &str, rows: usize, calls: usize) -> Problem {
     )
 }
 
+/// What a client is told that has waited for too long while the gateway was told to pause.
+pub fn paused() -> Problem {
+    Problem::error(
+        "57P03",
+        "the gateway was told to pause, and has not been told to resume in time; the statement was not executed",
+        "It is safe to send it again.",
+    )
+}
+
 fn problem(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::OutcomeUnknown => Problem::error(
@@ -347,6 +424,7 @@ fn problem(refusal: Refusal) -> Problem {
             "the server can't be reached; the statement was not executed",
             "It is safe to send it again.",
         ),
+        Refusal::Paused => paused(),
         Refusal::QueueFull => Problem::error(
             "53000",
             "too many statements wait for the same lane, or it is too slow for them; the statement was not executed",

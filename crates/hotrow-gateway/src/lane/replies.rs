@@ -13,6 +13,8 @@ use crate::unit::Packed;
 pub enum Note {
     /// A statement of the gateway's is prepared.
     Prepared,
+    /// One more row is locked ahead.
+    Locked,
     /// One more call is answered.
     Answered,
     /// The transaction's id.
@@ -140,7 +142,10 @@ impl Replies {
         batch: &Batch<Packed>,
     ) -> Result<Option<Note>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;
+        let is_ahead = batch.locked < batch.ahead.len();
         match kind {
+            tag::COMMAND_COMPLETE if is_ahead => return Ok(Some(Note::Locked)),
+            tag::BIND_COMPLETE | tag::DATA_ROW if is_ahead => {}
             tag::PARSE_COMPLETE => return Ok(Some(Note::Prepared)),
             tag::CLOSE_COMPLETE | tag::PARAMETER_STATUS | tag::NOTIFICATION => {}
             tag::NOTICE if !of_units => self.commit.extend_from_slice(bytes),

@@ -6,8 +6,9 @@ use std::io;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use hotrow_core::classify::Ahead;
 use hotrow_core::lane::{Batch, Kind, Unit};
-use hotrow_wire::frontend::{self, Named, tag};
+use hotrow_wire::frontend::{self, Bind, Named, tag};
 
 use crate::merged;
 use crate::statements::{Statement, Statements};
@@ -52,11 +53,20 @@ impl Writer {
         for statement in self.closes.drain(..) {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
+        for (unit, statement) in &batch.ahead {
+            if let Some((ahead, bind)) = batch.units[*unit].payload.lock(*statement) {
+                let lock = statements.ahead(ahead);
+                self.prepare(&lock, batch.number, upstream);
+                put_lock(&lock.name, ahead, &bind, &mut upstream.output);
+            }
+        }
         for call in batch.calls() {
             match &batch.units[call] {
                 [unit] => {
-                    self.prepare(&unit.payload.statement, batch.number, upstream);
-                    upstream.output.extend_from_slice(unit.payload.frames());
+                    for run in unit.payload.runs() {
+                        self.prepare(&run.statement, batch.number, upstream);
+                        upstream.output.extend_from_slice(unit.payload.frames(run));
+                    }
                 }
                 units => self.put_merged(units, statements, batch.number, upstream),
             }
@@ -92,16 +102,15 @@ impl Writer {
         batch: u64,
         upstream: &mut Upstream,
     ) {
-        let Some(merging) = units.first().and_then(|unit| unit.payload.packing.merging.as_ref()) else {
-            return;
-        };
+        let calls = units.iter().filter_map(|unit| {
+            let (run, bind) = unit.payload.call()?;
+            Some((run.packing.merging.as_ref()?, bind))
+        });
+        let calls: Vec<_> = calls.collect();
+        let Some((merging, _)) = calls.first() else { return };
         let statement = statements.merged(merging);
         self.prepare(&statement, batch, upstream);
-        let calls = units.iter().filter_map(|unit| {
-            let packed = &unit.payload;
-            Some((packed.packing.merging.as_ref()?, packed.bind()?))
-        });
-        merged::put_call(&statement.name, &calls.collect::<Vec<_>>(), &mut upstream.output);
+        merged::put_call(&statement.name, &calls, &mut upstream.output);
     }
 
     /// Writes what the socket takes.
@@ -142,6 +151,13 @@ impl Writer {
         }
         None
     }
+}
+
+/// Locks a row: with the client's own values, in its formats.
+fn put_lock(statement: &[u8], ahead: &Ahead, bind: &Bind<'_>, out: &mut BytesMut) {
+    let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
+    frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>());
+    out.extend_from_slice(frontend::EXECUTE);
 }
 
 fn put_close(name: &[u8], out: &mut BytesMut) {

@@ -5,21 +5,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use hotrow_core::gather::{Form, Gather};
+use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Named};
 use hotrow_wire::{Frame, split};
 
+use super::submit::is_transaction;
 use super::{End, Session};
+use crate::held;
 use crate::statements::Statement;
-use crate::unit::{Packed, Parts};
+use crate::unit::{Packed, Parts, Plan};
 
 impl Session {
     /// A Sync: the unit is whole.
     pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
+        self.blocks_settled().await?;
         let mut gather = std::mem::take(&mut self.gather);
-        if !self.run_unit(&gather, frame, since).await? {
+        if self.holding.is_some() || !self.run_unit(&gather, frame, since).await? {
             gather.push(frame);
             self.pass(gather.raw()).await?;
         }
@@ -30,27 +33,24 @@ impl Session {
 
     /// Answers a unit here or sends it to a lane. False if it has to be passed through.
     async fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, since: Instant) -> Result<bool, End> {
-        let single = match gather.form()? {
+        let (single, several);
+        let statements: &[Single<'_>] = match gather.form()? {
             Form::Closes(closes) => {
                 self.close_all(&closes);
                 return Ok(true);
             }
-            Form::Single(single) => single,
-            Form::Other => return Ok(false),
-        };
-        let statement = match &single.parse {
-            // A name that is taken is an error that the server has the right words for.
-            Some(parse) if !parse.name.is_empty() && self.statements.contains_key(parse.name) => {
-                return Ok(false);
+            Form::Single(one) => {
+                single = [one];
+                &single
             }
-            Some(parse) => self.parsed_statement(parse),
-            None => match self.statements.get(single.bind.statement) {
-                Some(statement) => statement.clone(),
-                None => return Ok(false),
-            },
+            Form::Several(statements) if self.packs() => {
+                several = statements;
+                &several
+            }
+            Form::Several(_) | Form::Other => return Ok(false),
         };
-        let packing = match self.packing(&statement).await {
-            Ok(Some(packing)) => packing,
+        let plans = match self.plan_all(statements).await {
+            Ok(Some(plans)) => plans,
             Ok(None) => return Ok(false),
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
@@ -58,22 +58,66 @@ impl Session {
                 return Ok(true);
             }
         };
-        let parts = Parts {
-            mailbox: &self.mailbox,
-            statement: &statement,
-            packing: &packing,
-            raw: [gather.raw(), sync.bytes],
-            since,
-        };
-        let packed = Packed::extended(parts, &single, &mut self.scratch);
-        let (before, behind) = &single.closes;
-        before.iter().for_each(|close| self.forget(close));
-        if let Some(parse) = &single.parse {
-            self.name_statement(parse.name, statement)?;
+        for (single, plan) in statements.iter().zip(&plans) {
+            let (before, behind) = &single.closes;
+            before.iter().for_each(|close| self.forget(close));
+            if let Some(parse) = &single.parse {
+                self.name_statement(parse.name, plan.statement().clone())?;
+            }
+            behind.iter().for_each(|close| self.forget(close));
         }
-        behind.iter().for_each(|close| self.forget(close));
+        let parts = Parts { mailbox: &self.mailbox, raw: [gather.raw(), sync.bytes], since };
+        let packed = Packed::extended(parts, statements.iter().zip(plans), &mut self.scratch);
         self.submit(packed).await?;
         Ok(true)
+    }
+
+    /// How the statements of a unit can be run in a lane; none if they can't.
+    async fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<Plan>>, held::Error> {
+        let mut plans: Vec<Plan> = Vec::with_capacity(statements.len());
+        for (place, single) in statements.iter().enumerate() {
+            let Some(statement) = self.statement_of(single, &statements[..place], &plans) else {
+                return Ok(None);
+            };
+            match self.plan(&statement).await? {
+                Some(Plan::Run(_, packing)) if single.rows_max > 0 && packing.returns_rows => {
+                    return Ok(None);
+                }
+                Some(plan) => plans.push(plan),
+                None => return Ok(None),
+            }
+        }
+        Ok(is_transaction(plans.iter()).then_some(plans))
+    }
+
+    /// The statement that a Bind means, given those before it in its unit. None where the server has the right words.
+    fn statement_of(
+        &mut self,
+        single: &Single<'_>,
+        before: &[Single<'_>],
+        plans: &[Plan],
+    ) -> Option<Arc<Statement>> {
+        let name = single.bind.statement;
+        let closes = |closes: &[Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
+        // Of what the unit did to this name before, the last counts.
+        let mut there = self.statements.get(name).cloned();
+        for (earlier, plan) in before.iter().zip(plans) {
+            if closes(&earlier.closes.0) {
+                there = None;
+            }
+            if earlier.parse.as_ref().is_some_and(|parse| parse.name == name) {
+                there = Some(plan.statement().clone());
+            }
+            if closes(&earlier.closes.1) {
+                there = None;
+            }
+        }
+        match &single.parse {
+            // A name that is taken is an error.
+            Some(_) if !name.is_empty() && there.is_some() && !closes(&single.closes.0) => None,
+            Some(parse) => Some(self.parsed_statement(parse)),
+            None => there,
+        }
     }
 
     /// Statements that a lane has not seen fail are known by their names from now on. Should the Parse turn out to
@@ -106,6 +150,13 @@ impl Session {
         gather.clear();
         self.gather = gather;
         Ok(())
+    }
+
+    /// The same, and one message more. If there is no connection the client has been told, and what comes up to its Sync
+    /// is ignored.
+    pub(super) async fn pass_gathered_with(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        self.pass_gathered().await?;
+        if self.holding.is_some() { self.forward(frame).await } else { Ok(()) }
     }
 
     /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends

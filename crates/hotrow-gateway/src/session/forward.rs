@@ -15,6 +15,7 @@ use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 use super::extended::too_many_statements;
 use super::hold::Holding;
 use super::{End, Sequences, Session};
+use crate::counts::Became;
 use crate::metrics::METRICS;
 use crate::statements::Statement;
 
@@ -42,11 +43,14 @@ impl Session {
             }
             tag::CLOSE => {
                 let close = Named::read(body)?;
+                let statement = if close.statement { self.named(close.name) } else { None };
                 self.forget(&close);
                 let holding = self.held();
                 if close.statement {
                     holding.unname(close.name);
                 }
+                let name = Bytes::copy_from_slice(close.name);
+                holding.closing.push_back(statement.map(|statement| (name, statement)));
                 holding.output().extend_from_slice(frame.bytes);
                 holding.sent(Owed::Close);
             }
@@ -57,6 +61,8 @@ impl Session {
                     tag::EXECUTE => holding.sent(Owed::Execute),
                     tag::SYNC => {
                         METRICS.passed_through.inc();
+                        self.control.doing.passes();
+                        let holding = self.held();
                         holding.sent(Owed::Sync);
                     }
                     tag::FUNCTION_CALL => holding.sent(Owed::Query),
@@ -106,6 +112,7 @@ impl Session {
             return Ok(());
         }
         METRICS.passed_through.inc();
+        self.control.doing.passes();
         self.statements.remove(&b""[..]);
         let holding = self.held();
         holding.unname(b""); // the server drops it at every simple query
@@ -125,6 +132,7 @@ impl Session {
             Analysis::ResetPack => self.set_pack(true),
             _ => {}
         }
+        statement.counts.add(self.why_passed(statement));
         let effect = Self::effect_of(statement);
         if effect.needs_sequence_state && !self.prepare_sequences().await? {
             return Ok(false);
@@ -145,6 +153,26 @@ impl Session {
             effect.without(Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE });
         self.left = self.left.union(effect);
         Ok(true)
+    }
+
+    /// Why a statement is run on the session's own connection.
+    fn why_passed(&self, statement: &Statement) -> Became {
+        let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
+        if self.alone {
+            Became::GivenBack
+        } else if statement.is_passed() {
+            Became::NotPackable
+        } else if in_transaction {
+            Became::OwnTransaction
+        } else if self.left.pins() {
+            Became::Pinned
+        } else if !self.pack || !self.pool.packs() {
+            Became::SwitchedOff
+        } else if !statement.has_credit() {
+            Became::NoCredit
+        } else {
+            Became::LargerUnit
+        }
     }
 
     async fn forward_parse(&mut self, parse: Parse<'_>) -> Result<(), End> {
@@ -175,10 +203,12 @@ impl Session {
             Named { statement: true, name: &statement.name }.put(tag::CLOSE, holding.output());
             holding.sent(Owed::OwnClose);
             Parse { name: &statement.name, ..parse }.put(holding.output());
-            holding.note_prepared(id);
         }
         holding.naming.push_back((Some(Bytes::copy_from_slice(parse.name)), statement));
         holding.sent(Owed::Parse(id));
+        if !parse.name.is_empty() {
+            holding.note_prepared(id); // may close another, which is answered after the Parse
+        }
         Ok(())
     }
 
@@ -207,7 +237,9 @@ impl Session {
             tag::BIND if is_clearing => return true,
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
             tag::PARSE => Parse::read(body).ok().map(|parse| parse.name).filter(|name| !name.is_empty()),
-            tag::DESCRIBE => Named::read(body).ok().filter(|named| named.statement).map(|named| named.name),
+            tag::DESCRIBE | tag::CLOSE => {
+                Named::read(body).ok().filter(|named| named.statement).map(|named| named.name)
+            }
             _ => None,
         };
         let Some(statement) = name.and_then(|name| self.named(name)) else { return false };
@@ -332,7 +364,7 @@ fn waits_for_all(analysis: &Analysis) -> bool {
 }
 
 /// ReadyForQuery with this status.
-pub(super) fn put_ready(status: Status, out: &mut bytes::BytesMut) {
+pub fn put_ready(status: Status, out: &mut bytes::BytesMut) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5]);
     out.extend_from_slice(match status {
         Status::Idle => b"I",

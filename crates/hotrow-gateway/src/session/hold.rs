@@ -24,6 +24,8 @@ pub struct Holding {
     pub(super) expected: Expected,
     /// Statements whose Parse is not answered, with the names they get, unless something behind takes them away.
     pub(super) naming: VecDeque<(Option<Bytes>, Arc<Statement>)>,
+    /// For each Close that is not answered what it takes away, if anything: an error before it puts it back.
+    pub(super) closing: VecDeque<Option<(Bytes, Arc<Statement>)>>,
     /// What is true of the session when the unit under way succeeds: things that the unit clears.
     pub(super) clears: Effect,
     /// The unit under way has failed.
@@ -51,7 +53,11 @@ impl Holding {
     /// The backend that works for the session.
     pub fn cancel_target(&self) -> Target {
         let upstream = &self.held.upstream;
-        Target { process_id: upstream.process_id, secret: upstream.secret.clone() }
+        Target {
+            process_id: upstream.process_id,
+            secret: upstream.secret.clone(),
+            address: upstream.address.clone(),
+        }
     }
 
     /// Nothing is owed and nothing was begun.
@@ -67,19 +73,29 @@ impl Session {
             return Ok(());
         }
         self.drained().await?;
-        self.hold_now().await
+        // A transaction that failed and ran alone may have stayed open: then it is the one.
+        if self.holding.is_some() { Ok(()) } else { self.hold_now().await }
     }
 
     async fn hold_now(&mut self) -> Result<(), End> {
-        let held = self
-            .pool
-            .take(&self.application_name)
-            .await
-            .map_err(|error| End::Problem(problem(&error, false)))?;
+        self.control.waits_for_backend();
+        let taken = tokio::select! {
+            biased;
+            taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),
+            () = self.control.cancelled_waiting() => Err(cancelled()),
+        };
+        let held = match taken {
+            Ok(held) => held,
+            Err(problem) => {
+                self.control.set_target(None);
+                return Err(End::Problem(problem));
+            }
+        };
         self.holding = Some(Box::new(Holding {
             held,
             expected: Expected::default(),
             naming: VecDeque::new(),
+            closing: VecDeque::new(),
             clears: Effect::NONE,
             failed: false,
             open: false,
@@ -89,7 +105,10 @@ impl Session {
             spoilt: false,
             name_reset: false,
         }));
-        self.note_cancel_target();
+        if self.note_cancel_target() {
+            self.let_go().await;
+            return Err(End::Problem(cancelled()));
+        }
         Ok(())
     }
 
@@ -118,9 +137,12 @@ impl Session {
         }
     }
 
-    /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery.
+    /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
+    /// a failed transaction open, it runs in that.
     pub(super) async fn run_alone(&mut self, packed: &Packed) -> Result<(), End> {
-        if let Err(end) = self.hold_now().await {
+        if self.holding.is_none()
+            && let Err(end) = self.hold_now().await
+        {
             let End::Problem(problem) = end else { return Err(end) };
             self.mailbox.append(|out| {
                 problem.put(out);
@@ -128,13 +150,27 @@ impl Session {
             });
             return Ok(());
         }
-        // A statement that this very unit prepares must not count as there already. If the client has closed it in
-        // the meantime it is closed again afterwards.
-        let name = parsed_name(packed.raw());
-        let closed_since = name.as_ref().is_some_and(|name| self.statements.remove(name).is_none());
+        // Names mean what they meant when the unit came, whatever the client has sent since; afterwards they mean again
+        // what they do for what it sends next.
+        let mentioned = mentioned(packed);
+        let since = mentioned.iter().map(|mention| self.statements.remove(&mention.name));
+        let since: Vec<_> = since.collect();
+        for Mention { name, statement, .. } in mentioned.iter().filter(|mention| !mention.is_parsed) {
+            self.statements.insert(name.clone(), statement.clone());
+        }
+        self.alone = true;
         let result = self.forward_to_end(packed.raw()).await;
-        if let (Some(name), true) = (name, closed_since) {
-            self.statements.remove(&name);
+        self.alone = false;
+        for (Mention { name, statement, .. }, since) in mentioned.into_iter().zip(since) {
+            match since {
+                Some(since) if since.id == statement.id => {}
+                Some(since) => {
+                    self.statements.insert(name, since);
+                }
+                None => {
+                    self.statements.remove(&name);
+                }
+            }
         }
         match result {
             Err(End::Problem(_)) => self.lose_alone(),
@@ -196,16 +232,50 @@ impl Session {
     }
 }
 
-fn parsed_name(messages: &[u8]) -> Option<Bytes> {
-    let mut rest = messages;
+/// What the server says of a statement that was cancelled.
+fn cancelled() -> Problem {
+    Problem::error("57014", "canceling statement due to user request", "")
+}
+
+/// A name in a unit's messages, and the statement it stands for there.
+struct Mention {
+    name: Bytes,
+    statement: Arc<Statement>,
+    /// The unit prepares it itself.
+    is_parsed: bool,
+}
+
+/// The names of statements that an extended query mentions.
+fn mentioned(packed: &Packed) -> Vec<Mention> {
+    let mut mentioned: Vec<Mention> = Vec::new();
+    let mut parsed: Vec<&[u8]> = Vec::new();
+    let mut statements = packed.statements();
+    let mut rest = packed.raw();
     while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
-        if frame.tag == frontend::tag::PARSE {
-            let parse = frontend::Parse::read(frame.body()).ok()?;
-            return Some(Bytes::copy_from_slice(parse.name));
-        }
         rest = &rest[frame.bytes.len()..];
+        match frame.tag {
+            frontend::tag::PARSE => {
+                parsed.extend(frontend::Parse::read(frame.body()).map(|parse| parse.name));
+            }
+            frontend::tag::BIND => {
+                let (Some(statement), Ok(bind)) = (statements.next(), frontend::Bind::read(frame.body()))
+                else {
+                    break;
+                };
+                let is_parsed = parsed.contains(&bind.statement);
+                match mentioned.iter_mut().find(|mention| mention.name == bind.statement) {
+                    Some(earlier) => earlier.statement = statement.clone(),
+                    None => mentioned.push(Mention {
+                        name: Bytes::copy_from_slice(bind.statement),
+                        statement: statement.clone(),
+                        is_parsed,
+                    }),
+                }
+            }
+            _ => {}
+        }
     }
-    None
+    mentioned
 }
 
 /// What a client is told when there is no connection for it.
@@ -217,10 +287,21 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             error.to_string(),
             "All connections that sessions may hold are in use: end transactions sooner, or raise held_connections_max.",
         ),
-        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout(_)) => (
+        held::Error::ShareInUse(..) => (
+            "53300",
+            error.to_string(),
+            "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",
+        ),
+        held::Error::Paused => return Problem { fatal, ..crate::lane::paused() },
+        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => (
             "57P03",
             format!("the server can't be reached: {error}; the statement was not executed"),
             "It is safe to send it again.",
+        ),
+        held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
+            "28000",
+            format!("the gateway can't log in at the server for this client: {error}"),
+            "It is the gateway that lacks what the server asks for.",
         ),
         held::Error::Upstream(_) => (
             "57P03",

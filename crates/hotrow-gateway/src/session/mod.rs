@@ -9,11 +9,10 @@ mod relay;
 mod simple;
 mod submit;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::classify::Effect;
@@ -32,6 +31,8 @@ use crate::mailbox::Mailbox;
 use crate::net::ReadHalf;
 use crate::pool::Pool;
 use crate::statements::Statement;
+use crate::stop::{Stage, Stop};
+pub use forward::put_ready;
 use hold::Holding;
 
 /// Why a session ends.
@@ -93,7 +94,7 @@ pub struct Session {
     gather: Gather,
     scratch: BytesMut,
     /// Named and unnamed statements of the client.
-    statements: HashMap<Bytes, Arc<Statement>>,
+    statements: BTreeMap<Bytes, Arc<Statement>>,
     /// The simple query before this one, which is often the same again.
     last_simple: Option<(Bytes, Arc<Statement>)>,
     /// The statement parsed before this one, likewise.
@@ -102,15 +103,19 @@ pub struct Session {
     /// What is left behind on the connection that it holds.
     left: Effect,
     sequences: Sequences,
+    /// It runs what a lane gave back.
+    alone: bool,
     /// The client's own switch.
     pack: bool,
     /// The lane that has units of this session.
     lane: Option<(Kind, usize)>,
     /// A lane has given units back to this session, and may remember it.
     was_handed: bool,
+    /// A transaction with BEGIN and COMMIT is on its way, or was.
+    has_block: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
 }
 
 /// What a session begins with.
@@ -128,14 +133,14 @@ pub struct Start {
     /// The client's name for itself.
     pub application_name: String,
     /// Whether the gateway stops; the mailbox wakes the session when it does.
-    pub stop: Arc<AtomicBool>,
+    pub stop: Arc<Stop>,
 }
 
 impl Session {
     /// A session whose client has been told that it is ready.
     pub fn new(start: Start) -> Self {
         Session {
-            pack: start.pool.packs(),
+            pack: true,
             pool: start.pool,
             mailbox: start.mailbox,
             control: start.control,
@@ -147,14 +152,16 @@ impl Session {
             normaliser: Normaliser::new(),
             gather: Gather::default(),
             scratch: BytesMut::new(),
-            statements: HashMap::new(),
+            statements: BTreeMap::new(),
             last_simple: None,
             last_parsed: None,
             holding: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
+            alone: false,
             lane: None,
             was_handed: false,
+            has_block: false,
             skipping: false,
             stop: start.stop,
         }
@@ -165,7 +172,7 @@ impl Session {
         let end = self.serve().await;
         self.holding = None; // dropped, not given back: what was open is rolled back by the server
         // What went to lanes is answered first, also to a client that has only stopped sending.
-        let patience = self.pool.config.drain_timeout;
+        let patience = self.pool.config().drain_timeout;
         let _ = tokio::time::timeout(patience, self.drained()).await;
         self.holding = None;
         if let Err(End::Problem(problem)) = &end {
@@ -201,12 +208,14 @@ impl Session {
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
     async fn wait(&mut self, unread: usize) -> Result<(), End> {
-        if self.stop.load(Relaxed) && self.gather.is_empty() {
+        let stage = self.stop.stage();
+        if stage == Stage::Leaving && self.gather.is_empty() {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
+        let silent = stage == Stage::Handed && self.gather.is_empty() && self.mailbox.pending() == 0;
         let room = unread < limits::UNREAD_BYTES_MAX && self.mailbox.pending() < limits::PIPELINE_UNITS_MAX;
-        if !room {
+        if !room || stage == Stage::Handed {
             self.mailbox.watch(true);
         }
         tokio::select! {
@@ -218,6 +227,9 @@ impl Session {
             }
             () = self.mailbox.wake.notified() => {}
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
+            () = quiet(), if silent => {
+                return Err(End::Problem(stopping()));
+            }
         }
         self.mailbox.watch(false);
         if self.mailbox.has_handed() {
@@ -247,7 +259,8 @@ impl Session {
 
     async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
         let since = Instant::now();
-        let large = self.pool.config.message_bytes_max;
+        self.control.doing.heard(since);
+        let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         loop {
             let wait = match &self.holding {
@@ -291,14 +304,15 @@ impl Session {
             // Some drivers send Flush and Sync together: that is a Sync.
             tag::FLUSH if next == Some(tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
-            tag::FLUSH => {
-                self.pass_gathered().await?;
-                self.forward(frame).await
-            }
-            tag::FUNCTION_CALL => {
-                self.hold().await?;
-                self.forward(frame).await
-            }
+            tag::FLUSH => self.pass_gathered_with(frame).await,
+            tag::FUNCTION_CALL => match self.hold().await {
+                Ok(()) => self.forward(frame).await,
+                Err(End::Problem(problem)) if !problem.fatal => {
+                    self.refuse_query(&problem);
+                    Ok(())
+                }
+                Err(end) => Err(end),
+            },
             // COPY data outside of a COPY, and passwords that nobody asked for, are ignored as by PostgreSQL.
             _ => Ok(()),
         }
@@ -322,6 +336,9 @@ impl Session {
 
     /// Waits until everything that went to lanes is answered, running alone what a lane gave back.
     async fn drained(&mut self) -> Result<(), End> {
+        if self.mailbox.pending() == 0 {
+            return Ok(());
+        }
         self.mailbox.watch(true);
         while self.mailbox.pending() > 0 {
             match self.mailbox.take_handed() {
@@ -359,10 +376,10 @@ impl Session {
         self.pack && !self.left.pins() && self.pool.packs()
     }
 
-    /// Notes on which connection a cancel request has to act.
-    fn note_cancel_target(&self) {
+    /// Notes on which connection a cancel request has to act; whether one has come while the session waited for it.
+    fn note_cancel_target(&self) -> bool {
         let target = self.holding.as_ref().map(|holding| holding.cancel_target());
-        self.control.set_target(target);
+        self.control.set_target(target)
     }
 }
 
@@ -375,6 +392,11 @@ impl Drop for Session {
 /// What a client is told that could not be let in because the server can't be reached.
 pub fn no_connection(error: &crate::held::Error) -> Problem {
     hold::problem(error, true)
+}
+
+/// Long enough for a client that has just come to say what it came for.
+async fn quiet() {
+    tokio::time::sleep(Duration::from_millis(limits::HANDED_QUIET_MS)).await;
 }
 
 /// What a client is told when the gateway stops.

@@ -1,17 +1,16 @@
 //! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
 //! own messages.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use bytes::{Buf, BytesMut};
 use hotrow_core::classify::Effect;
 use hotrow_core::expect::{Owed, Reply};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Report, Status, tag};
-use hotrow_wire::{Frame, HEADER_BYTES, split};
+use hotrow_wire::{Frame, HEADER_BYTES, put_frame, split};
 
 use super::{End, Session, stopping};
 use crate::net::{ReadHalf, WriteHalf};
+use crate::stop::Stage;
 use crate::upstream::Upstream;
 
 /// What woke the session.
@@ -23,10 +22,30 @@ enum Woken {
     Mailbox,
 }
 
+/// What becomes of a reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    /// The client gets it.
+    AsItIs,
+    /// It answers the gateway.
+    Swallowed,
+    /// A notification that the session has sent itself: clients tell those by the process id that they know as theirs.
+    OwnNotification,
+    /// An error about a statement that the client prepared before its result changed.
+    ChangedResult,
+}
+
+/// What the server says of such a statement on the connection where it was prepared. Drivers prepare it anew.
+const CHANGED_RESULT: &[u8] =
+    b"SERROR\0VERROR\0C0A000\0Mcached plan must not change result type\0Fplancache.c\0RRevalidateCachedQuery\0\0";
+
+/// Which function of the server says that a Bind asks for fewer or more columns than there are.
+const WRONG_COLUMNS: &[u8] = b"\0RPortalSetResultFormat\0";
+
 impl Session {
     /// Waits for one thing to happen while a connection is held, and deals with it.
     pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), End> {
-        if self.stop.load(Relaxed) {
+        if self.stop.stage() == Stage::Leaving {
             self.stop_if_idle()?;
         }
         let woken = self.wait_held(unread, true).await;
@@ -35,6 +54,7 @@ impl Session {
             Woken::Server(_) => Err(self.server_gone()),
             Woken::Client(count) => {
                 if count? == 0 {
+                    self.finish().await; // it may have closed its own side only
                     Err(End::Client)
                 } else {
                     Ok(())
@@ -55,13 +75,15 @@ impl Session {
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let active = !holding.is_settled();
+        self.control.doing.holds(active, holding.status, self.pack, self.left);
         let was_full = holding.is_full();
         holding.write();
         let full = holding.is_full();
         if was_full && !full {
             return Woken::ServerTakes; // messages of the client may be here already and have only waited for room
         }
-        let Upstream { read, write, input, output, .. } = &mut holding.held.upstream;
+        let Upstream { read, write, input, output, .. } = &mut *holding.held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
         tokio::select! {
             biased;
@@ -77,7 +99,7 @@ impl Session {
     fn stop_if_idle(&mut self) -> Result<(), End> {
         let holding = self.held();
         let idle = holding.is_settled() && holding.status == Status::Idle;
-        if idle && self.stop.load(Relaxed) { Err(End::Problem(stopping())) } else { Ok(()) }
+        if idle && self.stop.stage() == Stage::Leaving { Err(End::Problem(stopping())) } else { Ok(()) }
     }
 
     fn server_gone(&mut self) -> End {
@@ -108,7 +130,7 @@ impl Session {
         if ready? {
             self.let_go().await;
             self.note_cancel_target();
-            if self.stop.load(Relaxed) && self.holding.is_some() && self.mailbox.pending() == 0 {
+            if self.stop.stage() == Stage::Leaving && self.holding.is_some() && self.mailbox.pending() == 0 {
                 self.stop_if_idle()?;
             }
         }
@@ -146,9 +168,23 @@ impl Session {
             ready |= frame.tag == tag::READY;
             let end = *taken + frame.bytes.len();
             match self.take_reply(frame) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.mailbox.append(|out| out.extend_from_slice(&input[begin..*taken]));
+                Ok(Passing::AsItIs) => {}
+                Ok(passing) => {
+                    self.mailbox.append(|out| {
+                        out.extend_from_slice(&input[begin..*taken]);
+                        match passing {
+                            Passing::AsItIs | Passing::Swallowed => {}
+                            Passing::OwnNotification => {
+                                let process_id = self.control.process_id.to_be_bytes();
+                                out.extend_from_slice(&frame.bytes[..HEADER_BYTES]);
+                                out.extend_from_slice(&process_id);
+                                out.extend_from_slice(&frame.body()[process_id.len()..]);
+                            }
+                            Passing::ChangedResult => {
+                                put_frame(out, tag::ERROR, |out| out.extend_from_slice(CHANGED_RESULT));
+                            }
+                        }
+                    });
                     begin = end;
                 }
                 Err(end) => break Err(end),
@@ -160,7 +196,7 @@ impl Session {
     }
 
     /// Notes what a reply means; whether it is the client's.
-    fn take_reply(&mut self, frame: Frame<'_>) -> Result<bool, End> {
+    fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, End> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         match frame.tag {
             tag::ERROR => {
@@ -190,6 +226,7 @@ impl Session {
                     let own = !holding.name_reset;
                     holding.held.set_name(own.then(|| value.to_owned()));
                     self.application_name = if own { value } else { &self.first_name }.to_owned();
+                    self.control.doing.rename(&self.application_name);
                 }
             }
             tag::READY => {
@@ -199,21 +236,16 @@ impl Session {
             _ => {}
         }
         let reply = holding.expected.received(frame.tag);
-        if frame.tag == tag::ERROR {
-            for owed in holding.expected.take_unprepared() {
-                match owed {
-                    Owed::Parse(id) => {
-                        holding.naming.pop_front();
-                        holding.held.upstream.prepared.forget(id);
-                    }
-                    Owed::OwnParse(id) => holding.held.upstream.prepared.forget(id),
-                    _ => {}
-                }
-            }
+        if matches!(frame.tag, tag::ERROR | tag::READY) {
+            self.undo_skipped();
         }
+        let holding = self.held();
         match reply {
             Reply::Forward => {}
-            Reply::Swallow => return Ok(false),
+            Reply::Closed => {
+                holding.closing.pop_front();
+            }
+            Reply::Swallow => return Ok(Passing::Swallowed),
             Reply::Prepared(_) => {
                 if let Some((Some(name), statement)) = holding.naming.pop_front() {
                     self.statements.insert(name, statement);
@@ -230,7 +262,39 @@ impl Session {
         if frame.tag == tag::READY {
             self.unit_over();
         }
-        Ok(true)
+        let own = self.held().held.upstream.process_id.to_be_bytes();
+        if frame.tag == tag::NOTIFICATION && frame.body().starts_with(&own) {
+            return Ok(Passing::OwnNotification);
+        }
+        // Prepared anew here, it has the columns of today, and the client asks for those it was told of.
+        let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
+        if frame.tag == tag::ERROR && !self.statements.is_empty() && is_wrong_columns() {
+            return Ok(Passing::ChangedResult);
+        }
+        Ok(Passing::AsItIs)
+    }
+
+    /// Takes back what was noted of messages that the server has skipped.
+    fn undo_skipped(&mut self) {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let skipped = holding.expected.take_skipped();
+        for owed in &skipped {
+            match *owed {
+                Owed::Parse(id) => {
+                    holding.naming.pop_front();
+                    holding.held.upstream.prepared.forget(id);
+                }
+                Owed::OwnParse(id) => holding.held.upstream.prepared.forget(id),
+                Owed::Close => {
+                    if let Some((name, statement)) = holding.closing.pop_front().flatten()
+                        && !skipped.contains(&Owed::Parse(statement.id))
+                    {
+                        self.statements.insert(name, statement);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A unit is over: what it clears is cleared if it has succeeded.

@@ -1,24 +1,31 @@
 //! Simple queries: what a client sends as text.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use hotrow_core::classify::{Analysis, Effect};
+use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Status};
 use hotrow_wire::{Frame, frontend, put_frame};
 
 use super::forward::put_ready;
+use super::submit::is_transaction;
 use super::{End, Session};
+use crate::held;
 use crate::statements::Statement;
-use crate::unit::{Packed, Parts};
+use crate::unit::{Packed, Parts, Plan};
 
 impl Session {
     /// A Query with no connection held.
     pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
         if !self.gather.is_empty() {
             // An extended query without its Sync: the server sorts it out.
-            self.pass_gathered().await?;
+            return self.pass_gathered_with(frame).await;
+        }
+        self.blocks_settled().await?;
+        if self.holding.is_some() {
             return self.forward(frame).await;
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
@@ -27,19 +34,14 @@ impl Session {
         if self.answer_here(&statement, Status::Idle) {
             return Ok(());
         }
-        if frame.bytes.len() <= hotrow_core::limits::UNIT_BYTES_MAX {
-            match self.packing(&statement).await {
-                Ok(Some(packing)) => {
+        if frame.bytes.len() <= limits::UNIT_BYTES_MAX {
+            match self.plan_query(&statement).await {
+                Ok(Some(plans)) => {
                     let mut normaliser = std::mem::take(&mut self.normaliser);
                     let text = str::from_utf8(frontend::query(frame.body())?).unwrap_or_default();
-                    let parts = Parts {
-                        mailbox: &self.mailbox,
-                        statement: &statement,
-                        packing: &packing,
-                        raw: [frame.bytes, &[]],
-                        since,
-                    };
-                    let packed = Packed::simple(parts, &normaliser.run(text), &mut self.scratch);
+                    let parts = Parts { mailbox: &self.mailbox, raw: [frame.bytes, &[]], since };
+                    let shape = normaliser.run(text);
+                    let packed = Packed::simple(parts, plans, &shape, &mut self.scratch);
                     self.normaliser = normaliser;
                     return self.submit(packed).await;
                 }
@@ -58,6 +60,26 @@ impl Session {
             }
             Err(end) => Err(end),
         }
+    }
+
+    /// How the statements of a text can be run in a lane, with the places of their literals; none if they can't.
+    async fn plan_query(
+        &self,
+        statement: &Arc<Statement>,
+    ) -> Result<Option<Vec<(Plan, Range<usize>)>>, held::Error> {
+        if statement.pieces.is_empty() {
+            let packing = self.packing(statement).await?;
+            return Ok(packing.map(|packing| vec![(Plan::Run(statement.clone(), packing), 0..usize::MAX)]));
+        }
+        if !self.packs() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
+            return Ok(None);
+        }
+        let mut plans = Vec::with_capacity(statement.pieces.len());
+        for (piece, literals) in &statement.pieces {
+            let Some(plan) = self.plan(piece).await? else { return Ok(None) };
+            plans.push((plan, literals.clone()));
+        }
+        Ok(is_transaction(plans.iter().map(|(plan, _)| plan)).then_some(plans))
     }
 
     /// A simple query takes the unnamed statement away.
@@ -154,9 +176,9 @@ impl Session {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
             // What may share a connection with others leaves nothing behind there, whatever its text lets one fear.
-            Analysis::Candidate(candidate) => match statement.packing() {
+            Analysis::Candidate(_) => match statement.packing() {
                 Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
-                None => candidate.effect(),
+                None => statement.effect,
             },
             // The gateway follows its own switch, whoever answers the client.
             Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {

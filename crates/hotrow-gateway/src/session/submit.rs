@@ -2,20 +2,27 @@
 
 use std::sync::Arc;
 
-use hotrow_core::classify::Packing;
-use hotrow_core::lane::Kind;
+use hotrow_core::classify::{Analysis, Boundary, Packing, Pass};
 
 use super::{End, Sequences, Session};
 use crate::held;
 use crate::mailbox::Handed;
 use crate::statements::{Statement, Verdict};
-use crate::unit::Packed;
+use crate::unit::{Packed, Plan};
 
-/// Which lanes run it.
-pub fn lane_kind(packing: &Packing) -> Kind {
-    match packing.kind {
-        hotrow_core::classify::Kind::Write => Kind::Write,
-        hotrow_core::classify::Kind::Read => Kind::Read,
+/// Whether these are one transaction as a lane runs it: some statements, with BEGIN and COMMIT around them or without.
+pub(super) fn is_transaction<'p>(plans: impl Iterator<Item = &'p Plan> + Clone) -> bool {
+    let boundary = |plan: Option<&Plan>| match plan {
+        Some(Plan::Boundary(_, boundary)) => Some(*boundary),
+        _ => None,
+    };
+    let count = plans.clone().count();
+    let runs = plans.clone().filter(|plan| matches!(plan, Plan::Run(..))).count();
+    match boundary(plans.clone().next()) {
+        Some(Boundary::Begin(_)) => {
+            runs > 0 && runs + 2 == count && boundary(plans.last()) == Some(Boundary::Commit)
+        }
+        _ => runs > 0 && runs == count,
     }
 }
 
@@ -34,31 +41,65 @@ impl Session {
         })
     }
 
+    /// How the statement may be part of a unit, if it may.
+    pub(super) async fn plan(&self, statement: &Arc<Statement>) -> Result<Option<Plan>, held::Error> {
+        match &statement.analysis {
+            Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.packs() => {
+                Ok(Some(Plan::Boundary(statement.clone(), *boundary)))
+            }
+            _ => Ok(self.packing(statement).await?.map(|packing| Plan::Run(statement.clone(), packing))),
+        }
+    }
+
     /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
-    /// the unit waits for it.
+    /// the unit waits for it. One whose rows are on their way in different lanes runs alone.
     pub(super) async fn submit(&mut self, mut packed: Packed) -> Result<(), End> {
-        let kind = lane_kind(&packed.packing);
-        if packed.packing.touches_sequence {
+        let kind = packed.kind();
+        if packed.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
         }
         let (lane, first) = loop {
             if self.mailbox.pending() == 0 {
-                let lane = self.pool.assign(kind, packed.key, None);
-                break (lane.expect("a session that waits for nothing may use any lane"), true);
+                let Some(lane) = self.any_lane(&packed) else {
+                    self.mailbox.reserve();
+                    return self.alone(&packed).await;
+                };
+                break (lane, true);
             }
             if let Some((under_way, lane)) = self.lane
                 && under_way == kind
                 && !self.mailbox.has_handed()
-                && self.pool.assign(kind, packed.key, Some(lane)).is_some()
+                && self.pool.assign(&packed, Some(lane)).is_some()
             {
                 break (lane, false);
             }
             self.drained().await?;
         };
         self.lane = Some((kind, lane));
+        self.has_block |= packed.has_block();
+        self.control.doing.packs();
         packed.slot = self.mailbox.reserve();
-        self.pool.submit(kind, lane, self.mailbox.session, first, packed);
+        self.pool.submit(lane, self.mailbox.session, first, packed);
         Ok(())
+    }
+
+    /// A lane for a unit with nothing of the session in front of it. None where its rows are on their way in different
+    /// lanes, or where the session has a transaction open in which it has to run.
+    fn any_lane(&self, packed: &Packed) -> Option<usize> {
+        if self.holding.is_some() { None } else { self.pool.assign(packed, None) }
+    }
+
+    /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
+    /// that is on its way stays open.
+    pub(super) async fn blocks_settled(&mut self) -> Result<(), End> {
+        if std::mem::take(&mut self.has_block) { self.drained().await } else { Ok(()) }
+    }
+
+    /// Runs a unit, the earliest that is not done, on a connection of the session's own.
+    async fn alone(&mut self, packed: &Packed) -> Result<(), End> {
+        let result = self.run_alone(packed).await;
+        self.mailbox.finish_front();
+        result
     }
 
     /// Deals with a unit that a lane has given back; it is the earliest that is not done.
@@ -66,16 +107,15 @@ impl Session {
         self.was_handed = true;
         match handed {
             Handed::Again(mut packed) => {
-                let kind = lane_kind(&packed.packing);
-                let lane =
-                    self.pool.assign(kind, packed.key, None).expect("the earliest unit may use any lane");
-                self.lane = Some((kind, lane));
+                let Some(lane) = self.any_lane(&packed) else {
+                    return self.alone(&packed).await;
+                };
+                self.lane = Some((packed.kind(), lane));
                 packed.slot = slot;
-                self.pool.submit(kind, lane, self.mailbox.session, true, packed);
+                self.pool.submit(lane, self.mailbox.session, true, packed);
             }
             Handed::Alone(packed, unblock) => {
-                let result = self.run_alone(&packed).await;
-                self.mailbox.finish_front();
+                let result = self.alone(&packed).await;
                 drop(unblock);
                 result?;
                 self.mailbox.try_write()?; // the client has its answer also while units behind it still wait

@@ -8,15 +8,15 @@ use crate::server::Database;
 /// One line for each thing that is there, without what differs between servers.
 const DUMP: &str = "
     select line from (
-        select format('table %s%s', c.relname, coalesce(' with ' || array_to_string(c.reloptions, ', '), '')) as line
-        from pg_class c where c.relnamespace = 'hotrow'::regnamespace and c.relkind in ('r', 'p')
+        select format('%s %s%s', case c.relkind when 'v' then 'view' else 'table' end, c.relname, coalesce(' with ' || array_to_string(c.reloptions, ', '), '')) as line
+        from pg_class c where c.relnamespace = 'hotrow'::regnamespace and c.relkind in ('r', 'p', 'v')
     union all
         select format('column %s.%s %s%s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
             case when a.attcollation = 'pg_catalog.\"C\"'::regcollation then ' collate \"C\"' else '' end,
             case when a.attnotnull then ' not null' else '' end, coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), ''))
         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
             left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-        where c.relnamespace = 'hotrow'::regnamespace and c.relkind in ('r', 'p', 'c') and not c.relispartition
+        where c.relnamespace = 'hotrow'::regnamespace and c.relkind in ('r', 'p', 'c', 'v') and not c.relispartition
     union all
         select format('index %s', regexp_replace(pg_get_indexdef(i.indexrelid), '^CREATE ', ''))
         from pg_index i join pg_class c on c.oid = i.indrelid where c.relnamespace = 'hotrow'::regnamespace

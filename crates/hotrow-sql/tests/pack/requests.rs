@@ -1,6 +1,6 @@
 //! Request ids: a retry has the recorded answer, a refusal too; another call under the same id is an error.
 
-use crate::script::check;
+use crate::script::{check, check_in};
 
 const ID: &str = "00000000-0000-0000-0000-00000000000";
 
@@ -92,9 +92,23 @@ fn refusals_of_sales_are_recorded() {
 #[test]
 fn requests_are_forgotten_after_their_retention_and_not_before() {
     let (_database, session) = check_requests("increment('a', 1, $1) -> 1 1 ok\nforget_requests() -> 0");
+    session.run("select hotrow.create_sale('x', 1)");
+    check_in(
+        &session,
+        &format!(
+            "reserve('x', 'ann', 1, '{ID}5') -> reserved #1 0\nreserve('x', 'bob', 1, '{ID}6') -> sold_out - 0"
+        ),
+    );
     session.run("update hotrow.request set at = at - interval '8 days'");
     session.run(&format!("select hotrow.increment('a', 1, '{ID}2')"));
-    assert_eq!(session.value("select hotrow.forget_requests()"), "1");
+    assert_eq!(session.value("select hotrow.forget_requests()"), "2");
+    // A reservation is not forgotten, and a retry still gets its answer; the id is the reservation's own.
+    check_in(
+        &session,
+        &format!(
+            "restock('x', 1) -> restocked 1\nreserve('x', 'bob', 1, '{ID}6') -> reserved #1 0\nreserve('x', 'ann', 1, '{ID}5') -> reserved #2 0\ncancel('{ID}5') -> cancelled"
+        ),
+    );
     assert_eq!(session.value(&format!("select hotrow.increment('a', 1, '{ID}2')")), "(2,2,ok)");
     assert_eq!(session.value(&format!("select hotrow.increment('a', 1, '{ID}1')")), "(3,3,ok)");
 }

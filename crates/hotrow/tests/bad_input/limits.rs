@@ -6,6 +6,7 @@ use std::time::Duration;
 use hotrow_postgres::PrivateServer;
 
 use crate::Stage;
+use crate::support::raw::{Raw, bind, execute, flush, frame, parse, query, sync, tags};
 use crate::support::{Gateway, connect, describe, sqlstate, try_connect, until, value};
 
 fn hint(error: &tokio_postgres::Error) -> String {
@@ -52,6 +53,28 @@ async fn connections_to_hold_may_be_used_up() {
     assert_eq!(counted.await, ["2"; 10]);
     other.batch_execute("rollback").await.unwrap();
     stage.others_go_on("connections were used up").await;
+}
+
+#[tokio::test]
+async fn a_unit_in_pieces_that_gets_no_connection_is_refused_as_a_whole() {
+    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
+    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    holder.batch_execute("begin").await.unwrap();
+    let pieces = [parse("", "select 1"), flush(), bind("", "", &[]), execute("", 0), sync()].concat();
+    let with_query = [parse("", "select 1"), query("select 2"), sync()].concat();
+    for units in [pieces.clone(), with_query] {
+        raw.send(&units).await;
+        let said = raw.until_ready(1).await;
+        assert_eq!(tags(&said), "EZ");
+        assert_eq!(said[0].field(b'C').as_deref(), Some("53300"));
+    }
+    // int4pl(1, 2): an error, and the session goes on.
+    raw.send(&frame(b'F', &[0, 0, 0, 177, 0, 0, 0, 0, 0, 0])).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "EZ");
+    holder.batch_execute("commit").await.unwrap();
+    raw.send(&pieces).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
 }
 
 #[tokio::test]

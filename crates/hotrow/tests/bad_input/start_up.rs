@@ -54,6 +54,7 @@ async fn packets_that_are_no_start_are_refused() {
         let mut raw = Raw::open(port).await;
         raw.send(&startup(0x0003_0000, &USER)[..cut]).await;
     }
+    assert_eq!(said(port, &frame(b'X', b"")).await, [], "a goodbye is not answered");
     stage.others_go_on("clients that leave before they begin").await;
 }
 

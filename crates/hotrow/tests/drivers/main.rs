@@ -2,6 +2,7 @@
 //! see what they see directly. What they do is in the modules; here is only their list.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod after_errors;
 mod frames;
 mod names;
 mod pgbench;
@@ -11,3 +12,4 @@ mod psql;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
+mod transactions;

@@ -315,3 +315,18 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
         .await;
     stage.same("Close takes it away", &[step![parse("", UPDATE), close(b'S', ""), sync()], again()]).await;
 }
+
+#[tokio::test]
+async fn more_statements_than_an_upstream_connection_keeps() {
+    let stage = Stage::new().await;
+    // All at once and one by one, in a transaction, so that they meet on one connection.
+    let name = |n: usize| format!("s{n}");
+    let prepared: Vec<Vec<u8>> = (0..600)
+        .map(|n| step![parse(&name(n), &format!("select {n} + id from t where id > 8")), sync()])
+        .collect();
+    let used = (0..600).step_by(7).map(|n| step![bind("", &name(n), &[]), execute("", 0), sync()]);
+    let used: Vec<Vec<u8>> = used.collect();
+    let steps =
+        [vec![query("begin")], prepared[..300].to_vec(), vec![prepared[300..].concat()], used].concat();
+    stage.same("many statements", &steps).await;
+}

@@ -42,7 +42,7 @@ async fn a_call_that_was_not_sent_can_be_repeated() {
 async fn a_call_that_was_lost_is_repeated_with_its_key() {
     let server = private("httplost").await;
     migrate(&server.url());
-    let api = Api::in_front_of(&server.url(), &["--resolve-timeout-ms", "2000"]);
+    let api = Api::in_front_of(&server.url(), &["--server-wait-ms", "400"]);
     assert_eq!(api.ok("POST", PATH, "").await["value"], 1);
     let outsider = connect(&config(server.port())).await;
     outsider

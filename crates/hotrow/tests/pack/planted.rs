@@ -16,7 +16,7 @@ const CROWDS_MAX: usize = 4;
 type Fault = (&'static str, &'static str, &'static str);
 
 /// One client is enough to notice.
-const FOR_ONE_CLIENT: [Fault; 16] = [
+const FOR_ONE_CLIENT: [Fault; 23] = [
     ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
     ("refusal", "present + amount > max", "present + amount >= max"),
     ("refusal", "present > 9223372036854775807 - amount", "present >= 9223372036854775807 - amount"),
@@ -26,6 +26,17 @@ const FOR_ONE_CLIENT: [Fault; 16] = [
     ("apply_commands", "slots[i] <> slot", "slots[i] < slot"),
     ("fold_log", "else 0 end", "else known_value end"),
     ("apply_reservations", "quantity[i] > present", "quantity[i] >= present"),
+    ("reserve_plainly", "quantity[i] > present", "quantity[i] - 1 > present"),
+    ("reserve_plainly", "present := present - quantity[i]", "present := present - 1"),
+    ("reserve_plainly", "entry.next_expiry <= at or", ""),
+    ("reserve_plainly", "or entry.ends_at <= at", ""),
+    ("reserve_plainly", "where u.quantity <= entry.per_buyer", ""),
+    (
+        "reserve_plainly",
+        "excluded.quantity <= entry.per_buyer -",
+        "excluded.quantity <= 1 + entry.per_buyer -",
+    ),
+    ("reserve_plainly", "least(entry.next_expiry, at + entry.hold)", "entry.next_expiry"),
     ("apply_reservations", "request_id = any (apply_reservations.request_id)", "request_id = null"),
     ("apply_reservations", "quantity[i] > entry.per_buyer -", "quantity[i] >= entry.per_buyer -"),
     ("hopeless", "when s.next_expiry <= greatest(at, s.last_at) then null", "when false then null"),

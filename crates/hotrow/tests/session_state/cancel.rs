@@ -87,3 +87,47 @@ async fn a_cancel_request_that_comes_too_late_hits_nobody() {
     }
     assert!(stage.packs(&client).await);
 }
+
+#[tokio::test]
+async fn a_statement_that_waits_for_a_connection_can_be_cancelled() {
+    let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "60000"]).await;
+    let (holder, waiter) = (stage.client().await, stage.client().await);
+    let token = waiter.cancel_token();
+    holder.batch_execute("begin").await.unwrap();
+    let waiting = run(waiter, "select count(*) from t");
+    while !waiting.is_finished() {
+        // Until it has been read: a cancel request for what is not there yet hits nothing.
+        token.cancel_query(NoTls).await.unwrap();
+    }
+    let (waiter, outcome) = waiting.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+    assert_eq!(value(&holder, "select count(*) from t").await, "2", "the one in front is undisturbed");
+    holder.batch_execute("commit").await.unwrap();
+    assert_eq!(value(&waiter, "select count(*) from t").await, "2", "the one behind goes on");
+}
+
+#[tokio::test]
+async fn a_unit_that_waits_in_a_lane_can_be_cancelled() {
+    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "20000"]).await;
+    let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
+    assert!(stage.packs(&first).await);
+    value(&second, "update t set n = n + 1 where id = 2 returning n").await;
+    // The lane waits for an outsider's lock, and all others wait behind it.
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let blocked = run(first, UPDATE);
+    let lane = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'hotrow lane%'";
+    until("the lane waits", async || value(&stage.direct, lane).await == "t").await;
+    let token = second.cancel_token();
+    let behind = run(second, "update t set n = n + 10 where id = 2 returning n");
+    let bystander = run(third, "update t set n = n + 100 where id = 2 returning n");
+    while !behind.is_finished() {
+        token.cancel_query(NoTls).await.unwrap();
+    }
+    let (second, outcome) = behind.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+    assert!(!blocked.is_finished() && !bystander.is_finished());
+    stage.direct.batch_execute("rollback").await.unwrap();
+    blocked.await.unwrap().1.unwrap();
+    bystander.await.unwrap().1.unwrap();
+    assert_eq!(value(&second, "select n from t where id = 2").await, "101", "it was not done, the other was");
+}

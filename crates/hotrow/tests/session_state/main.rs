@@ -6,8 +6,10 @@
 mod cancel;
 mod catalogue;
 mod left_behind;
+mod notifications;
 mod plans;
 mod roles;
+mod scripts;
 mod sequences;
 #[path = "../support/mod.rs"]
 mod support;

@@ -48,7 +48,8 @@ impl Gateway {
     fn try_start(upstream: &str, options: &[&str]) -> Result<Self, String> {
         let metrics = free_port();
         let mut child = Command::new(env!("CARGO_BIN_EXE_hotrow"))
-            .args(["serve", "--upstream", upstream, "--listen", "127.0.0.1:0"])
+            .args(["serve", "--upstream", upstream])
+            .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)
             .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
@@ -119,6 +120,14 @@ impl Gateway {
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("an answer comes");
         page
+    }
+
+    /// The memory it has in use, in bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kilobytes << 10
     }
 
     /// Its process.

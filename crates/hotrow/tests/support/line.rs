@@ -48,7 +48,11 @@ pub struct Report {
 impl Line {
     /// Logs in as the server's superuser with a schema as search path. An answer that isn't whole is a refusal.
     pub fn connect(port: u16, schema: &str) -> io::Result<Result<Self, Answer>> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        Self::log_in(TcpStream::connect(("127.0.0.1", port))?, schema)
+    }
+
+    /// The same on a connection that is there.
+    pub fn log_in(stream: TcpStream, schema: &str) -> io::Result<Result<Self, Answer>> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = Self { stream, input: Vec::new(), out: BytesMut::new() };
@@ -101,6 +105,14 @@ impl Line {
     pub fn send(&mut self) -> io::Result<()> {
         let bytes = self.out.split();
         self.stream.write_all(&bytes)
+    }
+
+    /// Sends as much of what was put as the other end takes before it does not for so long.
+    pub fn send_within(&mut self, patience: Duration) {
+        let bytes = self.out.split();
+        self.stream.set_write_timeout(Some(patience)).expect("it is no zero");
+        let _ = self.stream.write_all(&bytes);
+        self.stream.set_write_timeout(None).expect("it can be switched off");
     }
 
     /// The next answer. Not whole when the connection ended before.

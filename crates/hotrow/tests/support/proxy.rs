@@ -3,9 +3,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
 const ONE_ROW_SELECTED: &[u8] = b"SELECT 1\0";
@@ -24,6 +25,8 @@ pub enum How {
     Cut,
     /// The server is served on, its answers are lost, and the cut comes when it is ready: the commit is done then.
     Swallow,
+    /// This way nothing comes any more, and the other way goes on until its sender has had enough.
+    HalfClose,
 }
 
 /// What goes through before a connection breaks.
@@ -58,6 +61,8 @@ struct Shared {
     lanes: Mutex<Vec<Arc<Connection>>>,
     others: Mutex<Vec<Arc<Connection>>>,
     for_new: Mutex<Option<ForNew>>,
+    /// How long bytes of lanes are on their way, either way.
+    delay_ms: AtomicU64,
     cuts: AtomicUsize,
 }
 
@@ -65,6 +70,7 @@ struct Connection {
     gateway: TcpStream,
     server: TcpStream,
     fault: Mutex<Option<Fault>>,
+    is_lane: bool,
 }
 
 impl Proxy {
@@ -84,9 +90,14 @@ impl Proxy {
         Self { port, shared }
     }
 
-    /// For `--upstream`.
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// For `--upstream`: what it has to understand may not begin with a request for TLS.
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
     /// Breaks the lanes' connections that are there now.
@@ -114,6 +125,11 @@ impl Proxy {
         *self.shared.for_new.lock().unwrap() = Some(Box::new(decide));
     }
 
+    /// From now on bytes of lanes take so long, either way.
+    pub fn delay(&self, delay: Duration) {
+        self.shared.delay_ms.store(delay.as_millis() as u64, Relaxed);
+    }
+
     /// How many connections it has cut.
     pub fn cuts(&self) -> usize {
         self.shared.cuts.load(Relaxed)
@@ -137,7 +153,7 @@ impl Shared {
             Some(decide) if is_lane => decide(),
             _ => None,
         };
-        let connection = Arc::new(Connection { gateway, server, fault: Mutex::new(fault) });
+        let connection = Arc::new(Connection { gateway, server, fault: Mutex::new(fault), is_lane });
         let list = if is_lane { &self.lanes } else { &self.others };
         list.lock().unwrap().push(connection.clone());
         thread::scope(|scope| {
@@ -162,12 +178,21 @@ impl Shared {
                 if swallowing { (0, Some(How::Swallow)) } else { connection.passes(way, &chunk[..count]) };
             tail.extend_from_slice(&chunk[..count]);
             tail.drain(..tail.len().saturating_sub(READY_IDLE.len()));
+            if connection.is_lane {
+                thread::sleep(Duration::from_millis(self.delay_ms.load(Relaxed)));
+            }
             if to.write_all(&chunk[..passed]).is_err() {
                 break;
             }
             match broken {
                 None => {}
                 Some(How::Swallow) if tail != READY_IDLE => swallowing = true,
+                Some(How::HalfClose) => {
+                    self.cuts.fetch_add(1, Relaxed);
+                    let _ = to.shutdown(Shutdown::Write); // it may be gone already
+                    while let Ok(1..) = from.read(&mut chunk) {}
+                    break;
+                }
                 Some(_) => {
                     self.cuts.fetch_add(1, Relaxed);
                     break;

@@ -6,11 +6,14 @@ use std::collections::VecDeque;
 use super::history::Work;
 use super::model::{Reply, Statement};
 use super::server::{Server, Txn};
+use crate::key::Key;
 use crate::lane::Failure;
 
 /// What a lane's shell sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
+    /// A row is to be locked before anything runs.
+    Lock(Key),
     /// One of the units that a merged call stands for, but the last: the server has nothing to say yet.
     Part(usize),
     /// A call's only unit, or the last.
@@ -26,6 +29,7 @@ pub enum Message {
     /// What a unit gets out of a merged call that goes on.
     Part(Txn, Reply),
     Answered(Txn, Reply),
+    Locked,
     Xid(Option<Txn>),
     Failed(Failure),
     Ready,
@@ -53,7 +57,10 @@ impl Backend {
 
     /// Whether its next statement waits for somebody else's lock.
     pub fn waits(&self, server: &Server, units: &[Work]) -> bool {
-        self.statement(units).is_some_and(|statement| server.must_wait(self.txn, statement))
+        match self.input.front() {
+            Some(Frame::Lock(row)) if !self.skipping => server.is_locked(self.txn, *row),
+            _ => self.statement(units).is_some_and(|statement| server.must_wait(self.txn, statement)),
+        }
     }
 
     /// Whether there is something for it to do, waiting for a lock aside.
@@ -69,6 +76,11 @@ impl Backend {
             None => self.die(server),
             Some(Frame::Sync(_)) => self.sync(server),
             Some(_) if self.skipping => {}
+            Some(Frame::Lock(row)) => {
+                let txn = *self.txn.get_or_insert_with(|| server.begin());
+                server.lock_row(txn, row);
+                self.output.push_back(Message::Locked);
+            }
             Some(Frame::AskXid) => {
                 let xid = self.txn.filter(|txn| server.has_written(*txn));
                 self.output.push_back(Message::Xid(xid));

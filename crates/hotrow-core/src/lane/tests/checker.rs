@@ -17,6 +17,7 @@ pub fn check(history: &History) -> Vec<String> {
     replay(history, &mut wrong);
     nothing_guessed(history, &mut wrong);
     session_order(history, &mut wrong);
+    whole(history, &mut wrong);
     if history.calm {
         key_order(history, &mut wrong);
     }
@@ -51,6 +52,7 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             Refusal::Cancelled => history.cancels.contains(&history.units[one.unit].session),
             Refusal::NotSent => history.gave_up,
             Refusal::QueueFull => false, // no simulated workload fills a queue
+            Refusal::Paused => false,    // nobody has asked a simulated lane to
             Refusal::OutcomeUnknown => one.evidence.is_some_and(|evidence| unknowable(&evidence)),
         };
         if !reason {
@@ -203,14 +205,47 @@ fn session_order(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
+/// What is told of a unit of two statements comes from one transaction, in which nothing else stands between them.
+fn whole(history: &History, wrong: &mut Vec<String>) {
+    let told: BTreeMap<usize, Fate> = history.told.iter().map(|one| (one.unit, one.fate)).collect();
+    let mut runs: BTreeMap<Txn, BTreeMap<u64, usize>> = BTreeMap::new();
+    for entry in &history.log {
+        if let Entry::Unit { txn, unit, run } = entry {
+            runs.entry(*txn).or_default().insert(*run, *unit);
+        }
+    }
+    for one in &history.seen {
+        runs.entry(one.txn).or_default().insert(one.run, one.unit);
+    }
+    for (unit, work) in history.units.iter().enumerate() {
+        let Some(then) = work.then else { continue };
+        match (told.get(&unit), told.get(&then)) {
+            (Some(Fate::Answered(txn, first)), Some(Fate::Answered(other, second))) => {
+                let run: Vec<usize> =
+                    runs.get(txn).into_iter().flat_map(|runs| runs.values().copied()).collect();
+                let is_whole = run.windows(2).any(|pair| pair == [unit, then]);
+                let failed = *first == Reply::Error && *second == Reply::Error;
+                if txn != other || !is_whole && !failed {
+                    wrong.push(format!("unit {unit} was torn apart"));
+                }
+            }
+            (first, second) if first == second => {}
+            _ => wrong.push(format!("unit {unit} has two fates")),
+        }
+    }
+}
+
 /// With nothing in the way, the units of a key commit in the order in which they came; of calls that can be merged,
-/// those of one group.
+/// those of one group. A unit with several rows is sorted by one of them.
 fn key_order(history: &History, wrong: &mut Vec<String>) {
     let turn: BTreeMap<usize, usize> =
         history.submitted.iter().enumerate().map(|(turn, unit)| (*unit, turn)).collect();
     let mut last: BTreeMap<(Key, Option<u64>), usize> = BTreeMap::new();
     for unit in durable_units(history) {
         let Some(key) = history.units[unit].key else { continue };
+        if history.units[unit].then.is_some() || !turn.contains_key(&unit) {
+            continue;
+        }
         let group = history.units[unit].merge.map(|merge| merge.group);
         let before = last.insert((key, group), turn[&unit]);
         if before.is_some_and(|before| before > turn[&unit]) {

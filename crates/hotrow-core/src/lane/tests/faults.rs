@@ -140,8 +140,9 @@ impl Seeded {
         let lane = self.rng.usize(..world.wires.len());
         let session = self.rng.usize(..world.sessions.len());
         let row = self.rows[self.rng.usize(..self.rows.len())];
-        match self.rng.u8(..12) {
+        match self.rng.u8(..14) {
             0..3 => self.strike_lane(world, lane),
+            12.. => world.pause(lane),
             3 => crash(world),
             4 => world.cancel(session),
             5 => world.leave(session),

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use super::model::{Reply, Statement};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{Kind, Merge, Outcome, Refusal};
+use crate::lane::{Claim, Kind, Merge, Outcome, Refusal};
 
-/// A unit as its client means it. Units of a session are in its order.
+/// A unit as its client means it, or the second statement of one. Units of a session are in its order.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     pub session: usize,
@@ -18,6 +18,16 @@ pub struct Work {
     pub rows_per_commit: u16,
     pub merge: Option<Merge>,
     pub bytes: usize,
+    /// The second statement of a unit of two, which has a number of its own.
+    pub then: Option<usize>,
+}
+
+impl Work {
+    /// Whether its row can be locked before it runs: not that of a call, and only by the key it is known by.
+    pub fn is_lockable(&self) -> bool {
+        let changes = matches!(self.statement, Statement::Add { .. } | Statement::Demand { .. });
+        changes && self.merge.is_none() && self.key == self.statement.row()
+    }
 }
 
 /// All that was delivered about a batch.
@@ -55,6 +65,8 @@ pub struct Sent {
     pub units: Vec<usize>,
     /// How many units each of its calls stands for.
     pub calls: Vec<usize>,
+    /// The rows it locks before anything runs.
+    pub ahead: Vec<Key>,
     /// Batches of the lane under way, this one included.
     pub under_way: usize,
     pub replies: Vec<(Txn, Reply)>,
@@ -102,6 +114,35 @@ pub struct History {
     pub calm: bool,
     /// Units that waited in a lane for a lock of an outsider's when nothing else moved.
     pub parked: usize,
+    /// Lanes that were told to pause and came to rest.
+    pub paused: usize,
     /// What went wrong while it ran.
     pub complaints: Vec<String>,
+}
+
+impl History {
+    /// The numbers of a unit's statements.
+    pub fn parts(&self, unit: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        [Some(unit), self.units[unit].then].into_iter().flatten()
+    }
+
+    /// The rows that a unit is known to contend for, by statement.
+    pub fn claims(&self, unit: usize) -> Vec<Claim> {
+        let claim = |(statement, part): (usize, usize)| {
+            let Work { key, rows_per_commit, merge, .. } = self.units[part];
+            Some(Claim {
+                key: key?,
+                statement: statement as u16,
+                rows_per_commit,
+                in_key_space: merge.is_some(),
+                lockable: self.units[part].is_lockable(),
+            })
+        };
+        self.parts(unit).enumerate().filter_map(claim).collect()
+    }
+
+    /// The key by which it is sorted.
+    pub fn least_key(&self, unit: usize) -> Option<Key> {
+        self.claims(unit).iter().map(|claim| claim.key).min()
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{History, Sent, Work};
 use crate::key::Key;
-use crate::lane::Merge;
+use crate::lane::{Claim, Merge};
 use crate::limits;
 
 pub fn check(history: &History, wrong: &mut Vec<String>) {
@@ -20,22 +20,33 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
         if works.iter().map(|work| work.bytes).sum::<usize>() > limits::BATCH_BYTES_MAX {
             complain("has too many bytes");
         }
-        if !works.is_sorted_by_key(|work| work.key) {
+        if !batch.units.is_sorted_by_key(|unit| history.least_key(*unit)) {
             complain("is not in key order");
         }
-        let mut rows: BTreeMap<Key, u16> = BTreeMap::new();
-        for work in &works {
-            let Some(key) = work.key else { continue };
+        // How often each row is changed, and by how many units.
+        let mut rows: BTreeMap<Key, (u16, usize)> = BTreeMap::new();
+        for (unit, work) in batch.units.iter().zip(&works) {
             if work.merge.is_some_and(|merge| merge != Merge::NEVER) {
                 continue; // merged, they change the row once
             }
-            let count = rows.entry(key).or_default();
-            *count += 1;
-            if *count > work.rows_per_commit {
+            let claims = history.claims(*unit);
+            for (place, claim) in claims.iter().enumerate() {
+                let (count, units) = rows.entry(claim.key).or_default();
+                *count += 1;
+                *units += usize::from(claims[..place].iter().all(|before| before.key != claim.key));
+            }
+            let is_full = |claim: &Claim| {
+                let (count, units) = rows[&claim.key];
+                count > claim.rows_per_commit && units > 1
+            };
+            if claims.iter().any(is_full) {
                 complain("has too many units of one key");
             }
         }
         check_calls(batch, &works, &mut complain);
+        if !batch.ahead.is_sorted_by(|one, next| one < next) {
+            complain("locks its rows in another order than others");
+        }
         if batch.under_way > limits::BATCHES_UNDER_WAY_MAX {
             complain("is one too many under way");
         }

@@ -2,14 +2,14 @@
 //!
 //! A unit is written as its session, its key (a letter, a capital for table 2, `-` for none) and, if need be, a
 //! number that tells it from its session's others: `1a`, `12-`, `3B2`. `1..9a` are the units of sessions 1 to 9.
-//! `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. `1a#2` is a call of a function with a merge rule, of
+//! `1a+b` is a unit of two statements on two rows; `fails-at 1a+b/2` says that the second one did. In a batch `{a b}` are rows locked ahead. `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. `1a#2` is a call of a function with a merge rule, of
 //! group 2, of which four can become one; in a batch `[1a 2b]` is one call. The whole of table 1 is `*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::key::Key;
-use crate::lane::{Action, Batch, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
+use crate::lane::{Action, Batch, Claim, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
 
 /// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
 pub fn script(kind: Kind, lines: &str) {
@@ -52,11 +52,20 @@ impl Desk {
             "no-connection" => self.step(Event::ConnectFailed { give_up: false }),
             "give-up" => self.step(Event::ConnectFailed { give_up: true }),
             "written" => self.written(),
+            "locked" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Locked)),
             "answered" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Answered)),
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
             "error" => self.step(Event::Failed(Failure::Error)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
             "ready" => self.step(Event::Ready),
+            "pause" => self.step(Event::Pause),
+            "resume" => self.step(Event::Resume),
+            // Sessions up to this number have waited for too long.
+            "expire" => {
+                let last = number();
+                self.lane.expire(|unit| unit.session <= last, &mut self.actions);
+            }
+            "rests" => assert!(self.lane.is_at_rest(), "it does not rest"),
             "lost" => self.step(Event::Lost),
             "committed" => self.step(Event::Resolved(Outcome::Committed)),
             "aborted" => self.step(Event::Resolved(Outcome::Aborted)),
@@ -99,14 +108,21 @@ impl Desk {
     /// The earliest batch is written, and so many of its units are answered.
     fn runs(&mut self, answers: usize) {
         self.written();
-        let calls = self.lane.under_way().front().map_or(0, |batch| batch.calls().count());
+        let ahead = self.lane.under_way().front().map_or(0, |batch| batch.ahead.len());
+        (0..ahead).for_each(|_| self.step(Event::Locked));
+        let calls = self.lane.under_way().front().map_or(0, |batch| batch.call_count);
         (0..calls.min(answers)).for_each(|_| self.step(Event::Answered));
     }
 
+    /// How many answers come before that of a unit, or of one of its statements.
     fn place(&self, name: &str) -> usize {
+        let (name, statement) = name.split_once('/').unwrap_or((name, "1"));
         let batch = self.lane.under_way().front().expect("a batch is under way");
-        let of_call = |call: Range<usize>| batch.units[call].iter().any(|unit| unit.payload == name);
-        batch.calls().position(of_call).expect("it is in the batch")
+        let of_call = |call: &Range<usize>| batch.units[call.clone()].iter().any(|unit| unit.payload == name);
+        assert!(batch.calls().any(|call| of_call(&call)), "{name} is not in the batch");
+        let before = batch.calls().take_while(|call| !of_call(call));
+        let answers: usize = before.map(|call| batch.answers_owed(&call)).sum();
+        answers + statement.parse::<usize>().expect("a statement's number") - 1
     }
 
     /// What the lane did since this was last asked.
@@ -119,6 +135,7 @@ impl Desk {
     fn told(&mut self, action: Action<String>) -> String {
         match action {
             Action::Connect => "connect".to_owned(),
+            Action::Disconnect => "disconnect".to_owned(),
             Action::Write(number) => {
                 let batch = self.lane.batch(number);
                 format!("write {}", batch.map_or(String::new(), calls))
@@ -137,6 +154,7 @@ impl Desk {
                     Refusal::NotSent => "not-sent",
                     Refusal::QueueFull => "full",
                     Refusal::Cancelled => "cancelled",
+                    Refusal::Paused => "paused",
                 };
                 format!("{why} {}", self.end(&units))
             }
@@ -181,6 +199,12 @@ fn names(units: &[Unit<String>]) -> String {
 /// A batch's units, those of a merged call in brackets.
 fn calls(batch: &Batch<String>) -> String {
     let mut parts: Vec<String> = Vec::new();
+    let rows = batch.ahead.iter().map(|(unit, statement)| {
+        let keys = batch.units[*unit].keys().nth(usize::from(*statement));
+        keys.map_or(String::new(), key_name)
+    });
+    let rows: Vec<_> = rows.collect();
+    parts.extend((!rows.is_empty()).then(|| format!("{{{}}}", rows.join(" "))));
     let mut singles = 0..0;
     for call in batch.calls() {
         if call.len() == 1 {
@@ -229,7 +253,25 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         name.split_once('#').map_or((name, None), |(name, group)| (name, Some(group.parse().unwrap())));
     let merge = group.map(|group| if group == 0 { Merge::NEVER } else { Merge { group, most: 4 } });
     let session = session(name);
-    let key = key(&name[session.to_string().len()..]);
-    let payload = name.to_owned();
-    Unit { session, first, key, rows_per_commit: rows, merge, bytes, losses: 0, reruns: 0, payload }
+    let keys: Vec<_> = name[session.to_string().len()..].split('+').map(key).collect();
+    let claim = |(place, key): (usize, &Option<Key>)| {
+        let statement = place as u16;
+        Some(Claim { key: (*key)?, statement, rows_per_commit: rows, in_key_space: false, lockable: true })
+    };
+    let claims: Vec<Claim> = keys.iter().enumerate().filter_map(claim).collect();
+    Unit {
+        session,
+        first,
+        key: claims.iter().map(|claim| claim.key).min(),
+        rows_per_commit: rows,
+        merge,
+        lockable: merge.is_none(),
+        statements: keys.len() as u16,
+        claims: if keys.len() > 1 { claims.into() } else { Box::default() },
+        at_fault: 0,
+        bytes,
+        losses: 0,
+        reruns: 0,
+        payload: name.to_owned(),
+    }
 }

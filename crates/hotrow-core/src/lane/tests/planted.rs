@@ -7,7 +7,7 @@ use super::model::Reply;
 use super::model::Statement::Add;
 use super::schedule::{self, Schedule};
 use super::server::Entry;
-use super::workload::{row, small};
+use super::workload::{plain, row, small};
 use crate::lane::{Kind, Merge, Outcome, Refusal};
 
 /// Three sessions with one row and a fourth with two units on two rows, in one batch; nothing goes wrong.
@@ -167,6 +167,31 @@ fn a_session_whose_units_change_places() {
     world.history.log.swap(0, 1);
     let due = ["unit 0 was answered before it was durable", "unit 1 overtook unit 0 of its session"];
     assert_eq!(checker::check(&world.history), due);
+}
+
+#[test]
+fn a_unit_of_two_statements_that_is_torn_apart() {
+    let history = || {
+        let mut world = small(&[&[Add { row: row(1), n: 1 }], &[Add { row: row(2), n: 1 }]]);
+        world.add_second(0, plain(0, Add { row: row(3), n: 1 }));
+        let wrong = schedule::judge(&mut world, Schedule::Eager(2), &mut faults::None);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        world.history
+    };
+    // Somebody else's statement stands between its two.
+    let mut torn = history();
+    torn.log.swap(1, 2);
+    for (run, entry) in torn.log.iter_mut().enumerate() {
+        if let Entry::Unit { run: ran, .. } = entry {
+            *ran = run as u64;
+        }
+    }
+    assert_eq!(checker::check(&torn), ["unit 0 was torn apart"]);
+    let mut halved = history();
+    halved.told.iter_mut().filter(|one| one.unit == 2).for_each(|one| {
+        (one.fate, one.evidence) = (Fate::Left, None);
+    });
+    assert_eq!(checker::check(&halved), ["unit 2 was given back and applied", "unit 0 has two fates"]);
 }
 
 #[test]

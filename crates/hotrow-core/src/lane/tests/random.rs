@@ -11,7 +11,13 @@ use super::workload::Random;
 const SEEDS: u64 = 2_000;
 
 /// What the seeds must lead to, or they test less than they seem to.
-const WANTED: [&str; 18] = [
+const WANTED: [&str; 25] = [
+    "locked ahead: ready",
+    "locked ahead: failed",
+    "locked ahead: asked, committed",
+    "two statements: ready",
+    "two statements: failed",
+    "two statements: asked, committed",
     "merged: ready",
     "merged: failed",
     "merged: asked, committed",
@@ -26,6 +32,7 @@ const WANTED: [&str; 18] = [
     "answered alone",
     "failed alone",
     "parked behind a lock",
+    "paused",
     "Refused(Cancelled)",
     "Refused(NotSent)",
     "Refused(OutcomeUnknown): no id",

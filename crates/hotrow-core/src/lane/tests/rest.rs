@@ -14,14 +14,19 @@ pub fn only_locks_are_waited_for(world: &mut World) {
     let mut complaints = Vec::new();
     for session in &world.sessions {
         world.history.parked += usize::from(matches!(session.front(), Some((_, _, State::InLane))));
-        let excused = match session.front() {
+        let excused = match &session.front() {
             None => session.is_idle(),
             Some((unit, lane, State::InLane)) => {
-                let key = world.history.units[unit].key;
-                let whole = Key { table: key.map_or(0, |key| key.table), hash: WHOLE_TABLE };
-                blocked.iter().any(|one| *one == (lane, whole) || Some(one.1) == key && one.0 == lane)
+                let claims = world.history.claims(*unit);
+                let keyless = claims.is_empty().then_some(0);
+                let tables = claims.iter().map(|claim| claim.key.table).chain(keyless);
+                let wholes = tables.map(|table| Key { table, hash: WHOLE_TABLE });
+                let keys: Vec<_> = claims.iter().map(|claim| claim.key).chain(wholes).collect();
+                blocked.iter().any(|one| one.0 == *lane && keys.contains(&one.1))
             }
-            Some((unit, _, _)) => world.server.must_wait(None, world.history.units[unit].statement),
+            Some((unit, _, _)) => {
+                world.statements(*unit).iter().any(|(_, one)| world.server.must_wait(None, *one))
+            }
         };
         if !excused {
             complaints.push(format!("held up for no reason: {:?}", session.front()));

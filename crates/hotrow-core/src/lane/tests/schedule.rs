@@ -76,6 +76,9 @@ fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) {
         faults.strike(world, world.steps);
         world.moves(&mut moves);
         if moves.is_empty() {
+            if world.resume_all() {
+                continue;
+            }
             return;
         }
         world.steps += 1;

@@ -101,6 +101,16 @@ impl Server {
             || statement.row().is_some_and(|row| self.held_by_another(Lock::Row(row), txn))
     }
 
+    /// Whether somebody else's lock is in the way of locking this row.
+    pub fn is_locked(&self, txn: Option<Txn>, row: Key) -> bool {
+        self.held_by_another(Lock::Table(row.table), txn) || self.held_by_another(Lock::Row(row), txn)
+    }
+
+    /// Locks a row that nobody else has locked.
+    pub fn lock_row(&mut self, txn: Txn, row: Key) {
+        self.locks.insert(Lock::Row(row), txn);
+    }
+
     /// Runs a statement for which no lock is in the way.
     pub fn execute(&mut self, txn: Txn, unit: usize, statement: Statement) -> Reply {
         self.runs += 1;
@@ -137,17 +147,23 @@ impl Server {
         true
     }
 
-    /// Runs a unit as a transaction of its own.
-    pub fn run_alone(&mut self, unit: usize, statement: Statement) -> (Txn, Reply) {
+    /// Runs a unit as a transaction of its own: the answers to its statements.
+    pub fn run_alone(&mut self, parts: &[(usize, Statement)]) -> (Txn, Vec<Reply>) {
         let (txn, after) = (self.begin(), self.log.len());
-        let reply = self.execute(txn, unit, statement);
-        if reply == Reply::Error {
-            self.abort(txn);
-        } else if !self.commit(txn) {
-            self.seen.push(Seen { txn, unit, run: self.runs, after });
-            return (txn, Reply::Error);
+        let mut replies = Vec::new();
+        for (unit, statement) in parts {
+            replies.push(self.execute(txn, *unit, *statement));
         }
-        (txn, reply)
+        if replies.contains(&Reply::Error) {
+            self.abort(txn);
+            replies.fill(Reply::Error);
+        } else if !self.commit(txn) {
+            for (unit, _) in parts {
+                self.seen.push(Seen { txn, unit: *unit, run: self.runs, after });
+            }
+            replies.fill(Reply::Error);
+        }
+        (txn, replies)
     }
 
     pub fn abort(&mut self, txn: Txn) {

@@ -5,6 +5,7 @@ use super::backend::{Frame, Message};
 use super::history::{Evidence, Fate, Sent, Told};
 use super::sessions::State;
 use super::world::World;
+use crate::key::Key;
 use crate::lane::{Action, Batch, Event, Unit};
 
 impl World {
@@ -12,14 +13,19 @@ impl World {
     pub fn turn(&mut self, session: usize) {
         match self.sessions[session].take_front() {
             Some((_, State::Returned(unit))) => {
-                let lane = self.route(session, unit.payload, None).expect("the earliest may use any lane");
+                let Some(lane) = self.route(session, unit.payload, None) else {
+                    return self.note(unit.payload, State::Alone(unit, None)); // its rows are in different lanes
+                };
                 self.sessions[session].send_again(lane);
                 self.wires[lane].inbox.push_back(Event::Submit(Unit { first: true, ..unit }));
             }
             Some((lane, State::Alone(unit, key))) => {
                 let unit = unit.payload;
-                let (txn, reply) = self.server.run_alone(unit, self.history.units[unit].statement);
-                self.tell(unit, Fate::Answered(txn, reply), None);
+                let (txn, replies) = self.server.run_alone(&self.statements(unit));
+                for (part, reply) in self.history.parts(unit).zip(replies) {
+                    self.record(part, Fate::Answered(txn, reply), None);
+                }
+                self.note(unit, State::Done);
                 if let Some(key) = key {
                     self.wires[lane].inbox.push_back(Event::Unblocked(key));
                 }
@@ -34,7 +40,7 @@ impl World {
             return;
         }
         for unit in self.sessions[session].leave() {
-            self.record(unit, Fate::Left, None);
+            self.history.parts(unit).for_each(|part| self.record(part, Fate::Left, None));
         }
         while let Some((unit, lane, key)) = self.sessions[session].drop_given_back() {
             self.tell(unit, Fate::Left, None);
@@ -79,6 +85,7 @@ impl World {
                 sent.replies.push((txn, reply));
                 Event::Answered
             }
+            Message::Locked => Event::Locked,
             Message::Xid(xid) => {
                 sent.evidence.xid = Some(xid);
                 Event::TransactionId(xid)
@@ -124,6 +131,7 @@ impl World {
                     self.history.complaints.push(format!("lane {lane} wants a second connection"));
                 }
             }
+            Action::Disconnect => self.disconnect(lane),
             Action::Write(number) => self.send(lane, number),
             Action::Answer(batch) => self.answer(lane, &batch),
             Action::Alone(unit, key) => self.give_back(lane, unit.payload, State::Alone(unit, key)),
@@ -139,18 +147,54 @@ impl World {
         }
     }
 
+    /// The lane closes its connection; nothing may be under way there.
+    fn disconnect(&mut self, lane: usize) {
+        let is_quiet = self.wires[lane].unwritten.is_empty() && self.wires[lane].sent.is_empty();
+        match self.wires[lane].disconnect() {
+            Some(backend) if is_quiet => self.backends[backend].client_gone = true,
+            _ => {
+                self.history.complaints.push(format!("lane {lane} closes a connection that it uses, or none"))
+            }
+        }
+    }
+
+    /// Tells a lane to pause, or to go on.
+    pub fn pause(&mut self, lane: usize) {
+        let pause = !self.wires[lane].paused;
+        self.wires[lane].paused = pause;
+        self.wires[lane].inbox.push_back(if pause { Event::Pause } else { Event::Resume });
+    }
+
+    /// All lanes go on; false if none had been told to pause.
+    pub fn resume_all(&mut self) -> bool {
+        let paused: Vec<_> = (0..self.wires.len()).filter(|lane| self.wires[*lane].paused).collect();
+        for &lane in &paused {
+            if !self.wires[lane].lane.is_at_rest() || self.wires[lane].wanted {
+                self.history.complaints.push(format!("lane {lane} does not come to rest"));
+            }
+            self.history.paused += 1;
+            self.pause(lane);
+        }
+        !paused.is_empty()
+    }
+
     fn send(&mut self, lane: usize, number: u64) {
         let under_way = self.wires[lane].lane.under_way();
         let count = under_way.len();
         let batch = under_way.back().filter(|batch| batch.number == number).expect("just cut");
         let units: Vec<usize> = batch.units.iter().map(|unit| unit.payload).collect();
         let calls: Vec<Vec<usize>> = batch.calls().map(|call| units[call].to_vec()).collect();
+        let ahead = batch.ahead.iter().map(|(place, statement)| {
+            let part = self.history.parts(units[*place]).nth(usize::from(*statement));
+            self.history.units[part.expect("it has such a statement")].key.expect("it has a row")
+        });
+        let ahead: Vec<Key> = ahead.collect();
         for &unit in &units {
             self.note_again(unit);
             self.last_batch.insert(unit, self.history.batches.len());
         }
         let wire = &mut self.wires[lane];
-        wire.queue(number, &calls);
+        wire.queue(number, &ahead, &calls, &self.history);
         wire.sent.push_back(self.history.batches.len());
         let evidence = Evidence::none(wire.kind);
         self.history.batches.push(Sent {
@@ -158,6 +202,7 @@ impl World {
             number,
             units,
             calls: calls.iter().map(Vec::len).collect(),
+            ahead,
             under_way: count,
             replies: Vec::new(),
             evidence,
@@ -165,20 +210,27 @@ impl World {
     }
 
     fn answer(&mut self, lane: usize, batch: &Batch<usize>) {
-        for (place, unit) in batch.units.iter().enumerate() {
-            let sent = &self.history.batches[self.last_batch[&unit.payload]];
-            let fate = match sent.replies.get(place) {
-                Some((txn, reply)) if sent.number == batch.number => Fate::Answered(*txn, *reply),
-                _ => Fate::Nothing,
-            };
-            let evidence = sent.evidence;
-            self.release(lane, unit.payload);
-            self.tell(unit.payload, fate, Some(evidence));
+        let mut place = 0;
+        for unit in batch.units.iter().map(|unit| unit.payload) {
+            let sent = self.last_batch[&unit];
+            let evidence = self.history.batches[sent].evidence;
+            for part in self.history.parts(unit) {
+                let sent = &self.history.batches[sent];
+                let fate = match sent.replies.get(place) {
+                    Some((txn, reply)) if sent.number == batch.number => Fate::Answered(*txn, *reply),
+                    _ => Fate::Nothing,
+                };
+                self.record(part, fate, Some(evidence));
+                place += 1;
+            }
+            self.release(lane, unit);
+            self.note(unit, State::Done);
         }
     }
 
+    /// All statements of a unit have the same fate.
     fn tell(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
-        self.record(unit, fate, evidence);
+        self.history.parts(unit).for_each(|part| self.record(part, fate, evidence));
         self.note(unit, State::Done);
     }
 
@@ -186,7 +238,7 @@ impl World {
         self.history.told.push(Told { unit, fate, log: self.server.log.len(), evidence });
     }
 
-    fn note(&mut self, unit: usize, state: State) {
+    pub fn note(&mut self, unit: usize, state: State) {
         let session = self.history.units[unit].session;
         if !self.sessions[session].note(unit, state) {
             self.history.complaints.push(format!("unit {unit} is dealt with twice"));

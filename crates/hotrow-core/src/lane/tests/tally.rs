@@ -26,12 +26,21 @@ impl Tally {
         }
         for batch in &history.batches {
             self.count(&format!("{} under way", batch.under_way));
+            if batch.units.iter().any(|unit| history.units[*unit].then.is_some()) {
+                self.count(&format!("two statements: {}", proof(&batch.evidence)));
+            }
+            if !batch.ahead.is_empty() {
+                self.count(&format!("locked ahead: {}", proof(&batch.evidence)));
+            }
             if batch.calls.iter().any(|units| *units > 1) {
                 self.count(&format!("merged: {}", proof(&batch.evidence)));
             }
         }
         if history.log.iter().any(|entry| matches!(entry, Entry::Direct { .. })) {
             self.count("direct change");
+        }
+        if history.paused > 0 {
+            self.count("paused");
         }
         if history.parked > 0 {
             self.count("parked behind a lock");

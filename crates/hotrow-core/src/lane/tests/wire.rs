@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use super::backend::Frame;
+use super::history::History;
 use super::server::Txn;
+use crate::key::Key;
 use crate::lane::{Event, Kind, Lane};
 
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub struct Wire {
     /// What sessions have left for it.
     pub inbox: VecDeque<Event<usize>>,
     pub backend: Option<usize>,
+    /// The lane was told to pause.
+    pub paused: bool,
     /// The lane has asked for a connection.
     pub wanted: bool,
     /// The lane has asked what became of this transaction.
@@ -32,6 +36,7 @@ impl Wire {
             lane: Lane::new(kind),
             inbox: VecDeque::new(),
             backend: None,
+            paused: false,
             wanted: false,
             asked: None,
             unwritten: VecDeque::new(),
@@ -40,10 +45,17 @@ impl Wire {
     }
 
     /// Queues a batch for writing, its units by call. A lane for reads has no use for transaction ids.
-    pub fn queue(&mut self, number: u64, calls: &[Vec<usize>]) {
-        for (last, parts) in calls.iter().filter_map(|units| units.split_last()) {
-            self.unwritten.extend(parts.iter().map(|unit| Frame::Part(*unit)));
-            self.unwritten.push_back(Frame::Statement(*last));
+    pub fn queue(&mut self, number: u64, ahead: &[Key], calls: &[Vec<usize>], history: &History) {
+        self.unwritten.extend(ahead.iter().map(|row| Frame::Lock(*row)));
+        for call in calls {
+            match call[..] {
+                [unit] => self.unwritten.extend(history.parts(unit).map(Frame::Statement)),
+                [ref parts @ .., last] => {
+                    self.unwritten.extend(parts.iter().map(|unit| Frame::Part(*unit)));
+                    self.unwritten.push_back(Frame::Statement(last));
+                }
+                [] => {}
+            }
         }
         if self.kind == Kind::Write {
             self.unwritten.push_back(Frame::AskXid);

@@ -16,7 +16,16 @@ pub fn row(hash: u64) -> Key {
 /// A unit with the key of its row, and nothing unusual about it.
 pub fn plain(session: usize, statement: Statement) -> Work {
     let kind = if matches!(statement, Statement::Read { .. }) { Kind::Read } else { Kind::Write };
-    Work { session, statement, key: statement.row(), kind, rows_per_commit: 128, merge: None, bytes: 100 }
+    Work {
+        session,
+        statement,
+        key: statement.row(),
+        kind,
+        rows_per_commit: 128,
+        merge: None,
+        bytes: 100,
+        then: None,
+    }
 }
 
 /// One gateway with one lane for writes and one for reads; a session for each list, all of its units on their way
@@ -31,6 +40,10 @@ pub fn small(sessions: &[&[Statement]]) -> World {
         }
     }
     world
+}
+
+fn rows_per_commit(row: Key) -> u16 {
+    [128, 2, 16, 64][row.hash as usize % 4]
 }
 
 /// What random worlds are made of.
@@ -75,11 +88,27 @@ impl Random {
             let session = world.add_session(gateway, self.depth);
             for _ in 0..self.rng.usize(1..most) {
                 let work = self.work(session);
-                world.add_unit(work);
+                let unit = world.add_unit(work);
+                let is_harmless = matches!(work.statement, Statement::Add { .. } | Statement::Insert { .. });
+                let is_single = work.merge.is_none_or(|merge| merge == Merge::NEVER);
+                if is_harmless && is_single && self.rng.u8(..5) == 0 {
+                    let second = self.harmless(session);
+                    world.add_second(unit, second);
+                }
             }
         }
         world.history.calm = calm;
         world
+    }
+
+    /// A statement that does not fail by itself: what became of the first of two would not be told otherwise.
+    fn harmless(&mut self, session: usize) -> Work {
+        let row = self.rows[self.rng.usize(..self.rows.len())];
+        let n = self.rng.i64(-2..3);
+        let statement = if n == 0 { Statement::Read { row } } else { Statement::Add { row, n } };
+        let is_call = self.most.is_some() && row.table == 2;
+        let merge = is_call.then_some(Merge::NEVER);
+        Work { rows_per_commit: rows_per_commit(row), merge, ..plain(session, statement) }
     }
 
     fn work(&mut self, session: usize) -> Work {
@@ -100,7 +129,7 @@ impl Random {
             }
         };
         let mut work = plain(session, statement);
-        work.rows_per_commit = [128, 2, 16, 64][row.hash as usize % 4];
+        work.rows_per_commit = rows_per_commit(row);
         match self.rng.u8(..20) {
             0 => work.bytes = 60_000,
             1 if self.failures > 0 => work.key = None,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::backend::Backend;
 use super::history::{History, Work};
+use super::model::Statement;
 use super::server::{Lock, Server, Status, Txn};
 use super::sessions::{Session, State};
 use super::wire::Wire;
@@ -73,6 +74,17 @@ impl World {
         unit
     }
 
+    /// Makes a unit one of two statements.
+    pub fn add_second(&mut self, unit: usize, work: Work) {
+        self.history.units[unit].then = Some(self.history.units.len());
+        self.history.units.push(work);
+    }
+
+    /// The statements of a unit.
+    pub fn statements(&self, unit: usize) -> Vec<(usize, Statement)> {
+        self.history.parts(unit).map(|part| (part, self.history.units[part].statement)).collect()
+    }
+
     /// All that can happen next, if nothing goes wrong.
     pub fn moves(&mut self, moves: &mut Vec<Move>) {
         moves.clear();
@@ -82,7 +94,7 @@ impl World {
             }
             let its_turn = match self.sessions[session].front() {
                 Some((unit, _, State::Alone(..))) => {
-                    !self.server.must_wait(None, self.history.units[unit].statement)
+                    !self.statements(unit).iter().any(|(_, one)| self.server.must_wait(None, *one))
                 }
                 front => matches!(front, Some((_, _, State::Returned(_)))),
             };
@@ -188,7 +200,7 @@ impl World {
 
     /// Picks the lane for a session's unit; beside units on their way it can only be theirs.
     pub fn route(&mut self, session: usize, unit: usize, only: Option<usize>) -> Option<usize> {
-        let Work { key, kind, .. } = self.history.units[unit];
+        let kind = self.history.units[unit].kind;
         let gateway = self.sessions[session].gateway;
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind)?;
         let only = match only {
@@ -196,7 +208,8 @@ impl World {
             lane => lane.map(|lane| lane - first),
         };
         let affinity = self.affinity.get_mut(&(gateway, kind == Kind::Read))?;
-        affinity.assign(key, only).map(|place| first + place)
+        let claims = self.history.claims(unit);
+        affinity.assign(claims.iter().map(|claim| claim.key), only).map(|place| first + place)
     }
 
     /// A unit has left its lane.
@@ -205,20 +218,37 @@ impl World {
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
         if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
         {
-            affinity.release(lane - first, self.history.units[unit].key);
+            let claims = self.history.claims(unit);
+            affinity.release(lane - first, claims.iter().map(|claim| claim.key));
         }
     }
 
     fn submit(&mut self, session: usize) {
         let Some(unit) = self.sessions[session].next() else { return };
         let only = self.sessions[session].lane();
-        let Some(lane) = self.route(session, unit, only) else { return };
-        self.sessions[session].send(lane);
+        let lane = self.route(session, unit, only);
+        self.sessions[session].send(lane.unwrap_or(0));
         self.history.submitted.push(unit);
-        let Work { key, rows_per_commit, merge, bytes, .. } = self.history.units[unit];
-        let (first, session) = (only.is_none(), session as u64);
-        let payload = unit;
-        let unit = Unit { session, first, key, rows_per_commit, merge, bytes, losses: 0, reruns: 0, payload };
-        self.wires[lane].inbox.push_back(Event::Submit(unit));
+        let Work { rows_per_commit, merge, bytes, then, .. } = self.history.units[unit];
+        let made = Unit {
+            session: session as u64,
+            first: only.is_none(),
+            key: self.history.least_key(unit),
+            rows_per_commit,
+            merge,
+            lockable: self.history.units[unit].is_lockable(),
+            statements: self.history.parts(unit).count() as u16,
+            claims: then.map(|_| self.history.claims(unit).into()).unwrap_or_default(),
+            at_fault: 0,
+            bytes,
+            losses: 0,
+            reruns: 0,
+            payload: unit,
+        };
+        match lane {
+            Some(lane) => self.wires[lane].inbox.push_back(Event::Submit(made)),
+            // Its rows are in different lanes.
+            None => self.note(unit, State::Alone(made, None)),
+        }
     }
 }

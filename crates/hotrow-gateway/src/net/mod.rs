@@ -1,4 +1,7 @@
-//! Sockets of both kinds, TCP and Unix, split into halves. No protocol.
+//! Sockets of both kinds, TCP and Unix, plain or under TLS, split into halves. No protocol of PostgreSQL's.
+
+pub mod tls;
+mod vanishing;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,6 +21,16 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// The host's name or address; none for a Unix socket.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Address::Tcp(host, _) => Some(host),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -35,6 +48,8 @@ pub enum ReadHalf {
     Tcp(tcp::OwnedReadHalf),
     /// Unix.
     Unix(unix::OwnedReadHalf),
+    /// TCP under TLS.
+    Tls(tls::TlsReadHalf),
 }
 
 /// The half that is written, from any task that has a reference.
@@ -44,12 +59,18 @@ pub enum WriteHalf {
     Tcp(tcp::OwnedWriteHalf),
     /// Unix.
     Unix(unix::OwnedWriteHalf),
+    /// TCP under TLS.
+    Tls(tls::TlsWriteHalf),
 }
 
 /// Connects.
 pub async fn connect(address: &Address) -> io::Result<(ReadHalf, WriteHalf)> {
     match address {
-        Address::Tcp(host, port) => Ok(tcp_halves(TcpStream::connect((host.as_str(), *port)).await?)),
+        Address::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            vanishing::notice(&stream);
+            Ok(tcp_halves(stream))
+        }
         Address::Unix(path) => Ok(unix_halves(UnixStream::connect(path).await?)),
     }
 }
@@ -78,6 +99,7 @@ impl AsyncRead for ReadHalf {
         match self.get_mut() {
             ReadHalf::Tcp(half) => Pin::new(half).poll_read(context, buffer),
             ReadHalf::Unix(half) => Pin::new(half).poll_read(context, buffer),
+            ReadHalf::Tls(half) => half.poll_read(context, buffer),
         }
     }
 }
@@ -94,12 +116,14 @@ impl ReadHalf {
 const READ_BYTES_MIN: usize = 8 << 10;
 
 impl WriteHalf {
-    /// Writes as much of `buffer` as the socket takes now and removes it; whether all of it went.
+    /// Writes as much of `buffer` as the socket takes now and removes it; whether all of it went. Under TLS a part of
+    /// what is left may be encrypted already: the next call has to begin with what this one has left.
     pub fn try_drain(&self, buffer: &mut BytesMut) -> io::Result<bool> {
         while !buffer.is_empty() {
             let written = match self {
                 WriteHalf::Tcp(half) => half.try_write(buffer),
                 WriteHalf::Unix(half) => half.try_write(buffer),
+                WriteHalf::Tls(half) => return half.try_drain(buffer),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -117,6 +141,16 @@ impl WriteHalf {
         match self {
             WriteHalf::Tcp(half) => half.writable().await,
             WriteHalf::Unix(half) => half.writable().await,
+            WriteHalf::Tls(half) => half.writable().await,
+        }
+    }
+
+    /// The same, to be polled.
+    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            WriteHalf::Tcp(half) => half.as_ref().poll_write_ready(context),
+            WriteHalf::Unix(half) => half.as_ref().poll_write_ready(context),
+            WriteHalf::Tls(half) => half.poll_writable(context),
         }
     }
 

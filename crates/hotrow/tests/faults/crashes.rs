@@ -1,62 +1,14 @@
-//! Promises 1, 5 and 7 under load while things die: what is acknowledged is there exactly once, what is refused is
-//! not, and what can't be known is said to be unknown. Cut connections are in `cut_lanes.rs`.
+//! Servers, backends and gateways that crash or stop under load.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "the lints' exception for tests stops at #[test]"
-)]
-
-mod support;
-
-#[path = "support/checker.rs"]
-mod checker;
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-#[path = "support/load.rs"]
-mod load;
-
-use checker::check;
 use hotrow_postgres::PrivateServer;
-use line::Line;
-use load::{Book, Fate, Load, TABLES};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{Gateway, server};
 
-const CLIENTS: u64 = 16;
-/// What clients may be told when the server crashes. 08007: a commit was under way. 57P03: not sent. 08006, 57P01,
-/// 57P02: what was passed through.
-const CRASH: [&str; 9] = [
-    "ERROR 08007",
-    "ERROR 57P03",
-    "FATAL 57P03",
-    "FATAL 08006",
-    "FATAL 57P01",
-    "FATAL 57P02",
-    "at log-in: FATAL 57P03",
-    "at prepare: ERROR 57P03",
-    "at prepare: FATAL",
-];
-
-/// A schema with the load's tables.
-fn prepare(port: u16, schema: &str) -> Line {
-    let mut direct = Line::connect(port, schema).unwrap().expect("the server takes us");
-    let made = direct.query(&format!("create schema {schema}; {TABLES}"));
-    assert_eq!(made.error(), None);
-    direct
-}
-
-fn summary(test: &str, book: &Book) {
-    println!(
-        "{test}: {} acknowledged, {} failed, {} unknown; {:#?}",
-        book.count(Fate::Acknowledged),
-        book.count(Fate::Failed),
-        book.count(Fate::Unknown),
-        book.errors
-    );
-}
+use crate::checker::check;
+use crate::line::Line;
+use crate::load::{Fate, Load};
+use crate::support::{Gateway, server};
+use crate::{CLIENTS, CRASH, prepare, summary};
 
 #[test]
 fn a_server_that_crashes_under_load_loses_nothing_that_was_acknowledged() {

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Runs asyncpg's tests at the server that the environment names, without those that start servers of their own.
+set -euo pipefail
+work=$(cd "$(dirname "$0")/../../target/conformance/asyncpg" && pwd)
+plugins=$(cd "$(dirname "$0")/../python" && pwd)
+cd "$work/tests"
+PYTHONPATH=$plugins exec "$work/venv/bin/python" -m pytest -p report -p no:cacheprovider --quiet --timeout 60 tests

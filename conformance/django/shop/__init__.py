@@ -1,0 +1,1 @@
+"""A small shop: items, orders and their lines."""

@@ -1,0 +1,1 @@
+"""The shop's tables as they came to be."""

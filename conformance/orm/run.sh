@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Runs the application's tests at the server that the environment names.
+set -euo pipefail
+work=$(cd "$(dirname "$0")/../../target/conformance/orm" && pwd)
+cd "$(dirname "$0")"
+PYTHONPATH=../python PYTHONDONTWRITEBYTECODE=1 exec "$work/venv/bin/python" -m pytest -p report -p no:cacheprovider --quiet --timeout 60 .

@@ -1,0 +1,5 @@
+-- What SQLAlchemy's tests expect to find.
+create extension if not exists citext;
+create extension if not exists hstore;
+create schema test_schema;
+create schema test_schema_2;

@@ -1,0 +1,155 @@
+//! What the fields of a line of `pg_hba.conf` mean, and what of them isn't understood here, with words on what to write.
+
+use core::net::IpAddr;
+use ipnet::IpNet;
+
+use super::tokens::{Field, Word};
+use super::{Certificate, Connection, Database, Method, Network, Rule, User};
+
+/// One line.
+pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
+    let mut fields = fields.iter();
+    let connection = connection(single(fields.next(), "type")?)?;
+    let databases = list(fields.next(), "databases", database)?;
+    let users = list(fields.next(), "users", user)?;
+    let network = match connection {
+        Connection::Local => Network::All,
+        _ => network(&mut fields)?,
+    };
+    let method = method(single(fields.next(), "method")?)?;
+    let mut certificate = Certificate::NotNeeded;
+    for field in fields {
+        certificate = option(single(Some(field), "option")?, connection)?;
+    }
+    match (method, connection) {
+        (Method::Cert, Connection::HostSsl) => certificate = Certificate::OfUser,
+        (Method::Cert, _) => return Err("cert needs TLS: write hostssl".to_owned()),
+        (Method::Password, Connection::Host | Connection::HostNoSsl) => {
+            let cause = "password sends the password for everybody to read: write hostssl, or scram-sha-256";
+            return Err(cause.to_owned());
+        }
+        _ => {}
+    }
+    Ok(Rule { line, method, certificate, connection, databases, users, network })
+}
+
+fn single<'a>(field: Option<&'a Field>, what: &str) -> Result<&'a Word, String> {
+    match field.map(Vec::as_slice) {
+        Some([word]) => Ok(word),
+        Some(_) => Err(format!("there can be only one {what}")),
+        None => Err(format!("it ends before the {what}")),
+    }
+}
+
+fn list<T>(
+    field: Option<&Field>,
+    what: &str,
+    read: impl Fn(&Word) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    field.ok_or_else(|| format!("it ends before the {what}"))?.iter().map(read).collect()
+}
+
+fn connection(word: &Word) -> Result<Connection, String> {
+    match &*word.text {
+        "local" => Ok(Connection::Local),
+        "host" => Ok(Connection::Host),
+        "hostssl" => Ok(Connection::HostSsl),
+        "hostnossl" => Ok(Connection::HostNoSsl),
+        "hostgssenc" | "hostnogssenc" => {
+            Err(format!("{}: GSS encryption is not spoken here; write host, or remove the line", word.text))
+        }
+        "include" | "include_if_exists" | "include_dir" => {
+            Err(format!("{}: other files are not read; put their lines here", word.text))
+        }
+        other => Err(format!("{other:?} is no type: write local, host, hostssl or hostnossl")),
+    }
+}
+
+fn database(word: &Word) -> Result<Database, String> {
+    match word.keyword() {
+        Some("all") => Ok(Database::All),
+        Some("sameuser") => Ok(Database::SameUser),
+        Some("replication") => Ok(Database::Replication),
+        Some(role @ ("samerole" | "samegroup")) => {
+            Err(format!("{role}: the gateway does not know who is in which role; name the databases"))
+        }
+        Some(text) => unnamed(text, "databases").map(|()| Database::Named(text.to_owned())),
+        None => Ok(Database::Named(word.text.clone())),
+    }
+}
+
+fn user(word: &Word) -> Result<User, String> {
+    match word.keyword() {
+        Some("all") => Ok(User::All),
+        Some(text) if text.starts_with('+') => {
+            Err(format!("{text}: the gateway does not know who is in which role; name the users"))
+        }
+        Some(text) => unnamed(text, "users").map(|()| User::Named(text.to_owned())),
+        None => Ok(User::Named(word.text.clone())),
+    }
+}
+
+/// What PostgreSQL understands beside names, and we don't.
+fn unnamed(text: &str, what: &str) -> Result<(), String> {
+    if text.starts_with('/') {
+        return Err(format!("{text}: regular expressions are not understood here; name the {what}"));
+    }
+    if text.starts_with('@') {
+        return Err(format!("{text}: other files are not read; name the {what} here"));
+    }
+    Ok(())
+}
+
+fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, String> {
+    let word = single(fields.next(), "address")?;
+    match word.keyword() {
+        Some("all") => return Ok(Network::All),
+        Some(same @ ("samehost" | "samenet")) => {
+            return Err(format!("{same}: the gateway does not look at its network; write the addresses"));
+        }
+        _ => {}
+    }
+    let wrong = || {
+        format!(
+            "{:?} is no address: write for example 10.0.0.0/8, ::1/128 or all; names of hosts are not looked up",
+            word.text
+        )
+    };
+    if word.text.contains('/') {
+        return word.text.parse().map(Network::Of).map_err(|_| wrong());
+    }
+    let address: IpAddr = word.text.parse().map_err(|_| wrong())?;
+    let mask = single(fields.next(), "mask")
+        .map_err(|_| format!("{address} has no mask: write {address}/32 or /128 for one machine"))?;
+    let network = mask.text.parse().ok().and_then(|mask| IpNet::with_netmask(address, mask).ok());
+    network.map(Network::Of).ok_or_else(|| format!("{:?} is no mask for {address}", mask.text))
+}
+
+fn method(word: &Word) -> Result<Method, String> {
+    match &*word.text {
+        "trust" => Ok(Method::Trust),
+        "reject" => Ok(Method::Reject),
+        "scram-sha-256" => Ok(Method::ScramSha256),
+        "md5" => Ok(Method::Md5),
+        "password" => Ok(Method::Password),
+        "cert" => Ok(Method::Cert),
+        other => Err(format!(
+            "{other:?} is no method here: write trust, reject, scram-sha-256, md5, password or cert"
+        )),
+    }
+}
+
+fn option(word: &Word, connection: Connection) -> Result<Certificate, String> {
+    let certificate = match &*word.text {
+        "clientcert=verify-full" => Certificate::OfUser,
+        "clientcert=verify-ca" => Certificate::Verified,
+        other => {
+            let cause = "is no option here: clientcert=verify-full and clientcert=verify-ca are";
+            return Err(format!("{other:?} {cause}"));
+        }
+    };
+    match connection {
+        Connection::HostSsl => Ok(certificate),
+        _ => Err("clientcert needs TLS: write hostssl".to_owned()),
+    }
+}

@@ -1,0 +1,118 @@
+//! The client's side of SCRAM: how the gateway proves to the server who its client is. The server has to prove itself, too.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hotrow_core::limits;
+
+use super::{Binding, attribute, is_nonce};
+use crate::hash;
+use crate::verifier::Keys;
+
+/// What is wrong with the server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// Its message can't be read.
+    #[error("the server's SCRAM message can't be read: {0}")]
+    Malformed(&'static str),
+    /// It asks for too much work.
+    #[error(
+        "the server asks for {0} iterations of SCRAM's hash, and at most {max} are done: set the password again with a lower scram_iterations",
+        max = limits::SCRAM_ITERATIONS_MAX
+    )]
+    Iterations(u32),
+    /// It does not know the password either.
+    #[error("the server can't prove that it knows the password: is it the right server?")]
+    Impostor,
+}
+
+/// The first message.
+#[derive(Debug)]
+pub struct ClientFirst {
+    binding: Binding,
+    nonce: String,
+}
+
+/// What the server asks for.
+#[derive(Debug)]
+pub struct Challenge {
+    first: ClientFirst,
+    server_first: String,
+    nonce: String,
+    /// The salt of the password's hash.
+    pub salt: Vec<u8>,
+    /// How often it is hashed.
+    pub iterations: u32,
+}
+
+/// The proof, and what the server has to answer.
+#[derive(Debug)]
+pub struct ClientFinal {
+    /// The message.
+    pub message: String,
+    expected: String,
+}
+
+impl ClientFirst {
+    /// `nonce` is random.
+    pub fn new(nonce: [u8; 18], binding: Binding) -> Self {
+        ClientFirst { binding, nonce: STANDARD.encode(nonce) }
+    }
+
+    fn bare(&self) -> String {
+        format!("n=,r={}", self.nonce)
+    }
+
+    /// The message.
+    pub fn message(&self) -> String {
+        format!("{}{}", self.binding.header(), self.bare())
+    }
+
+    /// Takes the server's answer.
+    pub fn challenged(self, message: &[u8]) -> Result<Challenge, ServerError> {
+        let text = std::str::from_utf8(message).map_err(|_| ServerError::Malformed("it is no text"))?;
+        let mut rest = text;
+        let nonce = attribute(&mut rest, 'r')
+            .filter(|nonce| {
+                is_nonce(nonce) && nonce.len() > self.nonce.len() && nonce.starts_with(&self.nonce)
+            })
+            .ok_or(ServerError::Malformed("its nonce does not begin with ours"))?;
+        let salt = attribute(&mut rest, 's').and_then(|salt| STANDARD.decode(salt).ok());
+        let salt = salt.ok_or(ServerError::Malformed("it has no salt"))?;
+        let iterations = attribute(&mut rest, 'i').and_then(|iterations| iterations.parse().ok());
+        let iterations = iterations.ok_or(ServerError::Malformed("it has no number of iterations"))?;
+        if !(1..=limits::SCRAM_ITERATIONS_MAX).contains(&iterations) {
+            return Err(ServerError::Iterations(iterations));
+        }
+        Ok(Challenge {
+            nonce: nonce.to_owned(),
+            server_first: text.to_owned(),
+            first: self,
+            salt,
+            iterations,
+        })
+    }
+}
+
+impl Challenge {
+    /// Proves by these keys.
+    pub fn prove(self, keys: &Keys) -> ClientFinal {
+        let without_proof = format!("c={},r={}", self.first.binding.echo(), self.nonce);
+        let bare = self.first.bare();
+        let said = [bare.as_bytes(), b",", self.server_first.as_bytes(), b",", without_proof.as_bytes()];
+        let stored_key = hash::sha256(keys.client_key.bytes());
+        let proof = keys.client_key.xor(&hash::hmac(stored_key.bytes(), &said));
+        let signature = hash::hmac(keys.server_key.bytes(), &said);
+        ClientFinal {
+            message: format!("{without_proof},p={}", STANDARD.encode(proof.bytes())),
+            expected: format!("v={}", STANDARD.encode(signature.bytes())),
+        }
+    }
+}
+
+impl ClientFinal {
+    /// Takes the server's last message: only who knows the password's verifier can have written it.
+    pub fn confirmed(self, message: &[u8]) -> Result<(), ServerError> {
+        let same = subtle::ConstantTimeEq::ct_eq(message, self.expected.as_bytes());
+        if same.into() { Ok(()) } else { Err(ServerError::Impostor) }
+    }
+}

@@ -1,0 +1,147 @@
+//! The server's side of SCRAM: asks a client for a proof and checks it. For a user who isn't there the same messages go
+//! back and forth and the same hashes are made, and then it fails.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Binding, PLAIN, PLUS, attribute, is_nonce};
+use crate::account::{Account, ITERATIONS};
+use crate::hash;
+use crate::secret::{Key, ProcessKey};
+use crate::verifier::Verifier;
+
+/// Why there is no log-in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The message can't be read.
+    Malformed(&'static str),
+    /// Both sides could bind, and the client was made to believe that we can't.
+    Downgrade,
+    /// The proof is of another connection.
+    OtherConnection,
+    /// The proof is wrong, or there is no such user.
+    Wrong,
+}
+
+/// Waits for the client's first message.
+#[derive(Debug)]
+pub struct Server {
+    verifier: Verifier,
+    /// Nothing is right for a user who isn't there.
+    doomed: bool,
+    pub(super) nonce: String,
+    end_point: Option<Vec<u8>>,
+}
+
+/// Waits for the proof.
+#[derive(Debug)]
+pub struct ServerFinal {
+    server: Server,
+    binding: Binding,
+    client_first_bare: String,
+    message: String,
+    nonce: String,
+}
+
+impl Server {
+    /// For this user, as far as anything is known of him. `nonce` is random; `end_point` is what can be bound to.
+    pub fn new(
+        user: &str,
+        account: Option<&Account>,
+        key: &ProcessKey,
+        nonce: [u8; 18],
+        end_point: Option<Vec<u8>>,
+    ) -> Self {
+        // Made for everybody, so that those who are there take no longer.
+        let salt = key.salt_for(user).to_vec();
+        let nothing = Key::new([0; 32]);
+        let mock =
+            Verifier { iterations: ITERATIONS, salt, stored_key: nothing.clone(), server_key: nothing };
+        let verifier = account.and_then(Account::verifier);
+        Server {
+            doomed: verifier.is_none(),
+            verifier: verifier.cloned().unwrap_or(mock),
+            nonce: STANDARD.encode(nonce),
+            end_point,
+        }
+    }
+
+    /// The mechanisms to offer, the better one first.
+    pub fn mechanisms(&self) -> &'static [&'static str] {
+        if self.end_point.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] }
+    }
+
+    /// Takes the first message; the answer is in the result.
+    pub fn first(self, mechanism: &str, message: &[u8]) -> Result<ServerFinal, Failure> {
+        if !self.mechanisms().contains(&mechanism) {
+            return Err(Failure::Malformed("Client selected an invalid SASL authentication mechanism."));
+        }
+        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is no text."))?;
+        let (flag, rest) = text.split_once(',').ok_or(Failure::Malformed("It has no comma."))?;
+        let binding = self.binding(mechanism, flag)?;
+        let bare = rest.strip_prefix(',').ok_or(Failure::Malformed("Client uses authorization identity."))?;
+        let mut rest = bare;
+        // The user is known from the start-up packet; what stands here counts for nothing.
+        attribute(&mut rest, 'n').ok_or(Failure::Malformed("Attribute \"n\" expected."))?;
+        let client_nonce = attribute(&mut rest, 'r').filter(|nonce| is_nonce(nonce));
+        let client_nonce = client_nonce.ok_or(Failure::Malformed("Attribute \"r\" expected."))?;
+        let nonce = format!("{client_nonce}{}", self.nonce);
+        let salt = STANDARD.encode(&self.verifier.salt);
+        let message = format!("r={nonce},s={salt},i={}", self.verifier.iterations);
+        Ok(ServerFinal { server: self, binding, client_first_bare: bare.to_owned(), message, nonce })
+    }
+
+    fn binding(&self, mechanism: &str, flag: &str) -> Result<Binding, Failure> {
+        match (&self.end_point, flag) {
+            (Some(end_point), "p=tls-server-end-point") if mechanism == PLUS => {
+                Ok(Binding::EndPoint(end_point.clone()))
+            }
+            _ if mechanism == PLUS => Err(Failure::Malformed("Channel binding was selected and not used.")),
+            (Some(_), "y") => Err(Failure::Downgrade),
+            (None, "y") => Ok(Binding::NotOffered),
+            (_, "n") => Ok(Binding::None),
+            _ => Err(Failure::Malformed("Unexpected channel-binding flag.")),
+        }
+    }
+}
+
+impl ServerFinal {
+    /// The answer to the first message.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Takes the proof; if it is right, the last message and the client's key.
+    pub fn last(self, message: &[u8]) -> Result<(String, Key), Failure> {
+        let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is no text."))?;
+        let (without_proof, _) =
+            text.rsplit_once(",p=").ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
+        let mut rest = text;
+        let echo = attribute(&mut rest, 'c').ok_or(Failure::Malformed("Attribute \"c\" expected."))?;
+        let nonce = attribute(&mut rest, 'r').ok_or(Failure::Malformed("Attribute \"r\" expected."))?;
+        let proof = rest.strip_prefix("p=").ok_or(Failure::Malformed("Attribute \"p\" expected."))?;
+        if echo != self.binding.echo() {
+            return Err(Failure::OtherConnection);
+        }
+        if nonce != self.nonce {
+            return Err(Failure::Malformed("The nonce does not match."));
+        }
+        let proof: Option<[u8; 32]> = STANDARD.decode(proof).ok().and_then(|proof| proof.try_into().ok());
+        let proof = Key::new(proof.ok_or(Failure::Malformed("The proof has not 32 bytes in base64."))?);
+        let Verifier { stored_key, server_key, .. } = &self.server.verifier;
+        let said = [
+            self.client_first_bare.as_bytes(),
+            b",",
+            self.message.as_bytes(),
+            b",",
+            without_proof.as_bytes(),
+        ];
+        let client_key = proof.xor(&hash::hmac(stored_key.bytes(), &said));
+        let right = hash::sha256(client_key.bytes()) == *stored_key;
+        if !right || self.server.doomed {
+            return Err(Failure::Wrong);
+        }
+        let signature = hash::hmac(server_key.bytes(), &said);
+        Ok((format!("v={}", STANDARD.encode(signature.bytes())), client_key))
+    }
+}

@@ -1,0 +1,114 @@
+//! `userlist.txt` as PgBouncer has it: a user and a secret in each line, both in double quotes.
+
+use std::collections::HashMap;
+
+use hotrow_core::limits;
+use zeroize::Zeroizing;
+
+use crate::secret::Secret;
+
+/// The secrets by user.
+#[derive(Clone, Debug, Default)]
+pub struct Users(HashMap<String, Secret>);
+
+/// Why a list can't be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum UsersError {
+    /// A line that isn't understood. What stands in it may be a password, and is not repeated.
+    #[error("line {0} isn't understood: write \"user\" \"password\", a quote within as two")]
+    Syntax(usize),
+    /// A user is there twice.
+    #[error("line {0} names a user for the second time: which of the secrets is right?")]
+    Twice(usize),
+    /// Too many.
+    #[error(
+        "there are more than {} users: let the server be asked for their secrets by auth_query",
+        limits::USERS_MAX
+    )]
+    TooMany,
+}
+
+impl Users {
+    /// Reads a list. Lines that begin with `;` or `#` are comments; what comes behind the secret counts for nothing.
+    pub fn parse(text: &str) -> Result<Self, UsersError> {
+        let mut users = HashMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with([';', '#']) {
+                continue;
+            }
+            let syntax = || UsersError::Syntax(index + 1);
+            let (user, rest) = quoted(line).ok_or_else(syntax)?;
+            let (secret, _) = quoted(rest.trim_start()).ok_or_else(syntax)?;
+            if user.is_empty() {
+                return Err(syntax());
+            }
+            // One without a secret is there for other ways to come in, and can't come in by a password.
+            let Some(secret) = Secret::parse(&secret) else { continue };
+            if users.insert(user.to_string(), secret).is_some() {
+                return Err(UsersError::Twice(index + 1));
+            }
+            if users.len() > limits::USERS_MAX {
+                return Err(UsersError::TooMany);
+            }
+        }
+        Ok(Users(users))
+    }
+
+    /// All of them.
+    pub fn into_secrets(self) -> impl Iterator<Item = (String, Secret)> {
+        self.0.into_iter()
+    }
+}
+
+/// A text in quotes at the front, and what is behind it.
+fn quoted(text: &str) -> Option<(Zeroizing<String>, &str)> {
+    let mut rest = text.strip_prefix('"')?;
+    let mut value = Zeroizing::new(String::with_capacity(rest.len()));
+    loop {
+        let (front, behind) = rest.split_once('"')?;
+        value.push_str(front);
+        match behind.strip_prefix('"') {
+            Some(behind) => {
+                value.push('"');
+                rest = behind;
+            }
+            None => return Some((value, behind)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Password;
+
+    #[test]
+    fn pgbouncers_format() {
+        let text = "; comment\n\n# another\n\"ann\" \"hunter2\"\n \"b\"\"ob\"\t\"x\"\"y z\" more\r\n\"cert\" \"\"\n\
+                    \"old\" \"md5a3556571e93b0d20722ba62be61e8c2d\"\n";
+        let users = Users::parse(text).unwrap().0;
+        let plain = |text: &str| Some(Secret::Plain(Password::new(text.into())));
+        assert_eq!(users.get("ann").cloned(), plain("hunter2"));
+        assert_eq!(users.get("b\"ob").cloned(), plain("x\"y z"));
+        assert!(matches!(users.get("old"), Some(Secret::Md5(_))));
+        assert_eq!(users.len(), 3, "an empty secret is none");
+    }
+
+    #[test]
+    fn errors_name_the_line_and_no_secret() {
+        for (text, error) in [
+            ("\"ann\" \"x\"\nann hunter2", UsersError::Syntax(2)),
+            ("\"ann\" hunter2", UsersError::Syntax(1)),
+            ("\"ann\" \"hunter2", UsersError::Syntax(1)),
+            ("\"\" \"hunter2\"", UsersError::Syntax(1)),
+            ("\"ann\" \"hunter2\"\n\n\"ann\" \"hunter3\"", UsersError::Twice(3)),
+        ] {
+            let found = Users::parse(text).unwrap_err();
+            assert!(!found.to_string().contains("hunter"), "{found}");
+            assert_eq!(found, error, "{text}");
+        }
+        let many: String = (0..=limits::USERS_MAX).map(|n| format!("\"u{n}\" \"x\"\n")).collect();
+        assert_eq!(Users::parse(&many).unwrap_err(), UsersError::TooMany);
+    }
+}

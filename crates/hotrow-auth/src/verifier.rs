@@ -1,0 +1,100 @@
+//! What a server keeps of a password for SCRAM: enough to check a proof, not enough to make one.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hotrow_core::limits;
+
+use crate::hash;
+use crate::secret::{Key, Password};
+
+/// A SCRAM-SHA-256 verifier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verifier {
+    pub(crate) iterations: u32,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) stored_key: Key,
+    pub(crate) server_key: Key,
+}
+
+/// What a password becomes with one salt: the key that proves it, and the key by which the server proves itself.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    pub(crate) client_key: Key,
+    pub(crate) server_key: Key,
+}
+
+impl Keys {
+    /// Takes as long as the iterations say.
+    pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
+        let salted = hash::pbkdf2(&password.prepared(), salt, iterations);
+        Keys {
+            client_key: hash::hmac(salted.bytes(), &[b"Client Key"]),
+            server_key: hash::hmac(salted.bytes(), &[b"Server Key"]),
+        }
+    }
+}
+
+impl Verifier {
+    /// From `SCRAM-SHA-256$iterations:salt$stored key:server key`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (salted, keys) = text.strip_prefix("SCRAM-SHA-256$")?.split_once('$')?;
+        let (iterations, salt) = salted.split_once(':')?;
+        let (stored_key, server_key) = keys.split_once(':')?;
+        let key = |text: &str| Some(Key::new(STANDARD.decode(text).ok()?.try_into().ok()?));
+        let iterations = iterations.parse().ok()?;
+        (1..=limits::SCRAM_ITERATIONS_MAX).contains(&iterations).then_some(())?;
+        Some(Verifier {
+            iterations,
+            salt: STANDARD.decode(salt).ok()?,
+            stored_key: key(stored_key)?,
+            server_key: key(server_key)?,
+        })
+    }
+
+    /// From a password. Takes as long as the iterations say.
+    pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
+        let keys = Keys::derive(password, salt, iterations);
+        Verifier {
+            iterations,
+            salt: salt.to_vec(),
+            stored_key: hash::sha256(keys.client_key.bytes()),
+            server_key: keys.server_key,
+        }
+    }
+
+    /// Whether this is the password. Takes as long as the iterations say.
+    pub fn is_of(&self, password: &Password) -> bool {
+        Verifier::derive(password, &self.salt, self.iterations).stored_key == self.stored_key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What PostgreSQL 15 made of `create role ann password 'hunter2'`.
+    pub const OF_HUNTER2: &str = "SCRAM-SHA-256$4096:2QYwsOD1yJ9vxMnV9L2zMw==$pS1Zr5eEYnoXiJ7oHJVkPMWv3HjqPzjHtzdOOyxfr/c=:NbdVfmLiJfaERlJpRu1ZyQj3dTweP1R3rjsmJQhXPgM=";
+
+    #[test]
+    fn the_servers_own_verifiers() {
+        let verifier = Verifier::parse(OF_HUNTER2).unwrap();
+        assert_eq!((verifier.iterations, verifier.salt.len()), (4096, 16));
+        assert!(verifier.is_of(&Password::new(b"hunter2".to_vec())));
+        assert!(!verifier.is_of(&Password::new(b"hunter3".to_vec())));
+        assert!(!format!("{verifier:?}").contains(OF_HUNTER2.rsplit(':').next().unwrap()));
+    }
+
+    #[test]
+    fn broken_ones() {
+        let (front, _) = OF_HUNTER2.rsplit_once(':').unwrap();
+        for text in [
+            front.to_owned(),
+            format!("{front}:AAAA"),
+            OF_HUNTER2.replace("4096", "0"),
+            OF_HUNTER2.replace("4096", "999999999"),
+            OF_HUNTER2.replace("256$", "512$"),
+        ] {
+            assert!(Verifier::parse(&text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+-- Before a run: a fresh branch and fresh tellers in fresh pages, no history, accounts as they are.
+truncate hotrow_bench.branch, hotrow_bench.teller, hotrow_bench.history;
+insert into hotrow_bench.branch values (1, 0);
+insert into hotrow_bench.teller select tid, 0 from generate_series(1, 10) tid;
+update hotrow_bench.account set balance = 0 where balance <> 0;

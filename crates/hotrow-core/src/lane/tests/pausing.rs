@@ -1,0 +1,104 @@
+//! PAUSE and RESUME: what is under way is finished, the connection is closed, what comes waits and is not lost.
+
+use super::notation::script;
+use crate::lane::Kind;
+
+#[test]
+fn what_is_under_way_is_finished_and_what_comes_waits() {
+    script(
+        Kind::Write,
+        "submit 1a      -> connect
+         connected      -> write 1a
+         submit 2a      ->
+         pause          ->
+         submit 3a      ->
+         commits        -> disconnect; answer 1a
+         rests          ->
+         submit 4a      ->
+         resume         -> connect
+         connected      -> write 2..4a
+         commits        -> answer 2..4a",
+    );
+}
+
+#[test]
+fn an_idle_lane_rests_at_once_and_one_without_a_connection_too() {
+    script(
+        Kind::Write,
+        "pause          ->
+         rests          ->
+         resume         ->
+         submit 1a      -> connect
+         connected      -> write 1a
+         commits        -> answer 1a
+         pause          -> disconnect
+         rests          ->
+         resume         ->
+         submit 2a      -> connect",
+    );
+}
+
+#[test]
+fn a_connection_that_is_being_made_is_closed_again_or_not_made_any_more() {
+    script(
+        Kind::Write,
+        "submit 1a      -> connect
+         pause          ->
+         connected      -> disconnect
+         rests          ->
+         resume         -> connect
+         pause          ->
+         no-connection  ->
+         rests          ->
+         resume         -> connect
+         connected      -> write 1a",
+    );
+}
+
+#[test]
+fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
+    script(
+        Kind::Write,
+        "submit 1a      -> connect
+         connected      -> write 1a
+         written, answered, xid 7 ->
+         submit 2a      ->
+         pause          ->
+         lost           -> connect
+         no-connection  -> connect
+         connected      -> resolve 7
+         committed      -> answer 1a; disconnect
+         rests          ->
+         resume         -> connect",
+    );
+}
+
+#[test]
+fn what_failed_runs_again_after_the_pause() {
+    script(
+        Kind::Write,
+        "submit 1a 2b   -> connect
+         connected      -> write 1a 2b
+         pause          ->
+         fails-at 1a    -> alone 1a; disconnect
+         rests          ->
+         resume         -> connect
+         connected      -> write 2b",
+    );
+}
+
+#[test]
+fn what_has_waited_for_too_long_is_refused_and_the_rest_goes_on_waiting() {
+    script(
+        Kind::Write,
+        "pause          ->
+         submit 1..3a   ->
+         expire 2       -> paused 1a 2a
+         resume         -> connect
+         connected      -> write 3a
+         expire 3       ->
+         submit 4a      ->
+         expire 4       ->
+         commits        -> write 4a; answer 3a",
+    );
+}

@@ -1,0 +1,97 @@
+//! Units of several statements: whole or not at all, in no two batches, and each of their rows counts.
+
+use super::notation::script;
+use crate::lane::Kind::Write;
+
+#[test]
+fn they_are_sorted_by_their_least_row() {
+    script(
+        Write,
+        "
+        submit 1c 2b+a 3-+d 4a      -> connect
+        connected                   -> write 2b+a 4a 1c 3-+d
+        commits                     -> answer 2b+a 4a 1c 3-+d
+        ",
+    );
+}
+
+#[test]
+fn each_of_their_statements_owes_an_answer() {
+    script(
+        Write,
+        "
+        submit 1a+b 2c              -> connect
+        connected                   -> write 1a+b 2c
+        written, answered 2         ->
+        # Two answers are those of the first unit: the error is the second's.
+        error, ready                -> alone 2c; write 1a+b
+        commits                     -> answer 1a+b
+        ",
+    );
+}
+
+#[test]
+fn one_that_fails_at_any_statement_leaves_as_a_whole() {
+    script(
+        Write,
+        "
+        submit 1a 2a+b 3b           -> connect
+        connected                   -> write 1a 2a+b 3b
+        fails-at 2a+b/2             -> alone 2a+b; write 1a 3b
+        commits                     -> answer 1a 3b
+        ",
+    );
+}
+
+#[test]
+fn the_row_of_the_statement_that_met_a_lock_is_blocked() {
+    script(
+        Write,
+        "
+        submit 1a+b                 -> connect
+        connected                   -> write 1a+b
+        blocks-at 1a+b/2            -> alone 1a+b blocking b
+        submit 2a 3b 4c+b 5a+c      -> write 2a
+        commits                     -> write 5a+c; answer 2a
+        done 1a+b, unblocked b      ->
+        commits                     -> write 3b 4c+b; answer 5a+c
+        ",
+    );
+}
+
+#[test]
+fn a_rows_versions_are_counted_over_all_statements() {
+    script(
+        Write,
+        "
+        submit 1a+b%3 2b%3 3c+b%3 4b%3 -> connect
+        connected                   -> write 1a+b 2b 3c+b
+        commits                     -> write 4b; answer 1a+b 2b 3c+b
+        commits                     -> answer 4b
+        # One that makes more by itself goes alone.
+        submit 5a+a+a%2 6a%2        -> write 5a+a+a
+        commits                     -> write 6a; answer 5a+a+a
+        ",
+    );
+}
+
+#[test]
+fn after_one_has_met_a_lock_batches_lock_their_rows_first_and_in_order() {
+    script(
+        Write,
+        "
+        submit 1b+a 2c              -> connect
+        connected                   -> write 1b+a 2c
+        blocks-at 1b+a/2            -> alone 1b+a blocking a; write 2c
+        commits                     -> answer 2c
+        done 1b+a, unblocked a      ->
+        submit 3c+b                 -> write 3c+b
+        submit 4d+a 5c 6b 7-+a      ->
+        commits                     -> write {a b c d} 4d+a 7-+a 6b 5c; answer 3c+b
+        # The third row is locked by somebody: that of the unit which claims it first.
+        written, locked 2           ->
+        blocked, ready              -> alone 5c blocking c; write {a b d} 4d+a 7-+a 6b
+        commits                     -> answer 4d+a 7-+a 6b
+        ",
+    );
+}

@@ -1,0 +1,47 @@
+//! What a lane is about, for people who look at it; changes nothing.
+
+use super::{Lane, Link, Unit};
+use crate::key::Key;
+
+/// Where a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// With the server, in the batch of this number.
+    UnderWay(u64),
+    /// In the queue.
+    Queued,
+    /// Behind a unit of this key that waits for an outsider's lock.
+    Parked(Key),
+}
+
+impl<P> Lane<P> {
+    /// The state of its connection.
+    pub fn connection(&self) -> &'static str {
+        match self.link {
+            Link::Down if self.paused => "closed: paused",
+            Link::Down => "closed",
+            Link::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
+            Link::Connecting => "connecting",
+            Link::Up if self.paused => "open, to be closed",
+            Link::Up => "open",
+            Link::Resolving => "asking what became of a commit",
+        }
+    }
+
+    /// Units that wait behind one which waits for an outsider's lock.
+    pub fn parked(&self) -> usize {
+        self.blocked.len()
+    }
+
+    /// All units that it has, earliest first, the parked ones last.
+    pub fn units(&self) -> impl Iterator<Item = (Place, &Unit<P>)> {
+        let under_way = self
+            .under_way
+            .iter()
+            .flat_map(|batch| batch.units.iter().map(|unit| (Place::UnderWay(batch.number), unit)));
+        let again = self.again.iter().map(|unit| (Place::Queued, unit));
+        let queued = self.queue.iter().map(|unit| (Place::Queued, unit));
+        let parked = self.blocked.iter().map(|(key, unit)| (Place::Parked(key), unit));
+        under_way.chain(again).chain(queued).chain(parked)
+    }
+}

@@ -1,0 +1,199 @@
+//! A statement's text as it may be shown to people who are not its client: without one value, on one line. For looking
+//! at only: what comes out is not run.
+
+/// The text with `?` in place of strings and numbers, without comments, in at most so many characters.
+pub fn without_values(sql: &str, chars_max: usize) -> String {
+    let mut out = String::new();
+    let mut rest = sql;
+    while let Some(c) = rest.chars().next() {
+        if out.len() > 4 * chars_max {
+            break; // enough, however many bytes a character has
+        }
+        let token = token(rest, &out);
+        match token.kind {
+            Kind::Value => {
+                while token.prefix > 0 && out.ends_with(|c: char| c.is_ascii_alphabetic() || c == '&') {
+                    out.pop();
+                }
+                out.push('?');
+            }
+            Kind::Space if out.is_empty() || out.ends_with(' ') => {}
+            Kind::Space => out.push(' '),
+            Kind::Text => out.push_str(&rest[..token.length]),
+        }
+        rest = &rest[token.length.max(c.len_utf8())..];
+    }
+    let text = out.trim_end().trim_end_matches(';').trim_end();
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(chars_max.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+enum Kind {
+    Value,
+    Space,
+    Text,
+}
+
+struct Token {
+    kind: Kind,
+    length: usize,
+    /// Letters in front of a string that belong to it: E, B, X, N, U&.
+    prefix: usize,
+}
+
+fn token(rest: &str, before: &str) -> Token {
+    let of = |kind, length| Token { kind, length, prefix: 0 };
+    let c = rest.chars().next().unwrap_or(' ');
+    match c {
+        _ if c.is_whitespace() => of(Kind::Space, rest.len() - rest.trim_start().len()),
+        _ if rest.starts_with("--") => of(Kind::Space, rest.find('\n').unwrap_or(rest.len())),
+        _ if rest.starts_with("/*") => of(Kind::Space, comment(rest)),
+        '\'' => {
+            let prefix = string_prefix(before);
+            let escapes = matches!(prefix, Some("e" | "E"));
+            Token {
+                kind: Kind::Value,
+                length: quoted(rest, '\'', escapes),
+                prefix: prefix.map_or(0, str::len),
+            }
+        }
+        '"' => of(Kind::Text, quoted(rest, '"', false)),
+        '$' => match dollar_tag(rest) {
+            Some(tag) => {
+                let end = rest[tag.len()..].find(tag).map_or(rest.len(), |at| at + 2 * tag.len());
+                of(Kind::Value, end)
+            }
+            None => of(Kind::Text, 1 + digits(&rest[1..])),
+        },
+        '0'..='9' => of(Kind::Value, number(rest)),
+        '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => of(Kind::Value, number(rest)),
+        _ if is_word(c) => of(Kind::Text, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
+        _ => of(Kind::Text, c.len_utf8()),
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+fn digits(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
+}
+
+/// A number, with its fraction and exponent.
+fn number(text: &str) -> usize {
+    let mut previous = ' ';
+    let part = |c: char| {
+        let sign = matches!(c, '+' | '-') && matches!(previous, 'e' | 'E');
+        previous = c;
+        c.is_ascii_alphanumeric() || c == '.' || c == '_' || sign
+    };
+    let length: usize = text
+        .chars()
+        .take_while({
+            let mut part = part;
+            move |c| part(*c)
+        })
+        .map(char::len_utf8)
+        .sum();
+    length.max(1)
+}
+
+/// The letters in front of a quote that make the string a special one.
+fn string_prefix(before: &str) -> Option<&str> {
+    let word = &before[before.rfind(|c: char| !is_word(c) && c != '&').map_or(0, |at| at + 1)..];
+    let special = ["e", "b", "x", "n", "u&"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
+    special.then_some(word)
+}
+
+/// The length of what is quoted, or of all that is left where the quote does not end.
+fn quoted(text: &str, quote: char, escapes: bool) -> usize {
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((index, c)) = chars.next() {
+        if escapes && c == '\\' {
+            chars.next();
+        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+            return index + 1;
+        }
+    }
+    text.len()
+}
+
+fn dollar_tag(text: &str) -> Option<&str> {
+    let end = text[1..].find('$')? + 2;
+    let name = &text[1..end - 1];
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    (is_name && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(&text[..end])
+}
+
+/// A comment with those inside of it.
+fn comment(text: &str) -> usize {
+    let (mut depth, mut index) = (0_usize, 0);
+    while index < text.len() {
+        let rest = &text.as_bytes()[index..];
+        if rest.starts_with(b"/*") {
+            (depth, index) = (depth + 1, index + 2);
+        } else if rest.starts_with(b"*/") {
+            (depth, index) = (depth - 1, index + 2);
+            if depth == 0 {
+                return index;
+            }
+        } else {
+            index += 1;
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> String {
+        without_values(sql, 200)
+    }
+
+    #[test]
+    fn no_value_is_left() {
+        for (sql, expected) in [
+            ("update t set a = 'secret', b = 42 where id = $1", "update t set a = ?, b = ? where id = $1"),
+            ("select 1.5e-3, .5, 0x1F, -7, t1.c2", "select ?, ?, ?, -?, t1.c2"),
+            ("select 'it''s', E'it\\'s secret', x'1F', U&'d\\0061t'", "select ?, ?, ?, ?"),
+            ("select $$secret$$, $a$se$b$cret$a$, $2", "select ?, ?, $2"),
+            ("alter role ann password 'secret';", "alter role ann password ?"),
+            ("select -- secret\n 1 /* secret /* more */ secret */ , 2", "select ? , ?"),
+            ("select \"my 'name\" from \"t1\"", "select \"my 'name\" from \"t1\""),
+            ("select 'secret", "select ?"),
+            ("select $a$secret", "select ?"),
+            ("  select\n\n  1  ;  ", "select ?"),
+            ("", ""),
+            ("select 'ü', name is null", "select ?, name is null"),
+        ] {
+            assert_eq!(shown(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn it_is_as_long_as_it_may_be() {
+        assert_eq!(without_values("select abcdef", 13), "select abcdef");
+        assert_eq!(without_values("select abcdefg", 13), "select abcde…");
+        assert_eq!(without_values(&"ü".repeat(20), 3), "üü…");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(sql in "[ a-zA-Z0-9'\"$eE\\\\;.*/ü\n&-]{0,60}") {
+            shown(&sql);
+        }
+
+        #[test]
+        fn what_is_in_quotes_is_never_shown(before in "[a-z =(,]{0,10}", secret in "[A-Z ;\"$]{3,10}") {
+            let sql = format!("select {before} '{secret}' , 1");
+            proptest::prop_assert!(!shown(&sql).contains(secret.trim()) || secret.trim().is_empty());
+        }
+    }
+}

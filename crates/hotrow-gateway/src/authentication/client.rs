@@ -1,0 +1,241 @@
+//! One client's log-in: carries the messages between the client and what decides.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+use hotrow_auth::{
+    Ask, Asking, Certificate, Credential, Exchange, Method, Offer, Proven, Refusal, Rule, Step,
+};
+use hotrow_core::limits;
+use hotrow_wire::authentication::{self, Request};
+use hotrow_wire::backend::Problem;
+use hotrow_wire::split;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::Authentication;
+use crate::config::Config;
+use crate::held;
+use crate::metrics::METRICS;
+use crate::net::{ReadHalf, WriteHalf};
+use crate::peer::Peer;
+use crate::session::no_connection;
+
+/// A client that would like to come in.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    /// What the connection says.
+    pub peer: &'a Peer,
+    /// Who it says it is.
+    pub user: &'a str,
+    /// Where it wants to go.
+    pub database: &'a str,
+}
+
+/// The way to it.
+#[derive(Debug)]
+pub struct Channel<'a> {
+    /// What it sends.
+    pub read: &'a mut ReadHalf,
+    /// What it is sent.
+    pub write: &'a WriteHalf,
+    /// What was read and not looked at.
+    pub input: &'a mut BytesMut,
+    /// What is to be written.
+    pub out: &'a mut BytesMut,
+}
+
+/// Why it does not come in.
+#[derive(Debug)]
+pub enum Stopped {
+    /// It is told this.
+    Refused(Problem),
+    /// It has left.
+    Left,
+}
+
+impl Authentication {
+    /// Asks a client for what the list says. Returns by what to log in at the server as this user.
+    pub async fn let_in(
+        &self,
+        config: &Config,
+        newcomer: Newcomer<'_>,
+        channel: Channel<'_>,
+    ) -> Result<Credential, Stopped> {
+        if newcomer.peer.inside {
+            return Ok(config.upstream.credential());
+        }
+        let method = self.rule(newcomer)?;
+        let lists = self.lists.load_full();
+        let account = match method {
+            Method::Trust | Method::Cert | Method::Reject => lists.accounts.get(newcomer.user).cloned(),
+            Method::ScramSha256 | Method::Md5 | Method::Password => self
+                .account(config, newcomer.user)
+                .await
+                .map_err(|error| Stopped::Refused(no_connection(&held::Error::Upstream(error))))?,
+        };
+        let mut nonce = [0; 18];
+        getrandom::fill(&mut nonce).map_err(|error| {
+            tracing::error!(%error, "the system gives no random numbers");
+            refuse("XX000", "the gateway's system gives no random numbers", "")
+        })?;
+        let offer = Offer {
+            user: newcomer.user.to_owned(),
+            account: account.clone(),
+            key: self.key.clone(),
+            nonce,
+            end_point: newcomer.peer.tls.as_ref().and_then(|tls| Some(tls.end_point.as_ref()?.to_vec())),
+        };
+        let proven = match Exchange::begin(method, offer) {
+            None => Proven::Nothing,
+            Some((ask, exchange)) => self.converse(newcomer, channel, ask, exchange).await?,
+        };
+        let server = &config.upstream;
+        let is_own_user = newcomer.user == server.user || method == Method::Trust;
+        let fallback = server.password.clone().filter(|_| is_own_user);
+        Ok(Credential::new(account.as_deref(), proven, fallback))
+    }
+
+    /// What the list says.
+    fn rule(&self, newcomer: Newcomer<'_>) -> Result<Method, Stopped> {
+        let Newcomer { peer, user, database } = newcomer;
+        let asking = Asking {
+            address: peer.address.map(|address| address.ip()),
+            tls: peer.tls.is_some(),
+            user,
+            database,
+        };
+        let lists = self.lists.load();
+        let rule = lists.hba.decide(&asking);
+        let host =
+            peer.address.map_or("[local]".to_owned(), |address| address.ip().to_canonical().to_string());
+        let encryption = if peer.tls.is_some() { "SSL encryption" } else { "no encryption" };
+        let client = format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}");
+        let result = match rule {
+            None => Err(refuse("28000", format!("no pg_hba.conf entry for {client}"), HBA_HINT)),
+            Some(Rule { method: Method::Reject, .. }) => {
+                Err(refuse("28000", format!("pg_hba.conf rejects connection for {client}"), HBA_HINT))
+            }
+            Some(rule) => certificate(rule.certificate, peer, user).map(|()| rule.method),
+        };
+        let line = rule.map(|rule| rule.line);
+        match &result {
+            Ok(method) => tracing::debug!(client, line, %method, "a client is asked who it is"),
+            Err(_) => {
+                METRICS.log_ins_failed.inc();
+                tracing::info!(client, line, "a client was refused by the list");
+            }
+        }
+        result
+    }
+
+    async fn converse(
+        &self,
+        newcomer: Newcomer<'_>,
+        mut channel: Channel<'_>,
+        mut ask: Ask,
+        mut exchange: Exchange,
+    ) -> Result<Proven, Stopped> {
+        loop {
+            put(&ask, channel.out);
+            channel.write.drain(channel.out).await.map_err(|_| Stopped::Left)?;
+            let body = response(&mut channel).await?;
+            match self.check(newcomer, exchange, body).await? {
+                Step::Ask(next, behind) => (ask, exchange) = (next, behind),
+                Step::Done(last, proven) => {
+                    if let Some(last) = last {
+                        put(&last, channel.out);
+                    }
+                    return Ok(proven);
+                }
+            }
+        }
+    }
+
+    async fn check(
+        &self,
+        newcomer: Newcomer<'_>,
+        exchange: Exchange,
+        body: Zeroizing<Vec<u8>>,
+    ) -> Result<Step, Stopped> {
+        let answer = if exchange.is_expensive() {
+            let _place = self.hashing.acquire().await.expect("the semaphore is never closed");
+            let user: Arc<str> = newcomer.user.into();
+            let hash = move || exchange.answer(&user, &body);
+            tokio::task::spawn_blocking(hash).await.map_err(|_| Stopped::Left)?
+        } else {
+            exchange.answer(newcomer.user, &body)
+        };
+        answer.map_err(|refusal| {
+            METRICS.log_ins_failed.inc();
+            self.query.forget(newcomer.user);
+            let address = newcomer.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
+            tracing::info!(user = newcomer.user, address, %refusal, "a client could not prove who it is");
+            Stopped::Refused(problem(&refusal))
+        })
+    }
+}
+
+const HBA_HINT: &str =
+    "It is the gateway's list that decides here: hba_file, or without one only this machine.";
+
+fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> Stopped {
+    Stopped::Refused(Problem::fatal(code, message, hint))
+}
+
+fn problem(refusal: &Refusal) -> Problem {
+    let code = match refusal {
+        Refusal::Protocol(_) | Refusal::Malformed(_) => "08P01",
+        Refusal::Empty | Refusal::Wrong(_) => "28P01",
+        Refusal::Downgrade | Refusal::OtherConnection => "28000",
+    };
+    Problem::fatal(code, refusal.to_string(), "")
+}
+
+fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Stopped> {
+    let name = peer.tls.as_ref().and_then(|tls| tls.client_name.as_deref());
+    match (wanted, name) {
+        (Certificate::NotNeeded, _) | (Certificate::Verified, Some(_)) => Ok(()),
+        (Certificate::OfUser, Some(name)) if name == user => Ok(()),
+        (Certificate::OfUser, Some(_)) => {
+            let message = format!("certificate authentication failed for user \"{user}\"");
+            Err(refuse("28000", message, "The certificate's common name has to be the user's name."))
+        }
+        (Certificate::Verified | Certificate::OfUser, None) => {
+            let hint = "Name a certificate by sslcert that the gateway's tls_client_ca_file vouches for.";
+            Err(refuse("28000", "connection requires a valid client certificate", hint))
+        }
+    }
+}
+
+fn put(ask: &Ask, out: &mut BytesMut) {
+    match ask {
+        Ask::Sasl(names) => Request::Sasl(&authentication::mechanism_list(names)).put(out),
+        Ask::SaslContinue(message) => Request::SaslContinue(message.as_bytes()).put(out),
+        Ask::SaslFinal(message) => Request::SaslFinal(message.as_bytes()).put(out),
+        Ask::Md5(salt) => Request::Md5(*salt).put(out),
+        Ask::Cleartext => Request::Cleartext.put(out),
+    }
+}
+
+/// The body of the client's answer. What it was read into is overwritten: it may be a password.
+async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, Stopped> {
+    loop {
+        match split(channel.input, |_| limits::SMALL_MESSAGE_BYTES_MAX) {
+            Ok(Some(frame)) if frame.tag == authentication::RESPONSE => {
+                let (body, length) = (Zeroizing::new(frame.body().to_vec()), frame.bytes.len());
+                channel.input[..length].zeroize();
+                channel.input.advance(length);
+                return Ok(body);
+            }
+            Ok(Some(frame)) => {
+                let message = format!("expected password response, got message type {}", frame.tag);
+                return Err(refuse("08P01", message, ""));
+            }
+            Ok(None) => match channel.read.fill(channel.input).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Err(Stopped::Left),
+            },
+            Err(error) => return Err(refuse("08P01", error.to_string(), "")),
+        }
+    }
+}

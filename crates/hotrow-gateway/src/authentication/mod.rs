@@ -1,0 +1,189 @@
+//! Who may come in: the lists that are in force, and what is known of users. What a list or a proof means is decided in
+//! `hotrow-auth`.
+
+pub mod client;
+mod query;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use hotrow_auth::{Account, Hba, HbaError, ProcessKey, Secret, Users, UsersError};
+use hotrow_core::limits;
+use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
+
+use crate::config::{Config, Listen};
+use crate::upstream;
+use query::AuthQuery;
+
+/// What log-ins need.
+#[derive(Debug)]
+pub struct Authentication {
+    lists: ArcSwap<Lists>,
+    query: AuthQuery,
+    key: ProcessKey,
+    /// As many passwords as are hashed at once, so that guessing them does not take the machine away from everybody.
+    hashing: Semaphore,
+}
+
+/// The files, read.
+#[derive(Debug)]
+struct Lists {
+    hba: Hba,
+    accounts: HashMap<String, Arc<Account>>,
+}
+
+/// Why clients can't be let in as the configuration says.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file can't be read.
+    #[error("can't read {setting} {}: {error}", path.display())]
+    Read {
+        /// Which setting names it.
+        setting: &'static str,
+        /// Where it is.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file is no such file.
+    #[error("{setting} {} has more than {} bytes: is it the right file?", path.display(), limits::AUTH_FILE_BYTES_MAX)]
+    TooLarge {
+        /// Which setting names it.
+        setting: &'static str,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The list of who may come how is wrong.
+    #[error("hba_file {}: {error}", path.display())]
+    Hba {
+        /// Where it is.
+        path: PathBuf,
+        /// The line and what is wrong with it.
+        error: HbaError,
+    },
+    /// The list of users is wrong.
+    #[error("users_file {}: {error}", path.display())]
+    Users {
+        /// Where it is.
+        path: PathBuf,
+        /// The line and what is wrong with it.
+        error: UsersError,
+    },
+    /// Everybody could come in.
+    #[error(
+        "{0} can be reached from other machines, and nothing says who may come from there: name a list by hba_file, or listen on 127.0.0.1, [::1] or a Unix socket"
+    )]
+    NoList(SocketAddr),
+    /// Everybody could come in, or read passwords.
+    #[error(
+        "hba_file {}: line {line} lets clients in from other machines by {method}, and {address} can be reached from there: write scram-sha-256, or limit the line to 127.0.0.1/32 and ::1/128, or listen on those only",
+        path.display()
+    )]
+    Careless {
+        /// Where it is.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// What it asks for.
+        method: hotrow_auth::Method,
+        /// The address that can be reached.
+        address: SocketAddr,
+    },
+    /// No key.
+    #[error("the system gives no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+impl Authentication {
+    /// Reads the files that the configuration names. Hashes every plain password in them.
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random)?;
+        let key = ProcessKey::new(random);
+        let lists = Lists::read(config, &key, &HashMap::new())?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Authentication {
+            lists: ArcSwap::from_pointee(lists),
+            query: AuthQuery::default(),
+            key,
+            hashing: Semaphore::new(cores),
+        })
+    }
+
+    /// Reads the files again. If one of them is wrong, all stays as it was. Not for a thread that others wait for.
+    pub fn reload(&self, config: &Config) -> Result<(), Error> {
+        let lists = Lists::read(config, &self.key, &self.lists.load().accounts)?;
+        self.lists.store(Arc::new(lists));
+        self.query.forget_all();
+        Ok(())
+    }
+
+    /// What is known of a user: by the file, else by the server.
+    async fn account(&self, config: &Config, user: &str) -> Result<Option<Arc<Account>>, upstream::Error> {
+        if let Some(account) = self.lists.load().accounts.get(user) {
+            return Ok(Some(account.clone()));
+        }
+        self.query.account(config, &self.key, user).await
+    }
+
+    /// Closes the connection over which the server is asked if nobody has used it for so long.
+    pub fn close_unused(&self, age: std::time::Duration) {
+        self.query.close_unused(age);
+    }
+}
+
+impl Lists {
+    /// `before` has accounts whose passwords need not be hashed again.
+    fn read(
+        config: &Config,
+        key: &ProcessKey,
+        before: &HashMap<String, Arc<Account>>,
+    ) -> Result<Self, Error> {
+        let hba = match &config.hba_file {
+            Some(path) => Hba::parse(&text("hba_file", path)?)
+                .map_err(|error| Error::Hba { path: path.clone(), error })?,
+            None => Hba::built_in(),
+        };
+        let mut reachable = config.listen.iter().filter_map(|listen| match listen {
+            Listen::Tcp(address) if !address.ip().is_loopback() => Some(*address),
+            _ => None,
+        });
+        if let Some(address) = reachable.next() {
+            let path = config.hba_file.clone().ok_or(Error::NoList(address))?;
+            if let Some(rule) = hba.careless() {
+                return Err(Error::Careless { path, line: rule.line, method: rule.method, address });
+            }
+        }
+        let users = match &config.users_file {
+            Some(path) => Users::parse(&text("users_file", path)?)
+                .map_err(|error| Error::Users { path: path.clone(), error })?,
+            None => Users::default(),
+        };
+        let account = |(user, secret): (String, Secret)| {
+            let known = before.get(&user).filter(|account| *account.secret() == secret).cloned();
+            let account = known.unwrap_or_else(|| Arc::new(Account::new(&user, secret, key)));
+            (user, account)
+        };
+        Ok(Lists { hba, accounts: users.into_secrets().map(account).collect() })
+    }
+}
+
+fn text(setting: &'static str, path: &Path) -> Result<Zeroizing<String>, Error> {
+    let failed = |error| Error::Read { setting, path: path.to_owned(), error };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    if setting == "users_file" && file.metadata().map_err(failed)?.permissions().mode() & 0o007 != 0 {
+        tracing::warn!(path = %path.display(), "users_file can be read by every user of this machine: chmod 640");
+    }
+    let mut text = Zeroizing::new(String::new());
+    let length = file.take(limits::AUTH_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if length as u64 > limits::AUTH_FILE_BYTES_MAX {
+        return Err(Error::TooLarge { setting, path: path.to_owned() });
+    }
+    Ok(text)
+}

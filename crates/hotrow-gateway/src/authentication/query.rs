@@ -1,0 +1,163 @@
+//! Secrets from the server: asked for over one connection, one user at a time, and remembered for a few seconds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use hotrow_auth::{Account, ProcessKey, Secret};
+use hotrow_core::limits;
+use zeroize::Zeroize;
+
+use crate::config::Config;
+use crate::held::connect_patiently;
+use crate::login::Login;
+use crate::upstream::{Error, Upstream};
+
+/// The query and what came of it lately.
+#[derive(Debug, Default)]
+pub struct AuthQuery {
+    answers: Mutex<HashMap<String, Answer>>,
+    connection: tokio::sync::Mutex<Option<(Upstream, Instant)>>,
+    complained: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    since: Instant,
+    account: Option<Arc<Account>>,
+}
+
+impl AuthQuery {
+    /// What the server knows of a user. Where it does not answer the query, that is nothing.
+    pub async fn account(
+        &self,
+        config: &Config,
+        key: &ProcessKey,
+        user: &str,
+    ) -> Result<Option<Arc<Account>>, Error> {
+        if config.auth_query.is_empty() {
+            return Ok(None);
+        }
+        if let Some(account) = self.remembered(user) {
+            return Ok(account);
+        }
+        let mut connection = self.connection.lock().await;
+        // Somebody may have asked while we waited.
+        if let Some(account) = self.remembered(user) {
+            return Ok(account);
+        }
+        let open = connection.take().and_then(|(mut open, _)| open.is_quiet().then_some(open));
+        let mut upstream = match open {
+            Some(upstream) => upstream,
+            None => connect(config).await?,
+        };
+        // It is back in its place only when the answer is complete: a client may leave while we wait.
+        let secret = match upstream.query(&config.auth_query, &[user]).await {
+            Ok(rows) => secret(user, rows),
+            Err(error @ Error::Refused { .. }) => {
+                self.complain(&error);
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        *connection = Some((upstream, Instant::now()));
+        drop(connection);
+        let account = match secret {
+            Some(secret) => Some(hashed(user, secret, key).await?),
+            None => None,
+        };
+        self.remember(user, account.clone());
+        Ok(account)
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
+        self.answers.lock().expect("nothing panics while it holds the answers")
+    }
+
+    fn remembered(&self, user: &str) -> Option<Option<Arc<Account>>> {
+        let answers = self.answers();
+        answers.get(user).filter(|answer| answer.is_fresh()).map(|answer| answer.account.clone())
+    }
+
+    fn remember(&self, user: &str, account: Option<Arc<Account>>) {
+        let mut answers = self.answers();
+        if answers.len() >= limits::SECRETS_MAX {
+            answers.retain(|_, answer| answer.is_fresh());
+        }
+        // Whoever invents so many names within seconds makes everybody ask again; nothing else.
+        if answers.len() >= limits::SECRETS_MAX {
+            answers.clear();
+        }
+        answers.insert(user.to_owned(), Answer { since: Instant::now(), account });
+    }
+
+    /// Asks again the next time: the password may have been changed.
+    pub fn forget(&self, user: &str) {
+        self.answers().remove(user);
+    }
+
+    /// Asks again for everybody.
+    pub fn forget_all(&self) {
+        self.answers().clear();
+    }
+
+    /// Closes the connection if nobody has used it for so long.
+    pub fn close_unused(&self, age: Duration) {
+        if let Ok(mut connection) = self.connection.try_lock() {
+            connection.take_if(|(_, since)| since.elapsed() >= age);
+        }
+        self.answers().retain(|_, answer| answer.is_fresh());
+    }
+
+    /// Once in a while: every log-in would say the same.
+    fn complain(&self, error: &Error) {
+        let mut complained = self.complained.lock().expect("nothing panics while it holds the time");
+        if complained.is_none_or(|since| since.elapsed() >= COMPLAINT_PAUSE) {
+            *complained = Some(Instant::now());
+            tracing::warn!(
+                %error,
+                "the server refuses auth_query: users that are not in users_file can't log in; let it be a function that the upstream URL's user may call, or set auth_query to nothing"
+            );
+        }
+    }
+}
+
+/// Between two lines of the log about the same.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
+
+impl Answer {
+    fn is_fresh(&self) -> bool {
+        self.since.elapsed() < Duration::from_millis(limits::SECRET_AGE_MS)
+    }
+}
+
+async fn connect(config: &Config) -> Result<Upstream, Error> {
+    let server = &config.upstream;
+    let pairs =
+        [("user", &*server.user), ("database", &server.database), ("application_name", "hotrow auth")];
+    let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    connect_patiently(config, &parameters, &Login::new(&server.user, server.credential())).await
+}
+
+/// The second column of the row that has this user in its first.
+fn secret(user: &str, rows: Vec<Vec<Option<String>>>) -> Option<Secret> {
+    let mut secret = None;
+    for mut row in rows {
+        if let [Some(name), Some(text), ..] = &mut row[..] {
+            if *name == user {
+                secret = Secret::parse(text);
+            }
+            text.zeroize();
+        }
+    }
+    secret
+}
+
+/// A function may give plain passwords.
+async fn hashed(user: &str, secret: Secret, key: &ProcessKey) -> Result<Arc<Account>, Error> {
+    let (user, key) = (user.to_owned(), key.clone());
+    let hash = move || Arc::new(Account::new(&user, secret, &key));
+    tokio::task::spawn_blocking(hash)
+        .await
+        .map_err(|error| Error::Protocol(format!("a password could not be hashed: {error}")))
+}

@@ -1,0 +1,90 @@
+//! What the console answers: a table of text, or a command's word alone.
+
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
+use hotrow_wire::backend::{self, tag};
+use hotrow_wire::{put_cstr, put_frame};
+
+/// One row; none is NULL.
+pub type Row = Vec<Option<String>>;
+
+/// An answer, with what of it has not been sent.
+#[derive(Debug)]
+pub struct Answer {
+    columns: Option<&'static [&'static str]>,
+    rows: VecDeque<Row>,
+    word: &'static str,
+}
+
+impl Answer {
+    /// A table.
+    pub fn table(columns: &'static [&'static str], rows: Vec<Row>) -> Self {
+        Answer { columns: Some(columns), rows: rows.into(), word: "SHOW" }
+    }
+
+    /// A word.
+    pub fn done(word: &'static str) -> Self {
+        Answer { columns: None, rows: VecDeque::new(), word }
+    }
+
+    /// What a simple query is told before the rows.
+    pub fn put_description(&self, binary: bool, out: &mut BytesMut) {
+        if let Some(columns) = self.columns {
+            put_columns(columns, binary, out);
+        }
+    }
+
+    /// As many rows as are wanted, and whether that was all.
+    pub fn put_rows(&mut self, most: usize, out: &mut BytesMut) {
+        for _ in 0..most {
+            let Some(row) = self.rows.pop_front() else { break };
+            put_row(&row, out);
+        }
+        if self.word.is_empty() {
+            out.extend_from_slice(backend::EMPTY_QUERY);
+        } else if self.rows.is_empty() {
+            backend::put_command_complete(out, self.word);
+        } else {
+            put_frame(out, tag::PORTAL_SUSPENDED, |_| {});
+        }
+    }
+}
+
+/// RowDescription: all columns are text, whose binary form is the same.
+pub fn put_columns(columns: &[&str], binary: bool, out: &mut BytesMut) {
+    const TEXT: u32 = 25;
+    put_frame(out, tag::ROW_DESCRIPTION, |out| {
+        out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
+        for name in columns {
+            put_cstr(out, name.as_bytes());
+            out.extend_from_slice(&[0; 6]); // no table, no column of one
+            out.extend_from_slice(&TEXT.to_be_bytes());
+            out.extend_from_slice(&[0xff; 6]); // any length, no modifier
+            out.extend_from_slice(&u16::from(binary).to_be_bytes());
+        }
+    });
+}
+
+fn put_row(row: &Row, out: &mut BytesMut) {
+    put_frame(out, tag::DATA_ROW, |out| {
+        out.extend_from_slice(&(row.len() as u16).to_be_bytes());
+        for value in row {
+            match value {
+                Some(text) => {
+                    let text: Vec<u8> =
+                        text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
+                    out.extend_from_slice(&(text.len() as u32).to_be_bytes());
+                    out.extend_from_slice(&text);
+                }
+                None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+            }
+        }
+    });
+}
+
+/// Puts a row together from what can be shown.
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { vec![$(Some($value.to_string())),*] };
+}
+pub(super) use row;

@@ -1,0 +1,14 @@
+//! SHOW HELP: all the words.
+
+use hotrow_core::console::{COMMANDS, TOPICS};
+
+use super::answer::{Row, row};
+
+/// What it shows.
+pub const COLUMNS: [&str; 2] = ["command", "what it does"];
+
+/// One row for each.
+pub fn rows() -> Vec<Row> {
+    let topics = TOPICS.iter().map(|(_, word, what)| row![format!("SHOW {word}"), what]);
+    topics.chain(COMMANDS.iter().map(|(words, what)| row![words, what])).collect()
+}

@@ -1,0 +1,11 @@
+//! SHOW VERSION.
+
+use super::answer::{Row, row};
+
+/// What it shows.
+pub const COLUMNS: [&str; 1] = ["version"];
+
+/// One row.
+pub fn rows() -> Vec<Row> {
+    vec![row![concat!("hotrow ", env!("CARGO_PKG_VERSION"))]]
+}

@@ -1,0 +1,117 @@
+//! The hosts of the server behind the gateway, as libpq takes them: several addresses of one cluster, of which one is
+//! the primary. Which is tried when; connecting is for `upstream`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
+
+use crate::config::UpstreamError;
+use crate::net::Address;
+
+/// One or more addresses.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    addresses: Vec<Address>,
+    /// Whether a server that is in recovery is passed over.
+    pub read_write: bool,
+    /// The one that served last: with a host gone for good, nobody shall wait for it each time.
+    last: Arc<AtomicUsize>,
+}
+
+impl Hosts {
+    /// From what libpq's URL or keyword string says.
+    pub fn new(config: &tokio_postgres::Config) -> Result<Self, UpstreamError> {
+        let names: Vec<Host> = match config.get_hosts() {
+            [] => config.get_hostaddrs().iter().map(|address| Host::Tcp(address.to_string())).collect(),
+            hosts => hosts.to_vec(),
+        };
+        let ports = config.get_ports();
+        if names.is_empty() {
+            return Err(UpstreamError::NoHost);
+        }
+        if ports.len() > 1 && ports.len() != names.len() {
+            return Err(UpstreamError::Ports { ports: ports.len(), hosts: names.len() });
+        }
+        if config.get_load_balance_hosts() != LoadBalanceHosts::Disable {
+            return Err(UpstreamError::LoadBalance);
+        }
+        let read_write = match config.get_target_session_attrs() {
+            TargetSessionAttrs::Any => false,
+            TargetSessionAttrs::ReadWrite => true,
+            _ => return Err(UpstreamError::ReadOnly),
+        };
+        let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        let address = |(index, host)| match host {
+            Host::Tcp(host) => Address::Tcp(host, port(index)),
+            Host::Unix(directory) => Address::Unix(directory.join(format!(".s.PGSQL.{}", port(index)))),
+        };
+        let addresses = names.into_iter().enumerate().map(address).collect();
+        Ok(Hosts { addresses, read_write, last: Arc::default() })
+    }
+
+    /// All of them in the order in which to try them: the one that served last, then the others as they were named.
+    pub fn in_turn(&self) -> impl Iterator<Item = &Address> {
+        let last = self.last.load(Relaxed);
+        let others = self.addresses.iter().enumerate().filter(move |(index, _)| *index != last);
+        self.addresses.get(last).into_iter().chain(others.map(|(_, address)| address))
+    }
+
+    /// This one serves.
+    pub fn served(&self, address: &Address) {
+        let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
+        if self.last.swap(index, Relaxed) != index {
+            tracing::warn!(server = %address, "another host is the server from now on");
+        }
+    }
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, address) in self.addresses.iter().enumerate() {
+            write!(f, "{}{address}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(text: &str) -> Result<Hosts, UpstreamError> {
+        Hosts::new(&text.parse().unwrap())
+    }
+
+    fn shown(hosts: &Hosts) -> Vec<String> {
+        hosts.in_turn().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn as_libpq_takes_them() {
+        let one = hosts("host=db").unwrap();
+        assert_eq!((one.to_string().as_str(), one.read_write), ("db:5432", false));
+        let two = hosts("host=a,b port=6001,6002 target_session_attrs=read-write").unwrap();
+        assert_eq!((two.to_string().as_str(), two.read_write), ("a:6001,b:6002", true));
+        assert_eq!(hosts("host=a,b port=7000").unwrap().to_string(), "a:7000,b:7000");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert!(matches!(hosts("user=ann"), Err(UpstreamError::NoHost)));
+        let ports = hosts("host=a,b,c port=1,2");
+        assert!(matches!(ports, Err(UpstreamError::Ports { ports: 2, hosts: 3 })));
+        assert!(matches!(hosts("host=a load_balance_hosts=random"), Err(UpstreamError::LoadBalance)));
+        assert!(matches!(hosts("host=a target_session_attrs=read-only"), Err(UpstreamError::ReadOnly)));
+    }
+
+    #[test]
+    fn the_one_that_served_last_is_tried_first() {
+        let three = hosts("host=a,b,c").unwrap();
+        three.served(&Address::Tcp("b".into(), 5432));
+        assert_eq!(shown(&three), ["b:5432", "a:5432", "c:5432"]);
+        three.served(&Address::Tcp("stranger".into(), 5432));
+        assert_eq!(shown(&three), ["b:5432", "a:5432", "c:5432"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! What the console asks of the program around the gateway, which has the settings file and the process.
+
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+/// An order.
+#[derive(Debug)]
+pub enum Order {
+    /// Read the settings again; say what is wrong with them, if anything.
+    Reload(oneshot::Sender<Result<(), String>>),
+    /// Finish what is under way, and stop.
+    Shutdown,
+}
+
+/// The way from the console to the program.
+#[derive(Debug)]
+pub struct Orders {
+    sender: mpsc::Sender<Order>,
+    receiver: Mutex<mpsc::Receiver<Order>>,
+}
+
+impl Default for Orders {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        Orders { sender, receiver: Mutex::new(receiver) }
+    }
+}
+
+impl Orders {
+    /// For the program: the next one.
+    pub async fn next(&self) -> Order {
+        match self.receiver.lock().await.recv().await {
+            Some(order) => order,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// For the console.
+    pub async fn reload(&self) -> Result<(), String> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.sender.send(Order::Reload(answer)).await; // the receiver lives as long as this
+        answered.await.unwrap_or_else(|_| Err("the gateway stops".to_owned()))
+    }
+
+    /// For the console.
+    pub async fn shutdown(&self) {
+        let _ = self.sender.send(Order::Shutdown).await; // the receiver lives as long as this
+    }
+}

@@ -1,0 +1,175 @@
+//! Listening sockets: bound here, or taken over from the service manager or from the gateway before this one, by the
+//! protocol of `LISTEN_FDS`. Who is accepted on them is not known here.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdTcp};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener as StdUnix;
+use std::path::{Path, PathBuf};
+
+use listenfd::ListenFd;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+use crate::net::Address;
+
+/// What a gateway calls a socket that it has bound itself, when it hands it over; the service manager's have other names.
+pub const OWN: &str = "own";
+
+/// Where listening sockets come from.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    inherited: Vec<Inherited>,
+}
+
+#[derive(Debug)]
+struct Inherited {
+    socket: Socket,
+    kept: bool,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(StdTcp, SocketAddr),
+    Unix(StdUnix, PathBuf),
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct Listener<L> {
+    /// The socket.
+    pub socket: L,
+    /// Whether the service manager has it too, so that clients who come while nobody accepts are not lost.
+    pub kept: bool,
+}
+
+/// A socket for the gateway that comes next.
+#[derive(Debug)]
+pub struct Heirloom {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Whether the service manager has it too.
+    pub kept: bool,
+}
+
+impl Sockets {
+    /// Those that this process was given when it was started. To be called once, before there are threads.
+    pub fn inherited() -> io::Result<Self> {
+        // A gateway does not know its successor's process id before it runs, and leaves it out.
+        let from_manager = std::env::var_os("LISTEN_PID").is_some_and(|pid| !pid.is_empty());
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':');
+        let mut given = ListenFd::from_env();
+        let mut inherited = Vec::new();
+        for index in 0..given.len() {
+            let kept = from_manager || names.next() != Some(OWN);
+            if let Some(socket) = take(&mut given, index)? {
+                inherited.push(Inherited { socket, kept });
+            }
+        }
+        Ok(Sockets { inherited })
+    }
+
+    /// A TCP socket on this address, taken over or bound now. Port 0 is any.
+    pub async fn tcp(&mut self, wanted: SocketAddr) -> io::Result<Listener<TcpListener>> {
+        let fits =
+            |address: &SocketAddr| *address == wanted || (wanted.port() == 0 && address.ip() == wanted.ip());
+        let found = self
+            .inherited
+            .iter()
+            .position(|given| matches!(&given.socket, Socket::Tcp(_, address) if fits(address)));
+        if let Some(Inherited { socket: Socket::Tcp(socket, _), kept }) =
+            found.map(|index| self.inherited.remove(index))
+        {
+            socket.set_nonblocking(true)?;
+            return Ok(Listener { socket: TcpListener::from_std(socket)?, kept });
+        }
+        Ok(Listener { socket: TcpListener::bind(wanted).await?, kept: false })
+    }
+
+    /// A Unix socket of this path, taken over or bound now.
+    pub async fn unix(&mut self, path: &Path) -> io::Result<Listener<UnixListener>> {
+        let found = self
+            .inherited
+            .iter()
+            .position(|given| matches!(&given.socket, Socket::Unix(_, other) if other == path));
+        if let Some(Inherited { socket: Socket::Unix(socket, _), kept }) =
+            found.map(|index| self.inherited.remove(index))
+        {
+            socket.set_nonblocking(true)?;
+            return Ok(Listener { socket: UnixListener::from_std(socket)?, kept });
+        }
+        // A socket that a killed gateway has left behind is in the way; one that answers is somebody's.
+        let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+        if is_socket && UnixStream::connect(path).await.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(Listener { socket: UnixListener::bind(path)?, kept: false })
+    }
+
+    /// Those that nobody has asked for: no address in the settings is theirs.
+    pub fn unused(&self) -> impl Iterator<Item = Address> {
+        self.inherited.iter().map(|given| match &given.socket {
+            Socket::Tcp(_, address) => Address::Tcp(address.ip().to_string(), address.port()),
+            Socket::Unix(_, path) => Address::Unix(path.clone()),
+        })
+    }
+}
+
+impl Heirloom {
+    /// Another handle of it.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Heirloom { socket: self.socket.try_clone()?, kept: self.kept })
+    }
+}
+
+impl<L: AsFd> Listener<L> {
+    /// A second handle of the same socket.
+    pub fn heirloom(&self) -> io::Result<Heirloom> {
+        Ok(Heirloom { socket: self.socket.as_fd().try_clone_to_owned()?, kept: self.kept })
+    }
+}
+
+fn take(given: &mut ListenFd, index: usize) -> io::Result<Option<Socket>> {
+    if let Ok(Some(socket)) = given.take_tcp_listener(index) {
+        let address = socket.local_addr()?;
+        return Ok(Some(Socket::Tcp(socket, address)));
+    }
+    match given.take_unix_listener(index)? {
+        Some(socket) => {
+            let path = socket.local_addr()?.as_pathname().map(Path::to_path_buf).unwrap_or_default();
+            Ok(Some(Socket::Unix(socket, path)))
+        }
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(sockets: impl IntoIterator<Item = Socket>) -> Sockets {
+        Sockets { inherited: sockets.into_iter().map(|socket| Inherited { socket, kept: true }).collect() }
+    }
+
+    #[tokio::test]
+    async fn what_was_given_is_taken_and_the_rest_is_bound() {
+        let tcp = StdTcp::bind("127.0.0.1:0").unwrap();
+        let address = tcp.local_addr().unwrap();
+        let other = StdTcp::bind("127.0.0.1:0").unwrap();
+        let left = other.local_addr().unwrap();
+        let mut sockets = given([Socket::Tcp(tcp, address), Socket::Tcp(other, left)]);
+        let taken = sockets.tcp(address).await.unwrap();
+        assert_eq!((taken.socket.local_addr().unwrap(), taken.kept), (address, true));
+        let bound = sockets.tcp("127.0.0.2:0".parse().unwrap()).await.unwrap();
+        assert!(!bound.kept, "another address of this machine is another socket");
+        assert_eq!(
+            sockets.unused().map(|address| address.to_string()).collect::<Vec<_>>(),
+            [left.to_string()]
+        );
+        let any = sockets.tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        assert_eq!(any.socket.local_addr().unwrap(), left);
+        assert_eq!(sockets.unused().count(), 0);
+        assert!(sockets.tcp(address).await.is_err(), "it is in use");
+    }
+}

@@ -1,0 +1,81 @@
+//! The gateway that takes over from this one: the same program again, with the same arguments and the listening sockets.
+//! And its own side: telling the gateway before it that it may leave.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+use hotrow_core::limits;
+use hotrow_gateway::{Heirloom, OWN};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
+use tokio::process::Child;
+use tokio::time::Instant;
+
+/// The process to end when this one serves.
+const PREDECESSOR: &str = "HOTROW_PREDECESSOR";
+/// The first descriptor that is handed over, by the protocol.
+const FIRST: usize = 3;
+
+/// A successor that was started and does not serve yet.
+pub struct Successor {
+    child: Child,
+    deadline: Instant,
+}
+
+impl Successor {
+    /// Starts the program at this path, which may be a newer one by now.
+    pub fn start(program: &Path, sockets: Vec<Heirloom>) -> io::Result<Self> {
+        if std::process::id() == 1 {
+            return Err(io::Error::other(
+                "this is process 1 of a container, which ends with it: start a second container instead",
+            ));
+        }
+        let names: Vec<&str> = sockets.iter().map(|socket| if socket.kept { "kept" } else { OWN }).collect();
+        let mut command = Command::new(program);
+        command
+            .args(std::env::args_os().skip(1))
+            .env("LISTEN_FDS", sockets.len().to_string())
+            .env("LISTEN_FDNAMES", names.join(":"))
+            .env_remove("LISTEN_PID")
+            .env(PREDECESSOR, std::process::id().to_string());
+        let descriptors: Vec<OwnedFd> = sockets.into_iter().map(|socket| socket.socket).collect();
+        let mapping = |(index, parent_fd)| FdMapping { parent_fd, child_fd: (FIRST + index) as i32 };
+        command
+            .fd_mappings(descriptors.into_iter().enumerate().map(mapping).collect())
+            .map_err(io::Error::other)?;
+        let child = tokio::process::Command::from(command).spawn()?;
+        Ok(Successor { child, deadline: Instant::now() + Duration::from_millis(limits::SUCCESSOR_MS) })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits until it has failed; why. One that succeeds ends this process before. Cancel safe.
+    pub async fn failed(&mut self) -> String {
+        tokio::select! {
+            status = self.child.wait() => match status {
+                Ok(status) => format!("it ended, {status}"),
+                Err(error) => format!("it can't be watched: {error}"),
+            },
+            () = tokio::time::sleep_until(self.deadline) => {
+                let _ = self.child.start_kill(); // fails only if it is gone
+                format!("it did not serve within {} ms and was ended", limits::SUCCESSOR_MS)
+            }
+        }
+    }
+}
+
+/// Tells the gateway that has started this one, if any has, that it may leave; which one that is.
+pub fn relieve_predecessor() -> Option<u32> {
+    let predecessor: i32 = std::env::var(PREDECESSOR).ok()?.parse().ok()?;
+    // Once it is gone its number may be anybody's, and is not our parent's.
+    let parent = getppid();
+    (parent == Pid::from_raw(predecessor) && kill(parent, Signal::SIGTERM).is_ok())
+        .then(|| parent.as_raw().unsigned_abs())
+}

@@ -1,0 +1,127 @@
+//! What no client sends while it is asked who it is: nobody else notices, and nobody comes in.
+
+use crate::support::raw::{Message, Raw, frame, query, startup};
+use crate::{Gateway, Stage, log_in};
+
+fn start(user: &str) -> Vec<u8> {
+    startup(0x0003_0000, &[("user", user), ("database", "postgres")])
+}
+
+/// A client that has been asked for SASL, and what it is told about `bytes`.
+async fn told(gateway: &Gateway, user: &str, bytes: &[u8]) -> Vec<Message> {
+    let mut raw = Raw::open(gateway.port()).await;
+    raw.send(&start(user)).await;
+    let asked = raw.message().await.unwrap();
+    assert_eq!(asked.body, b"\0\0\0\x0aSCRAM-SHA-256\0\0", "only what can be had without TLS");
+    // It may be refused before it has sent all.
+    let _ = raw.try_send(bytes).await;
+    raw.until_closed().await
+}
+
+fn initial(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    frame(b'p', &[b"SCRAM-SHA-256\0", &length[..], message].concat())
+}
+
+#[tokio::test]
+async fn garbage_instead_of_a_proof() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let gateway = stage.gateway("host all all all scram-sha-256", &[]);
+    for (what, bytes) in [
+        ("a query", query("select 1")),
+        ("nothing", frame(b'p', b"")),
+        ("a password", frame(b'p', b"anns password\0")),
+        ("another mechanism", frame(b'p', b"SCRAM-SHA-1\0\0\0\0\x0cn,,n=,r=abcd")),
+        (
+            "binding without TLS",
+            frame(b'p', b"SCRAM-SHA-256-PLUS\0\0\0\0\x24p=tls-server-end-point,,n=,r=abcdefg"),
+        ),
+        ("a length beyond the end", frame(b'p', b"SCRAM-SHA-256\0\x7f\xff\xff\xffn,,n=,r=abcd")),
+        ("no nonce", initial(b"n,,n=,r=")),
+        ("somebody else's authority", initial(b"n,a=gate,n=,r=abcd")),
+        ("no text", initial(b"n,,n=,r=\xff\xfe\0")),
+        ("a long nonce that never ends", [&b"p\x7f\xff\xff\xff"[..], &[b'x'; 20_000]].concat()),
+        ("a length of nothing", b"p\0\0\0\0".to_vec()),
+        ("a broken proof", [initial(b"n,,n=,r=abcd"), frame(b'p', b"c=biws,r=abcd,p=AAAA")].concat()),
+        ("noise", (0..9000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()),
+    ] {
+        let said = told(&gateway, &ann, &bytes).await;
+        let code = said.last().unwrap().field(b'C').unwrap();
+        assert_eq!(code, "08P01", "{what}: {said:?}");
+        assert!(said.iter().all(|message| !message.body.starts_with(&[0; 4])), "{what}: {said:?}");
+        assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann), "after {what}");
+    }
+}
+
+#[tokio::test]
+async fn a_proof_can_not_be_sent_twice() {
+    use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let gateway = stage.gateway("host all all all scram-sha-256", &[]);
+    let mut scram = ScramSha256::new(b"anns password", ChannelBinding::unsupported());
+    let first = initial(scram.message());
+    let mut raw = Raw::open(gateway.port()).await;
+    raw.send(&start(&ann)).await;
+    raw.message().await.unwrap();
+    raw.send(&first).await;
+    let challenge = raw.message().await.unwrap();
+    scram.update(&challenge.body[4..]).unwrap();
+    let proof = frame(b'p', scram.message());
+    raw.send(&proof).await;
+    assert_eq!(raw.until_ready(1).await[0].body[..4], [0, 0, 0, 12]);
+    // The same bytes on a new connection: the server's part of the nonce is another.
+    let said = told(&gateway, &ann, &[first, proof].concat()).await;
+    assert_eq!(said.last().unwrap().field(b'C').as_deref(), Some("08P01"), "{said:?}");
+}
+
+#[tokio::test]
+async fn who_names_two_users_or_databases_is_the_last_one_everywhere() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));
+    let list = format!(
+        "host postgres {ann} all trust\nhost hotrow all all scram-sha-256\nhost all all all scram-sha-256"
+    );
+    let gateway = stage.gateway(&list, &["--users-file", &users]);
+    let (by_trust, asked) = (b"\0\0\0\0", b"\0\0\0\x0a");
+    for (parameters, first) in [
+        (vec![("user", "gate"), ("user", &*ann), ("database", "postgres")], by_trust),
+        (vec![("user", &*ann), ("user", "gate"), ("database", "postgres")], asked),
+        (vec![("user", &*ann), ("database", "hotrow"), ("database", "postgres")], by_trust),
+        (vec![("user", &*ann), ("database", "postgres"), ("database", "hotrow")], asked),
+    ] {
+        let mut raw = Raw::open(gateway.port()).await;
+        raw.send(&startup(0x0003_0000, &parameters)).await;
+        let message = raw.message().await.unwrap();
+        assert_eq!((message.tag, &message.body[..4]), (b'R', &first[..]), "{parameters:?}: {message:?}");
+        if first == by_trust {
+            raw.until_ready(1).await;
+            let answer = raw.query("select current_user, current_database()").await;
+            let row = [ann.as_str(), "postgres"].map(|text| Some(text.as_bytes().to_vec()));
+            assert_eq!(answer[1].values(), row, "{parameters:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_that_never_answer_lose_their_place() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let gateway = stage.gateway("host all all all scram-sha-256", &["--clients-max", "3"]);
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let mut raw = Raw::open(gateway.port()).await;
+        raw.send(&start(&ann)).await;
+        raw.message().await.unwrap();
+        silent.push(raw);
+    }
+    assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().starts_with("53300"));
+    for mut raw in silent {
+        // One byte now and then does not help: the time is for the whole log-in.
+        let _ = raw.try_send(b"p").await;
+        assert!(raw.until_closed().await.is_empty());
+    }
+    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+}

@@ -1,0 +1,65 @@
+//! Secrets that the server is asked for: by a function, and what becomes of log-ins when it refuses.
+
+use crate::support::{server, value};
+use crate::{Stage, log_in};
+
+const LIST: &str = "host all all all scram-sha-256";
+
+/// A gateway whose own user is no superuser.
+fn gateway(stage: &Stage, user: &str, password: &str, options: &[&str]) -> crate::Gateway {
+    let url = format!("postgres://{user}:{password}@127.0.0.1:{}/postgres", server().port());
+    let list = stage.file("hba.conf", LIST);
+    crate::Gateway::in_front_of(&url, &[&["--hba-file", &list], options].concat())
+}
+
+#[tokio::test]
+async fn a_function_that_the_gateways_user_may_call() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let weak = stage.role("weak", "scram-sha-256", "weaks password").await;
+    let function = stage.name("user_secret");
+    let sql = format!(
+        "create function public.{function}(name text) returns table (usename name, secret text)
+         language sql security definer set search_path = pg_catalog
+         as $$ select rolname, rolpassword from pg_authid where rolname = name and rolcanlogin and not rolsuper $$;
+         revoke all on function public.{function} from public;
+         grant execute on function public.{function} to {weak}"
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let query = format!("select * from public.{function}($1)");
+    let gateway = gateway(&stage, &weak, "weaks password", &["--auth-query", &query]);
+    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert_eq!(log_in(gateway.port(), &weak, "weaks password").await.as_ref(), Ok(&weak));
+    assert!(log_in(gateway.port(), "gate", crate::GATES_PASSWORD).await.unwrap_err().starts_with("28P01"));
+    // Names are values, never text of the query.
+    let clever = "x' or true --";
+    assert!(log_in(gateway.port(), clever, "anns password").await.unwrap_err().starts_with("28P01"));
+    let asked =
+        "select count(*) from pg_stat_activity where application_name = 'hotrow auth' and usename = '{}'";
+    assert_eq!(value(&stage.direct, &asked.replace("{}", &weak)).await, "1", "one connection asks for all");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_is_complained_about_once() {
+    let stage = Stage::new().await;
+    let weak = stage.role("weak", "scram-sha-256", "weaks password").await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let gateway = gateway(&stage, &weak, "weaks password", &[]);
+    for user in [&ann, &weak, &stage.name("nobody")] {
+        let refused = log_in(gateway.port(), user, "anns password").await.unwrap_err();
+        assert!(refused.starts_with("28P01 password authentication failed"), "{refused}");
+    }
+    let log = gateway.log();
+    assert_eq!(log.matches("the server refuses auth_query").count(), 1, "{log}");
+    assert!(log.contains("permission denied for table pg_authid"), "{log}");
+}
+
+#[tokio::test]
+async fn a_query_that_answers_for_somebody_else_answers_for_nobody() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let query = format!("select '{ann}', rolpassword from pg_authid where rolname = '{ann}' or $1 = ''");
+    let gateway = stage.gateway(LIST, &["--auth-query", &query]);
+    assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    assert!(log_in(gateway.port(), "gate", "anns password").await.unwrap_err().starts_with("28P01"));
+}

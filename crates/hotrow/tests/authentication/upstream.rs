@@ -1,0 +1,125 @@
+//! As whom, and by what, the gateway logs in at the server: with the client's own key, with a stored secret, and again
+//! when no client is there.
+
+use crate::support::{config, connect, until, value};
+use crate::{Stage, log_in};
+
+const LIST: &str = "host all all all md5";
+
+/// How often a pool of this user was opened.
+fn pools(gateway: &crate::Gateway, user: &str) -> usize {
+    let opened = format!("{user}@postgres");
+    gateway.log().lines().filter(|line| line.contains("pool opened") && line.contains(&opened)).count()
+}
+
+#[tokio::test]
+async fn clients_of_one_user_share_a_pool_and_who_failed_shares_nothing() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let gateway = stage.gateway(LIST, &[]);
+    log_in(gateway.port(), &ann, "wrong").await.unwrap_err();
+    // The gateway itself could open this one.
+    log_in(gateway.port(), "gate", "wrong").await.unwrap_err();
+    assert_eq!((pools(&gateway, &ann), pools(&gateway, "gate")), (0, 0));
+    for _ in 0..2 {
+        assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
+    }
+    log_in(gateway.port(), &ann, "wrong").await.unwrap_err();
+    assert_eq!(pools(&gateway, &ann), 1);
+}
+
+#[tokio::test]
+async fn lanes_log_in_again_with_the_key_that_a_client_has_shown() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let table = stage.name("t");
+    let sql = format!(
+        "create table {table} (id int primary key, n int); insert into {table} values (1, 0); alter table {table} owner to {ann}"
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let gateway = stage.gateway(LIST, &[]);
+    let client = connect(&config(gateway.port()).user(&*ann).password("anns password").to_owned()).await;
+    let update = format!("update {table} set n = n + 1 where id = 1 returning n");
+    assert_eq!(value(&client, &update).await, "1");
+    assert!(gateway.metric("packed_units_total") > 0);
+    for n in 2..5 {
+        let kill =
+            format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
+        assert_ne!(value(&stage.direct, &kill).await, "0");
+        // What is sent to a server that has just gone can't be found out: that is another test's business.
+        until("the gateway has seen it", || async { gateway.metric("lanes_connected") == 0 }).await;
+        assert_eq!(value(&client, &update).await, n.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_changed_while_clients_are_at_work() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "first password").await;
+    let gateway = stage.gateway(LIST, &["--server-wait-ms", "500"]);
+    let ann_with = |password: &str| config(gateway.port()).user(&*ann).password(password).to_owned();
+    let client = connect(&ann_with("first password")).await;
+    assert_eq!(value(&client, "select current_user").await, ann);
+    let secret_before = stage.secret(&ann).await;
+    let change = format!("alter role {ann} password 'second password'");
+    stage.direct.batch_execute(&change).await.unwrap();
+    assert_ne!(stage.secret(&ann).await, secret_before);
+    assert_eq!(value(&client, "select current_user").await, ann, "who is in stays in");
+    // The first try may meet the secret as it was remembered, which makes the gateway ask again at once.
+    let _ = log_in(gateway.port(), &ann, "second password").await;
+    assert_eq!(log_in(gateway.port(), &ann, "second password").await.as_ref(), Ok(&ann));
+    assert!(log_in(gateway.port(), &ann, "first password").await.unwrap_err().starts_with("28P01"));
+    let kill =
+        format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
+    value(&stage.direct, &kill).await;
+    let connections = format!("select count(*) from pg_stat_activity where usename = '{ann}'");
+    until("they are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    // The pool has the new key from the client that came last, also for the one that came first.
+    assert_eq!(value(&client, "select current_user").await, ann);
+    assert_eq!(pools(&gateway, &ann), 1);
+}
+
+#[tokio::test]
+async fn each_kind_of_secret_in_the_users_file() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let bob = stage.role("bob", "scram-sha-256", "bobs password").await;
+    let old = stage.role("old", "md5", "olds password").await;
+    let stale = stage.role("stale", "scram-sha-256", "stales password").await;
+    let (anns, olds, stales) =
+        (stage.secret(&ann).await, stage.secret(&old).await, stage.secret(&stale).await);
+    // The same password, and yet another salt.
+    stage.direct.batch_execute(&format!("alter role {stale} password 'stales password'")).await.unwrap();
+    let users = format!(
+        "\"{ann}\" \"{anns}\"\n\"{bob}\" \"bobs password\"\n\"{old}\" \"{olds}\"\n\"{stale}\" \"{stales}\"\n"
+    );
+    let users = stage.file("users.txt", &users);
+    let gateway = stage.gateway(LIST, &["--users-file", &users, "--auth-query", ""]);
+    for (user, password) in [(&ann, "anns password"), (&bob, "bobs password"), (&old, "olds password")] {
+        assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
+        assert!(log_in(gateway.port(), user, "wrong").await.unwrap_err().starts_with("28P01"));
+    }
+    let refused = log_in(gateway.port(), &stale, "stales password").await.unwrap_err();
+    assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
+    assert!(refused.contains("another SCRAM verifier") && refused.contains("users_file"), "{refused}");
+    // Without a query, who isn't in the file is nobody.
+    let known = stage.role("known", "scram-sha-256", "knowns password").await;
+    assert!(log_in(gateway.port(), &known, "knowns password").await.unwrap_err().starts_with("28P01"));
+}
+
+#[tokio::test]
+async fn who_is_trusted_by_the_gateway_and_not_by_the_server_is_told_what_lacks() {
+    let stage = Stage::new().await;
+    let ann = stage.role("ann", "scram-sha-256", "anns password").await;
+    let list = stage.file("hba.conf", "host all all all trust");
+    // Without a password in the URL there is none for ann either.
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", crate::server().port());
+    let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list]);
+    let refused = log_in(gateway.port(), &ann, "anything").await.unwrap_err();
+    assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
+    assert!(refused.contains(&format!("asks for the password of user \"{ann}\"")), "{refused}");
+    // With one in the file there is.
+    let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));
+    let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list, "--users-file", &users]);
+    assert_eq!(log_in(gateway.port(), &ann, "anything").await.as_ref(), Ok(&ann));
+}

@@ -1,0 +1,142 @@
+//! Other people's test suites, direct and through the gateway: nothing may fail only through it that is not among the
+//! exceptions. `make conformance` runs this; `docs/conformance.md` says how, and what came of it.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod compare;
+mod report;
+mod suite;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use compare::{Comparison, Exceptions, compare, only_through};
+use hotrow_postgres::{Binaries, PrivateServer};
+use report::{Report, Section};
+use serde::Deserialize;
+use suite::{Outcome, Outcomes, Suite};
+use support::{Gateway, config, connect};
+
+/// The suites' own database: some of them drop what they find.
+const DATABASE: &str = "conformance";
+/// If more tests than these fail, then not because they are fickle.
+const RETRIES_MAX: usize = 30;
+
+#[derive(Deserialize)]
+struct Suites {
+    suite: Vec<Suite>,
+}
+
+/// Where a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Through,
+}
+
+/// Runs a suite on a fresh server, so that it meets nothing that an earlier run has left.
+async fn run(suite: &Suite, way: Way, only: Option<&BTreeSet<String>>) -> Result<Outcomes, String> {
+    let server = PrivateServer::builder()
+        .binaries(Binaries::find().unwrap())
+        .label("conformance")
+        .setting("max_prepared_transactions", "20")
+        .start()
+        .map_err(|error| error.to_string())?;
+    connect(&config(server.port()))
+        .await
+        .batch_execute(&format!("create database {DATABASE}"))
+        .await
+        .unwrap();
+    if let Some(setup) = suite.setup() {
+        connect(config(server.port()).dbname(DATABASE)).await.batch_execute(&setup).await.unwrap();
+    }
+    if way == Way::Direct {
+        return suite.run(server.port(), DATABASE, only);
+    }
+    let gateway = Gateway::in_front_of(&server.url().to_string(), &[]);
+    let outcomes = suite.run(gateway.port(), DATABASE, only);
+    assert!(!gateway.log().contains("panicked"), "the gateway panics:\n{}", gateway.log());
+    outcomes
+}
+
+/// Runs a test alone in both ways: is it fickle? It is not if it fails again only through the gateway.
+async fn is_fickle(suite: &Suite, test: &str) -> Result<bool, String> {
+    let only = BTreeSet::from([test.to_owned()]);
+    let through = run(suite, Way::Through, Some(&only)).await?;
+    if through.get(test) == Some(&Outcome::Passed) {
+        return Ok(true);
+    }
+    let direct = run(suite, Way::Direct, Some(&only)).await?;
+    Ok(only_through(&direct, &through).is_empty())
+}
+
+async fn judge(suite: &Suite, exceptions: &Exceptions) -> Result<Comparison, String> {
+    suite.prepare()?;
+    eprintln!("{}: direct", suite.name);
+    let direct = run(suite, Way::Direct, None).await?;
+    if direct.values().all(|outcome| *outcome != Outcome::Passed) {
+        return Err(format!("no test of {} passes, not even direct", suite.name));
+    }
+    eprintln!("{}: through the gateway", suite.name);
+    let through = run(suite, Way::Through, None).await?;
+    let mut fickle = BTreeSet::new();
+    let unknown = only_through(&direct, &through).into_iter();
+    let unknown = unknown.filter(|(test, _)| exceptions.reason(&suite.name, test).is_none());
+    for (test, _) in unknown.take(RETRIES_MAX) {
+        eprintln!("{}: again {test}", suite.name);
+        if is_fickle(suite, &test).await? {
+            fickle.insert(test);
+        }
+    }
+    Ok(compare(&suite.name, (&direct, &through), &fickle, exceptions))
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(suite::folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// All of them, or those that $SUITES names, or the quick ones if $QUICK is set.
+fn chosen(suites: Vec<Suite>) -> Vec<Suite> {
+    let named = std::env::var("SUITES").unwrap_or_default();
+    let named: Vec<&str> = named.split_whitespace().collect();
+    let quick = std::env::var("QUICK").is_ok_and(|quick| !quick.is_empty());
+    let unknown = named.iter().find(|name| suites.iter().all(|suite| suite.name != **name));
+    assert!(unknown.is_none(), "there is no suite {unknown:?}");
+    let is_chosen = |suite: &Suite| match named.is_empty() {
+        true => suite.quick || !quick,
+        false => named.contains(&suite.name.as_str()),
+    };
+    suites.into_iter().filter(is_chosen).collect()
+}
+
+#[tokio::test]
+async fn nothing_fails_only_through_the_gateway() {
+    let exceptions: Exceptions = toml::from_str(&read("exceptions.toml")).unwrap();
+    let suites: Suites = toml::from_str(&read("suites.toml")).unwrap();
+    let stray =
+        exceptions.suites().into_iter().find(|name| suites.suite.iter().all(|suite| suite.name != *name));
+    assert!(stray.is_none(), "exceptions for a suite that is not there: {stray:?}");
+    let mut report = Report {
+        date: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+        hotrow: env!("CARGO_PKG_VERSION"),
+        server: format!("PostgreSQL {}", Binaries::find().unwrap().version()),
+        suites: Vec::new(),
+    };
+    let mut faults = Vec::new();
+    for suite in chosen(suites.suite) {
+        match judge(&suite, &exceptions).await {
+            Ok(comparison) => {
+                faults.extend(comparison.faults().map(|fault| format!("{}: {fault}", suite.name)));
+                report.suites.push(Section { name: suite.name, what: suite.what, comparison });
+            }
+            Err(error) => faults.push(format!("{}: {error}", suite.name)),
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/conformance");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("report.md"), report.markdown()).unwrap();
+    std::fs::write(folder.join("report.json"), serde_json::to_string_pretty(&report).unwrap()).unwrap();
+    eprintln!("{}\nalso in {}", report.markdown(), folder.join("report.json").display());
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}

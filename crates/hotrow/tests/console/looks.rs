@@ -1,0 +1,222 @@
+//! SHOW CLIENTS, LANES, UNITS, POOLS and STATEMENTS tell what is so.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Client;
+
+use crate::Stage;
+use crate::support::{connect, rows, until, value};
+
+const UPDATE: &str = "update t set n = n + 1 where id = 1";
+
+async fn table(console: &Client, what: &str) -> Vec<HashMap<String, String>> {
+    let rows = console.query(&format!("show {what}"), &[]).await.unwrap();
+    let named = |row: &tokio_postgres::Row| {
+        let names = row.columns().iter().map(|column| column.name().to_owned());
+        names
+            .enumerate()
+            .map(|(index, name)| (name, row.get::<_, Option<String>>(index).unwrap_or_default()))
+            .collect()
+    };
+    rows.iter().map(named).collect()
+}
+
+/// What SHOW CLIENTS says of the client of this name.
+async fn client(console: &Client, name: &str) -> HashMap<String, String> {
+    let clients = table(console, "clients").await;
+    clients.into_iter().find(|client| client["application_name"] == name).expect("it is connected")
+}
+
+async fn statement(console: &Client, like: &str) -> HashMap<String, String> {
+    let statements = table(console, "statements").await;
+    let found = statements.iter().find(|statement| statement["statement"].contains(like));
+    found.unwrap_or_else(|| panic!("{like} is not among {statements:#?}")).clone()
+}
+
+async fn named(stage: &Stage, name: &str) -> Client {
+    connect(stage.gateway.config_in(&stage.schema).application_name(name)).await
+}
+
+#[tokio::test]
+async fn clients_with_what_they_do() {
+    let stage = Stage::new("", &[]).await;
+    let (ann, console) = (named(&stage, "ann").await, stage.console().await);
+    let seen = client(&console, "ann").await;
+    assert_eq!((seen["state"].as_str(), seen["backend_pid"].as_str()), ("idle", ""));
+    assert_eq!(
+        (seen["user"].as_str(), seen["database"].as_str(), seen["tls"].as_str()),
+        ("postgres", "postgres", "off")
+    );
+    assert!(seen["address"].starts_with("127.0.0.1:"), "{seen:?}");
+    ann.simple_query(UPDATE).await.unwrap();
+    ann.simple_query("select count(*) from t").await.unwrap();
+    let seen = client(&console, "ann").await;
+    assert_eq!((seen["units_packed"].as_str(), seen["units_passed"].as_str()), ("1", "1"));
+    ann.simple_query("begin").await.unwrap();
+    let seen = client(&console, "ann").await;
+    assert_eq!(seen["state"], "idle in transaction");
+    assert_eq!(seen["backend_pid"], value(&ann, "select pg_backend_pid()").await);
+    ann.simple_query("select 1 / 0").await.unwrap_err();
+    // The driver hears of the error before the server is ready again.
+    until("it is over", || async { client(&console, "ann").await["state"] != "active" }).await;
+    assert_eq!(client(&console, "ann").await["state"], "idle in transaction (aborted)");
+    ann.simple_query("rollback").await.unwrap();
+    for (sql, state) in [
+        ("create temporary table x (a int)", "pinned: temporary table"),
+        ("set work_mem = '1MB'", "pinned: SET, temporary table"),
+        ("discard all", "idle"),
+        ("listen news", "pinned: LISTEN"),
+        ("unlisten *", "idle"),
+        ("select pg_advisory_lock(1)", "pinned: advisory lock"),
+        ("discard all", "idle"),
+        ("prepare p as select 1", "pinned: PREPARE"),
+        ("deallocate all", "idle"),
+        ("set application_name = 'bob'", "idle"),
+    ] {
+        ann.simple_query(sql).await.unwrap();
+        let name = if sql.contains("'bob'") { "bob" } else { "ann" };
+        assert_eq!(client(&console, name).await["state"], state, "{sql}");
+    }
+    ann.simple_query("set hotrow.pack = off").await.unwrap();
+    ann.simple_query(UPDATE).await.unwrap();
+    assert_eq!(client(&console, "bob").await["state"], "pinned: hotrow.pack is off");
+    drop(ann);
+    until("it is gone", || async { table(&console, "clients").await.is_empty() }).await;
+}
+
+#[tokio::test]
+async fn lanes_units_and_who_is_parked_behind_whom() {
+    let stage = Stage::new("lanes = 1\n", &[]).await;
+    let console = stage.console().await;
+    let clients = futures_util::future::join_all(["a", "b", "c"].map(|name| named(&stage, name))).await;
+    clients[0].simple_query(UPDATE).await.unwrap();
+    let lane =
+        |looks: Vec<HashMap<String, String>>| looks.into_iter().find(|lane| lane["kind"] == "write").unwrap();
+    let seen = lane(table(&console, "lanes").await);
+    assert_eq!((seen["connection"].as_str(), seen["units_done"].as_str()), ("open", "1"));
+    assert_eq!((seen["batches_done"].as_str(), seen["units_per_batch"].as_str()), ("1", "1.0"));
+    let backend =
+        format!("select application_name from pg_stat_activity where pid = {}", seen["backend_pid"]);
+    assert_eq!(value(&stage.direct, &backend).await, "hotrow lane 0");
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let waiting: Vec<_> = clients
+        .into_iter()
+        .map(|client| {
+            tokio::spawn(
+                async move { client.simple_query("update t set n = 1234 where id = 1").await.unwrap() },
+            )
+        })
+        .collect();
+    until("one has left its lane and two are parked", || async {
+        lane(table(&console, "lanes").await)["parked_units"] == "2"
+    })
+    .await;
+    let units = table(&console, "units").await;
+    assert_eq!(units.len(), 2, "{units:#?}");
+    for unit in &units {
+        assert!(unit["state"].starts_with("parked behind key "), "{unit:?}");
+        assert!(unit["table"].ends_with(".t"), "{unit:?}");
+        assert_eq!(unit["statement"], "update t set n = $1 where id = $2", "no values");
+    }
+    let states: Vec<String> =
+        table(&console, "clients").await.iter().map(|client| client["state"].clone()).collect();
+    assert_eq!(states.iter().filter(|state| *state == "in a lane").count(), 2, "{states:?}");
+    assert_eq!(states.iter().filter(|state| *state == "active").count(), 1, "{states:?}");
+    stage.direct.batch_execute("rollback").await.unwrap();
+    for update in waiting {
+        update.await.unwrap();
+    }
+    assert!(table(&console, "units").await.is_empty());
+}
+
+#[tokio::test]
+async fn statements_say_why_they_were_not_packed() {
+    let stage = Stage::new("", &[]).await;
+    let (console, client) = (stage.console().await, stage.client().await);
+    for _ in 0..3 {
+        client.simple_query(UPDATE).await.unwrap();
+    }
+    let seen = statement(&console, "update t set n = n + ").await;
+    assert_eq!(
+        (seen["verdict"].as_str(), seen["packed"].as_str(), seen["passed"].as_str()),
+        ("packed", "3", "0")
+    );
+    assert!(seen["reason"].contains("bound by equality"), "{seen:?}");
+    client.simple_query("begin").await.unwrap();
+    client.simple_query(UPDATE).await.unwrap();
+    client.simple_query("commit").await.unwrap();
+    client.simple_query("create temporary table x (a int)").await.unwrap();
+    client.simple_query(UPDATE).await.unwrap();
+    client.simple_query("discard all").await.unwrap();
+    client.batch_execute("set hotrow.pack = off").await.unwrap();
+    client.simple_query(UPDATE).await.unwrap();
+    client.batch_execute("set hotrow.pack = on").await.unwrap();
+    let seen = statement(&console, "update t set n = n + ").await;
+    for column in ["passed_in_own_transaction", "passed_session_pinned", "passed_switched_off"] {
+        assert_eq!(seen[column], "1", "{column}: {seen:#?}");
+    }
+    assert_eq!(seen["passed"], "3");
+    client.simple_query("select count(*) from t where n::text > 'geheim'").await.unwrap();
+    let seen = statement(&console, "select count(*) from t where n::text >").await;
+    assert_eq!((seen["verdict"].as_str(), seen["passed_not_packable"].as_str()), ("passed", "1"));
+    assert!(!seen["statement"].contains("geheim"), "{seen:?}");
+    let explain = std::process::Command::new(env!("CARGO_BIN_EXE_hotrow"))
+        .args([
+            "explain",
+            "--upstream",
+            &crate::support::server().url(),
+            "select count(*) from t where n > 0",
+        ])
+        .output()
+        .unwrap();
+    let explained = String::from_utf8_lossy(&explain.stdout).into_owned();
+    assert!(explained.contains("reason"), "{explained}");
+    stage.direct.batch_execute("begin; update t set n = n where id = 2").await.unwrap();
+    let blocked =
+        tokio::spawn(
+            async move { client.simple_query("update t set n = n - 1 where id = 2").await.unwrap() },
+        );
+    until("it has left its lane", || async { stage.gateway.metric("blocked_units_total") == 1 }).await;
+    stage.direct.batch_execute("rollback").await.unwrap();
+    blocked.await.unwrap();
+    let seen = statement(&console, "update t set n = n - ").await;
+    assert_eq!(
+        (seen["left_lane_for_lock"].as_str(), seen["given_back_by_lane"].as_str()),
+        ("1", "1"),
+        "{seen:#?}"
+    );
+    let client = stage.client().await;
+    stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
+    client.simple_query("update t set n = n + 5000 where id = 2").await.unwrap_err();
+    let failed: Vec<_> =
+        table(&console, "statements").await.into_iter().filter(|one| one["failed_in_lane"] == "1").collect();
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+    let passed: Vec<u64> =
+        table(&console, "statements").await.iter().map(|one| one["passed"].parse().unwrap()).collect();
+    assert!(passed.is_sorted_by(|one, other| one >= other), "{passed:?}");
+}
+
+#[tokio::test]
+async fn statements_that_come_with_others_or_of_a_pool_that_does_not_pack() {
+    let stage = Stage::new("", &[]).await;
+    let (console, client) = (stage.console().await, stage.client().await);
+    let (one, other) =
+        tokio::join!(client.execute("select count(*) from t", &[]), client.execute(UPDATE, &[]));
+    one.unwrap();
+    other.unwrap();
+    client.batch_execute("set default_transaction_isolation = serializable").await.unwrap();
+    client.execute(UPDATE, &[]).await.unwrap();
+    client.batch_execute("discard all").await.unwrap();
+    stage.reload("pack = false\n").await;
+    client.batch_execute(UPDATE).await.unwrap();
+    let seen = statement(&console, "update t set n = n + ").await;
+    assert_eq!(seen["verdict"], "passed");
+    assert!(seen["reason"].contains("switched off by the configuration"), "{seen:?}");
+    let pools = table(&console, "pools").await;
+    assert_eq!(pools[0]["packs"], "no: packing is switched off by the configuration");
+    assert_eq!(
+        (pools[0]["clients"].as_str(), pools[0]["paused"].as_str(), pools[0]["lanes"].as_str()),
+        ("1", "no", "4")
+    );
+    assert_eq!(rows(&console, "show lanes").await.unwrap().len(), 8);
+}

@@ -1,0 +1,81 @@
+//! What an operator does while the gateway runs: reads the settings again, gives databases and users their own. The
+//! tests are in the modules; here is only what they share.
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod looks;
+mod pausing;
+mod pools;
+mod reload;
+mod roles;
+#[path = "../support/mod.rs"]
+mod support;
+mod words;
+
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+use support::{Gateway, new_schema, until, value};
+use tokio_postgres::Client;
+
+/// A table with two rows and a gateway whose settings are in a file.
+struct Stage {
+    gateway: Gateway,
+    schema: String,
+    direct: Client,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn new(settings: &str, options: &[&str]) -> Self {
+        Self::in_front_of(&support::server().url(), settings, options).await
+    }
+
+    async fn in_front_of(url: &str, settings: &str, options: &[&str]) -> Self {
+        let (schema, direct) = new_schema().await;
+        Self::with(url, direct, schema, settings, options).await
+    }
+
+    async fn with(url: &str, direct: Client, schema: String, settings: &str, options: &[&str]) -> Self {
+        direct
+            .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)")
+            .await
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hotrow.toml");
+        std::fs::write(&file, settings).unwrap();
+        let options = [&["--config", file.to_str().unwrap()], options].concat();
+        Self { gateway: Gateway::in_front_of(url, &options), schema, direct, folder }
+    }
+
+    /// An operator.
+    async fn console(&self) -> Client {
+        support::connect(self.gateway.config().dbname("hotrow")).await
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("hotrow.toml")
+    }
+
+    async fn client(&self) -> Client {
+        support::connect(&self.gateway.config_in(&self.schema)).await
+    }
+
+    /// Writes the file anew, and waits until the log says that it has been read.
+    async fn reload(&self, settings: &str) -> String {
+        let seen = self.gateway.log().len();
+        std::fs::write(self.file(), settings).unwrap();
+        self.gateway.signal(Signal::SIGHUP);
+        let log = || self.gateway.log().split_off(seen);
+        until("the settings are read again", || async { log().contains("reloaded") }).await;
+        log()
+    }
+
+    /// Whether an update of this client is packed. Nobody else may be at work.
+    async fn packs(&self, client: &Client) -> bool {
+        let before = self.gateway.metric("packed_units_total");
+        let expected: i32 = value(&self.direct, "select n + 1 from t where id = 1").await.parse().unwrap();
+        let update = "update t set n = n + 1 where id = 1 returning n";
+        assert_eq!(value(client, update).await, expected.to_string());
+        self.gateway.metric("packed_units_total") > before
+    }
+}

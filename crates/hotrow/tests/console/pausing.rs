@@ -1,0 +1,193 @@
+//! PAUSE, RESUME and RECONNECT, under load and around a real restart of the server.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use hotrow_postgres::PrivateServer;
+use tokio_postgres::{Client, NoTls};
+
+use crate::Stage;
+use crate::support::raw::{Raw, query};
+use crate::support::server::tool;
+use crate::support::{PATIENCE, config, connect, sqlstate, until, value};
+
+const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
+
+/// Backends that work for this gateway's clients.
+async fn backends(stage: &Stage) -> String {
+    let sql = "select count(*) from pg_stat_activity where application_name like 'hotrow%' or application_name = 'mine'";
+    value(&stage.direct, sql).await
+}
+
+/// A stage on a server of its own: others' backends must not be counted.
+async fn alone(settings: &str) -> (Stage, PrivateServer) {
+    let server = PrivateServer::builder().label("pausing").start().unwrap();
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
+    let direct = connect(&config(server.port())).await;
+    let stage = Stage::with(&url, direct, "public".to_owned(), settings, &[]).await;
+    (stage, server)
+}
+
+async fn mine(stage: &Stage) -> Client {
+    connect(stage.gateway.config().application_name("mine")).await
+}
+
+#[tokio::test]
+async fn pause_waits_for_transactions_and_closes_every_connection() {
+    let (stage, _server) = alone("").await;
+    let (console, busy, client) = (stage.console().await, mine(&stage).await, mine(&stage).await);
+    assert_eq!(value(&client, UPDATE).await, "1");
+    assert_eq!(value(&client, "select n from t where id = 1").await, "1");
+    busy.batch_execute("begin; update t set n = 10 where id = 2").await.unwrap();
+    let pause = tokio::spawn(async move {
+        console.simple_query("pause").await.unwrap();
+        console
+    });
+    let looking = stage.console().await;
+    until("the pool is paused", || async {
+        value(&looking, "show pools").await; // answered also meanwhile
+        crate::support::rows(&looking, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
+    })
+    .await;
+    let waits = tokio::spawn(async move { (value(&client, UPDATE).await, client) });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!pause.is_finished(), "a transaction is open");
+    assert_eq!(value(&busy, "select n from t where id = 2").await, "10", "it goes on");
+    busy.batch_execute("commit").await.unwrap();
+    let console = pause.await.unwrap();
+    until("no backend is left", || async { backends(&stage).await == "0" }).await;
+    assert!(!waits.is_finished(), "what is new waits");
+    console.simple_query("resume").await.unwrap();
+    let (n, client) = waits.await.unwrap();
+    assert_eq!(n, "2");
+    assert_eq!(value(&client, "select n from t where id = 2").await, "10");
+}
+
+#[tokio::test]
+async fn what_waits_for_too_long_is_told_so() {
+    let (stage, _server) = alone("server_wait_ms = 300\n").await;
+    let (console, client) = (stage.console().await, mine(&stage).await);
+    assert_eq!(value(&client, UPDATE).await, "1");
+    console.simple_query("pause postgres").await.unwrap();
+    for sql in [UPDATE, "begin", "select count(*) from t"] {
+        let told = tokio::time::timeout(PATIENCE, client.simple_query(sql)).await.expect("it is told");
+        let error = told.unwrap_err();
+        assert_eq!(sqlstate(&error), "57P03", "{sql}");
+        assert!(error.as_db_error().unwrap().message().contains("told to pause"), "{error:?}");
+    }
+    assert_eq!(backends(&stage).await, "0");
+    console.simple_query("resume postgres").await.unwrap();
+    assert_eq!(value(&client, UPDATE).await, "2");
+}
+
+#[tokio::test]
+async fn a_pause_that_is_cancelled_or_left_is_undone() {
+    let (stage, _server) = alone("").await;
+    let (busy, client) = (mine(&stage).await, mine(&stage).await);
+    busy.batch_execute("begin; update t set n = 10 where id = 2").await.unwrap();
+    for leaves in [false, true] {
+        let console = stage.console().await;
+        let cancel = console.cancel_token();
+        let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
+        let pause =
+            tokio::spawn(async move { console.simple_query(if leaves { "" } else { "pause" }).await });
+        if leaves {
+            raw.send(&query("pause")).await;
+        }
+        let looking = stage.console().await;
+        let paused =
+            || async { crate::support::rows(&looking, "show pools").await.unwrap()[0][6].clone().unwrap() };
+        until("the pool is paused", || async { paused().await == "yes" }).await;
+        if leaves {
+            drop(raw);
+            pause.await.unwrap().unwrap();
+        } else {
+            cancel.cancel_query(NoTls).await.unwrap();
+            assert_eq!(sqlstate(&pause.await.unwrap().unwrap_err()), "57014");
+        }
+        until("it goes on", || async { paused().await == "no" }).await;
+        assert!(value(&client, UPDATE).await.parse::<i32>().unwrap() > 0);
+    }
+    busy.batch_execute("rollback").await.unwrap();
+}
+
+#[tokio::test]
+async fn reconnect_makes_lanes_and_kept_connections_anew() {
+    let (stage, _server) = alone("").await;
+    let (console, client) = (stage.console().await, mine(&stage).await);
+    let lanes =
+        "select string_agg(pid::text, ',') from pg_stat_activity where application_name like 'hotrow lane%'";
+    assert_eq!(value(&client, UPDATE).await, "1");
+    let kept = value(&client, "select pg_backend_pid()").await;
+    assert_eq!(value(&client, "select pg_backend_pid()").await, kept);
+    let lane = value(&stage.direct, lanes).await;
+    let busy = mine(&stage).await;
+    busy.batch_execute("begin").await.unwrap();
+    let held = value(&busy, "select pg_backend_pid()").await;
+    console.simple_query("reconnect postgres").await.unwrap();
+    assert_eq!(value(&busy, "select pg_backend_pid()").await, held, "a transaction goes on");
+    busy.batch_execute("commit").await.unwrap();
+    assert_ne!(value(&busy, "select pg_backend_pid()").await, held, "and its connection is not kept");
+    assert_ne!(value(&client, "select pg_backend_pid()").await, kept);
+    assert_eq!(value(&client, UPDATE).await, "2");
+    until("only the new lane is there", || async {
+        let now = value(&stage.direct, lanes).await;
+        !now.is_empty() && now != lane && !now.contains(',')
+    })
+    .await;
+}
+
+/// What one does before a restart of the server: nobody notices but by the time it takes.
+#[tokio::test]
+async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error() {
+    let (stage, server) = alone("server_wait_ms = 60000\nqueue_wait_ms = 60000\n").await;
+    let console = stage.console().await;
+    let script = stage.folder.path().join("update.pgbench");
+    std::fs::write(&script, "\\set id random(1, 2)\nupdate t set n = n + 1 where id = :id;\n").unwrap();
+    let load = tokio::process::Command::new(tool("pgbench").expect("pgbench is installed"))
+        .args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-M", "prepared", "-c", "16", "-T", "5", "-p"])
+        .arg(stage.gateway.port().to_string())
+        .arg("-f")
+        .arg(&script)
+        .arg("postgres")
+        .env("LC_ALL", "C")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the load flows", || async { stage.gateway.metric("packed_units_total") > 500 }).await;
+    console.simple_query("pause").await.unwrap();
+    let before = stage.gateway.metric("packed_units_total");
+    let server = tokio::task::spawn_blocking(move || {
+        server.restart().unwrap();
+        server
+    });
+    let server = server.await.unwrap();
+    assert_eq!(stage.gateway.metric("packed_units_total"), before, "nothing went through meanwhile");
+    console.simple_query("resume").await.unwrap();
+    let output = tokio::time::timeout(PATIENCE, load.wait_with_output()).await.unwrap().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("ERROR") && !said.contains("aborted"), "{said}");
+    let done = said
+        .lines()
+        .find_map(|line| line.strip_prefix("number of transactions actually processed: "))
+        .unwrap();
+    let direct = connect(&config(server.port())).await;
+    assert_eq!(value(&direct, "select sum(n) from t").await, done, "{said}");
+    assert!(stage.gateway.metric("packed_units_total") > before, "and it goes on");
+    assert_eq!(stage.gateway.metric("unknown_units_total"), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_comes_during_a_pause_waits_for_its_end() {
+    let (stage, _server) = alone("").await;
+    let console = stage.console().await;
+    console.simple_query("pause").await.unwrap();
+    let config = stage.gateway.config();
+    let comes = tokio::spawn(async move { value(&connect(&config).await, UPDATE).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!comes.is_finished());
+    console.simple_query("resume").await.unwrap();
+    assert_eq!(comes.await.unwrap(), "1");
+}

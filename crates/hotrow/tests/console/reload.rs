@@ -1,0 +1,77 @@
+//! SIGHUP: what the file says is in force at once, a file with a mistake changes nothing, and what needs a new start
+//! is told.
+
+use crate::Stage;
+use crate::support::{sqlstate, try_connect, value};
+
+#[tokio::test]
+async fn what_the_file_says_is_in_force_for_those_who_are_there() {
+    let stage = Stage::new("pack = true\n", &[]).await;
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await);
+    stage.reload("pack = false\n").await;
+    assert!(!stage.packs(&client).await);
+    assert_eq!(value(&client, "show hotrow.pack").await, "off");
+    stage.reload("").await;
+    assert!(stage.packs(&client).await, "a line that is gone is its default again");
+    assert!(!client.is_closed());
+}
+
+#[tokio::test]
+async fn limits_grow_and_shrink_while_places_are_taken() {
+    let stage = Stage::new("clients_max = 2\nheld_connections_max = 1\nheld_wait_ms = 50\n", &[]).await;
+    let config = stage.gateway.config_in(&stage.schema);
+    let (one, two) = (stage.client().await, stage.client().await);
+    let refused = try_connect(&config).await.err().unwrap();
+    assert_eq!(sqlstate(&refused), "53300");
+    one.batch_execute("begin").await.unwrap();
+    let busy = two.batch_execute("begin").await.unwrap_err();
+    assert_eq!(sqlstate(&busy), "53300", "{busy:?}");
+    stage.reload("clients_max = 3\nheld_connections_max = 2\nheld_wait_ms = 50\n").await;
+    two.batch_execute("begin").await.unwrap();
+    let three = stage.client().await;
+    assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "53300");
+    stage.reload("clients_max = 1\nheld_connections_max = 1\nheld_wait_ms = 50\n").await;
+    one.batch_execute("commit").await.unwrap();
+    assert_eq!(sqlstate(&one.batch_execute("begin").await.unwrap_err()), "53300", "one is too many already");
+    two.batch_execute("commit").await.unwrap();
+    one.batch_execute("begin; commit").await.unwrap();
+    let words = try_connect(&config).await.err().unwrap();
+    assert!(words.as_db_error().unwrap().message().contains("the gateway takes 1"), "{words:?}");
+    drop(three);
+}
+
+#[tokio::test]
+async fn a_file_with_a_mistake_changes_nothing_and_the_log_says_where_it_is() {
+    let stage = Stage::new("pack = false\nlanes = 2\n", &[]).await;
+    let client = stage.client().await;
+    for (settings, words) in [
+        ("pack = true\nlane = 2\n", "hotrow.toml:2: unknown field `lane`"),
+        ("pack = true\n\nlanes = 65\n", "hotrow.toml:3: lanes is 65 and must be 1 to 64"),
+        ("pack = yes\n", "hotrow.toml:1: "),
+    ] {
+        let log = stage.reload(settings).await;
+        assert!(log.contains("not reloaded"), "{log}");
+        assert!(log.contains(words), "{settings:?}: {log}");
+        assert!(!stage.packs(&client).await, "{settings:?}");
+    }
+    std::fs::remove_file(stage.file()).unwrap();
+    stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
+    crate::support::until("the log says that the file is gone", || async {
+        stage.gateway.log().contains("can't read the configuration file")
+    })
+    .await;
+    stage.reload("pack = true\n").await;
+    assert!(stage.packs(&client).await);
+}
+
+#[tokio::test]
+async fn flags_win_over_the_file_and_what_needs_a_start_is_told() {
+    let stage = Stage::new("", &["--pack", "false", "--lanes", "1"]).await;
+    let client = stage.client().await;
+    let log = stage.reload("pack = true\nlanes = 3\nworkers = 2\nlisten = \"127.0.0.1:1\"\n").await;
+    assert!(!stage.packs(&client).await);
+    assert!(log.contains("workers has changed, and takes effect with the next start"), "{log}");
+    assert!(!log.contains("lanes has changed") && !log.contains("listen has changed"), "{log}");
+    assert!(stage.client().await.simple_query("select 1").await.is_ok(), "the address stays");
+}

@@ -1,0 +1,189 @@
+//! The console's words, by every way of asking: simple and extended queries, psql, bytes that no driver sends.
+
+use std::process::Command;
+
+use crate::Stage;
+use crate::support::raw::{Raw, bind, close, describe, execute, parse, sync, tags};
+use crate::support::server::tool;
+use crate::support::{connect, rows, sqlstate, try_connect, until, value};
+
+fn fields(row: &[Option<String>]) -> Vec<&str> {
+    row.iter().map(|value| value.as_deref().unwrap_or("(null)")).collect()
+}
+
+#[tokio::test]
+async fn words_in_any_case_and_several_in_one_text() {
+    let stage = Stage::new("", &[]).await;
+    let console = stage.console().await;
+    for text in ["SHOW VERSION", "show version;", " Show   Version ; "] {
+        assert!(value(&console, text).await.starts_with("hotrow 0."), "{text}");
+    }
+    let both = rows(&console, "begin; show version; show help").await.unwrap();
+    assert_eq!(fields(&both[1])[0], "SHOW CLIENTS");
+    assert!(both.iter().any(|row| fields(row)[0] == "PAUSE [database]"), "{both:?}");
+    assert!(rows(&console, "commit").await.unwrap().is_empty());
+    assert!(rows(&console, "").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn anything_else_is_told_the_words_and_the_session_goes_on() {
+    let stage = Stage::new("", &[]).await;
+    let console = stage.console().await;
+    for text in ["show tables", "select 1", "SHOW", "pause a b", "reload now", "update t set n = 1"] {
+        for error in [console.simple_query(text).await.err(), console.query(text, &[]).await.err()] {
+            let error = error.unwrap_or_else(|| panic!("{text} is answered"));
+            assert_eq!(sqlstate(&error), "42601", "{text}");
+            let hint = error.as_db_error().unwrap().hint().unwrap();
+            assert!(
+                hint.contains("SHOW CLIENTS | LANES | UNITS | STATEMENTS") && hint.contains("PAUSE"),
+                "{hint}"
+            );
+        }
+    }
+    let unknown = console.simple_query("pause nowhere").await.unwrap_err();
+    assert_eq!(sqlstate(&unknown), "3D000");
+    assert!(value(&console, "show version").await.starts_with("hotrow"));
+}
+
+#[tokio::test]
+async fn drivers_that_prepare_and_ask_for_binary_read_it() {
+    let stage = Stage::new("", &[]).await;
+    let client = stage.client().await;
+    let console = stage.console().await;
+    let statement = console.prepare("show clients").await.unwrap();
+    assert!(statement.params().is_empty());
+    let columns: Vec<&str> = statement.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(columns[..4], ["process_id", "session", "user", "database"]);
+    for _ in 0..2 {
+        let rows = console.query(&statement, &[]).await.unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].get::<_, &str>("user"), "postgres");
+        assert_eq!(rows[0].get::<_, Option<&str>>("backend_pid"), None);
+    }
+    assert_eq!(console.execute("SET extra_float_digits = 3", &[]).await.unwrap(), 0);
+    drop(client);
+}
+
+#[tokio::test]
+async fn the_protocol_in_full() {
+    let stage = Stage::new("", &[]).await;
+    let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
+    let say = |parts: &[Vec<u8>]| parts.concat();
+    raw.send(&say(&[
+        parse("s", "show help"),
+        describe(b'S', "s"),
+        bind("", "s", &[]),
+        describe(b'P', ""),
+        execute("", 2),
+    ]))
+    .await;
+    raw.send(&say(&[execute("", 0), execute("", 0), sync()])).await;
+    let said = raw.until_ready(1).await;
+    let rest = tags(&said);
+    assert!(rest.starts_with("1tT2TDDsDDD") && rest.ends_with("DCCZ"), "{rest}");
+    raw.send(&say(&[bind("", "nothing", &[]), execute("", 0), parse("", "show help"), sync()])).await;
+    let said = raw.until_ready(1).await;
+    assert_eq!(tags(&said), "EZ", "what comes behind an error is ignored up to Sync");
+    assert_eq!(said[0].field(b'C').as_deref(), Some("26000"));
+    raw.send(&say(&[close(b'S', "s"), describe(b'S', "s"), sync()])).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "3EZ");
+    raw.send(&say(&[parse("", ""), bind("", "", &[]), describe(b'P', ""), execute("", 0), sync()])).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "12nIZ");
+    assert_eq!(raw.query("begin").await.last().unwrap().body, b"T");
+    assert_eq!(raw.query("rollback").await.last().unwrap().body, b"I");
+    assert_eq!(tags(&raw.query("").await), "IZ");
+    for index in 0..200 {
+        raw.send(&parse(&format!("s{index}"), "show help")).await;
+    }
+    raw.send(&sync()).await;
+    let said = raw.until_ready(1).await;
+    assert_eq!(said[99].field(b'C').as_deref(), Some("53400"));
+    raw.send(b"\xff\0\0\0\x04").await;
+    let said = raw.until_closed().await;
+    assert_eq!(said[0].field(b'C').as_deref(), Some("08P01"));
+}
+
+#[tokio::test]
+async fn psql_reads_it() {
+    let stage = Stage::new("", &[]).await;
+    let psql = tool("psql").expect("psql is installed");
+    let port = stage.gateway.port().to_string();
+    let run = move || {
+        let args =
+            ["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-d", "hotrow", "-At", "-c", "show version;"];
+        Command::new(psql).args(args).env("LC_ALL", "C").output().unwrap()
+    };
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("hotrow 0."), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[tokio::test]
+async fn show_config_says_what_is_in_force_and_hides_the_password() {
+    let port = crate::support::server().port();
+    let url = format!("postgres://postgres:Geheim@127.0.0.1:{port}/postgres");
+    let stage = Stage::in_front_of(&url, "lanes = 3\n[[pool]]\nuser = \"ann\"\nlanes = 1\n", &[]).await;
+    let console = stage.console().await;
+    let setting = |name: &'static str| {
+        let console = &console;
+        async move {
+            let rows = rows(console, "show config").await.unwrap();
+            let row = rows.iter().find(|row| row[0].as_deref() == Some(name)).unwrap().clone();
+            fields(&row).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(setting("lanes").await, ["lanes", "3", "4", "CONNECTIONS", "with a reload"]);
+    assert_eq!(setting("[[pool]]").await[1], "user ann");
+    let upstream = setting("upstream").await;
+    assert!(upstream[1].contains(&port.to_string()) && !upstream[1].contains("Geheim"), "{upstream:?}");
+    std::fs::write(stage.file(), "lanes = 2\nworkers = 5\n").unwrap();
+    console.simple_query("reload").await.unwrap();
+    assert_eq!(setting("lanes").await[1], "2");
+    assert_eq!(setting("workers").await[1..2], ["1"], "in force is what it was started with");
+    std::fs::write(stage.file(), "lanes = 0\n").unwrap();
+    let error = console.simple_query("reload").await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("hotrow.toml:1: lanes is 0"), "{error:?}");
+    assert_eq!(setting("lanes").await[1], "2");
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_what_is_under_way() {
+    let mut stage = Stage::new("", &[]).await;
+    let (console, client) = (stage.console().await, stage.client().await);
+    client.batch_execute("begin; update t set n = 7 where id = 1").await.unwrap();
+    console.simple_query("SHUTDOWN").await.unwrap();
+    until("nobody is let in any more", || async { try_connect(&stage.gateway.config()).await.is_err() })
+        .await;
+    client.batch_execute("commit").await.unwrap();
+    assert!(stage.gateway.wait().success());
+    assert_eq!(value(&stage.direct, "select n from t where id = 1").await, "7");
+}
+
+#[tokio::test]
+async fn the_database_of_that_name_is_the_console_and_others_are_not() {
+    let stage = Stage::new("", &[]).await;
+    let mut config = stage.gateway.config();
+    config.user("nobody_at_the_server").dbname("hotrow");
+    assert!(value(&connect(&config).await, "show version").await.starts_with("hotrow"));
+    let client = stage.client().await;
+    assert_eq!(value(&client, "show server_version_num").await.len(), 6);
+}
+
+#[tokio::test]
+async fn who_may_come_in_has_to_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hba.conf");
+    std::fs::write(&file, "host all all 127.0.0.1/32 trust\n").unwrap();
+    let stage = Stage::new("", &["--hba-file", file.to_str().unwrap()]).await;
+    assert_eq!(value(&stage.client().await, "select 1").await, "1");
+    let mut config = stage.gateway.config();
+    config.dbname("hotrow");
+    let refused = try_connect(&config).await.err().unwrap();
+    assert_eq!(sqlstate(&refused), "28000", "`all` does not mean the console");
+    std::fs::write(&file, "host hotrow ann 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 trust\n").unwrap();
+    stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
+    config.user("ann");
+    until("the list is read again", || async { try_connect(&config).await.is_ok() }).await;
+    config.user("bob");
+    assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "28000");
+}

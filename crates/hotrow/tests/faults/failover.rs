@@ -1,0 +1,113 @@
+//! A primary that dies and a standby that takes its place: units wait, commits in doubt are not guessed.
+
+use hotrow_postgres::PrivateServer;
+
+use crate::checker::{check, settle};
+use crate::line::{Answer, Line};
+use crate::load::{Load, SELL};
+use crate::proxy::{After, Fault, How, Proxy, Way};
+use crate::support::Gateway;
+use crate::{CLIENTS, CRASH, prepare, summary};
+
+/// How libpq names two hosts of which the primary is wanted.
+fn hosts(first: u16, second: u16) -> String {
+    format!(
+        "host=127.0.0.1,127.0.0.1 port={first},{second} user=postgres dbname=postgres target_session_attrs=read-write sslmode=disable"
+    )
+}
+
+/// A primary whose commits wait for its standby.
+fn synchronous() -> (PrivateServer, PrivateServer) {
+    let primary = PrivateServer::builder().label("primary").start().unwrap();
+    let standby = primary.standby().unwrap();
+    primary.query("alter system set synchronous_standby_names = 'standby'").unwrap();
+    primary.query("select pg_reload_conf()").unwrap();
+    (primary, standby)
+}
+
+#[test]
+fn a_failover_under_load_loses_nothing_that_was_acknowledged() {
+    let (primary, standby) = synchronous();
+    prepare(primary.port(), "failover");
+    // The standby comes first and is passed over as long as it is one.
+    let gateway = Gateway::in_front_of(&hosts(standby.port(), primary.port()), &[]);
+    let load = Load::start(CLIENTS, gateway.port(), "failover");
+    load.flows(1000);
+    primary.kill_dash_nine().unwrap();
+    standby.promote().unwrap();
+    load.flows(1000);
+    // Whoever comes back from the dead is not listened to while the new one serves.
+    primary.restart().unwrap();
+    primary.query("alter system reset synchronous_standby_names").unwrap();
+    primary.query("select pg_reload_conf()").unwrap();
+    let mut dead = settle(primary.port(), "failover");
+    let before = dead.query("select count(*) from ledger").rows();
+    load.flows(1000);
+    assert_eq!(dead.query("select count(*) from ledger").rows(), before);
+    let book = load.stop();
+    summary("failover", &book);
+    check(standby.port(), "failover", &book);
+    assert_eq!(book.unexpected(&CRASH), []);
+    let wanted = format!("another host is the server from now on server=127.0.0.1:{}", standby.port());
+    assert!(gateway.log().contains(&wanted), "{}", gateway.log());
+}
+
+/// A sale whose commit is done at the primary and whose confirmation is lost with the primary: what its client is told,
+/// and how many are sold at the promoted standby.
+fn sale_in_doubt(replicated: bool) -> (Answer, String, Gateway) {
+    let primary = PrivateServer::builder().label("primary").start().unwrap();
+    let standby = primary.standby().unwrap();
+    prepare(primary.port(), "doubt");
+    let proxy = Proxy::start(primary.port());
+    let gateway = Gateway::in_front_of(&hosts(proxy.port(), standby.port()), &["--server-wait-ms", "20000"]);
+    let mut client = Line::connect(gateway.port(), "doubt").unwrap().unwrap();
+    assert_eq!(client.query(SELL).rows(), [[Some("1".to_owned())]]);
+    caught_up(&primary, &standby);
+    if !replicated {
+        standby.query("alter system set primary_conninfo = ''").unwrap();
+        standby.query("select pg_reload_conf()").unwrap();
+        wait(&standby, "select count(*) from pg_stat_wal_receiver", "0");
+    }
+    proxy.for_new(|| Some(Fault { way: Way::ToGateway, after: After::Bytes(0), how: How::Cut }));
+    proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
+    client.put_query(SELL);
+    client.send().unwrap();
+    wait(&primary, "select sold from doubt.inv", "2");
+    if replicated {
+        caught_up(&primary, &standby);
+    }
+    primary.kill_dash_nine().unwrap();
+    standby.promote().unwrap();
+    let answer = client.answer();
+    let sold = standby.query("select sold from doubt.inv").unwrap();
+    (answer, sold[0][0].clone().unwrap(), gateway)
+}
+
+#[test]
+fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
+    let (answer, sold, gateway) = sale_in_doubt(true);
+    let report = answer.error().expect("the id may be somebody else's by now");
+    assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "2"));
+    assert!(gateway.log().contains("bond=SameCluster"), "{}", gateway.log());
+}
+
+#[test]
+fn a_commit_that_a_promoted_standby_never_got_is_run_again() {
+    let (answer, sold, gateway) = sale_in_doubt(false);
+    assert_eq!(answer.rows(), [[Some("2".to_owned())]], "{}", gateway.log());
+    assert_eq!(sold, "2");
+    assert!(gateway.log().contains("outcome=Aborted"), "{}", gateway.log());
+}
+
+fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {
+    let end = primary.query("select pg_current_wal_flush_lsn()").unwrap()[0][0].clone().unwrap();
+    wait(standby, &format!("select pg_last_wal_replay_lsn() >= '{end}'"), "t");
+}
+
+fn wait(server: &PrivateServer, sql: &str, wanted: &str) {
+    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
+    while server.query(sql).unwrap()[0][0].as_deref() != Some(wanted) {
+        assert!(std::time::Instant::now() < deadline, "{sql} is not {wanted}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,48 @@
+//! What nobody uses is closed, and opened again when it is needed.
+
+use std::time::{Duration, Instant};
+
+use hotrow_postgres::PrivateServer;
+
+use crate::line::Line;
+use crate::load::SELL;
+use crate::prepare;
+use crate::support::{Gateway, until};
+
+const LANES: &str = "select pid from pg_stat_activity where application_name like 'hotrow lane%'";
+
+fn stage() -> (PrivateServer, Gateway, Line) {
+    let server = PrivateServer::builder().label("idle").start().unwrap();
+    prepare(server.port(), "idle");
+    let gateway = Gateway::in_front_of(&server.url(), &["--held-idle-ms", "300"]);
+    let line = Line::connect(gateway.port(), "idle").unwrap().unwrap();
+    (server, gateway, line)
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed_and_opened_again() {
+    let (server, gateway, mut line) = stage();
+    for round in 1..=3 {
+        assert_eq!(line.query(SELL).rows(), [[Some(round.to_string())]]);
+        assert_eq!(gateway.metric("lanes_connected"), 1, "it is packed");
+        until("the connections are closed", || async {
+            gateway.metric("lanes_connected") == 0 && gateway.metric("held_connections") == 0
+        })
+        .await;
+    }
+    assert_eq!(gateway.metric("lane_connections_lost_total"), 0, "nobody has lost anything");
+    until("the server knows", || async { server.query(LANES).unwrap().is_empty() }).await;
+}
+
+#[test]
+fn a_lane_at_work_keeps_its_connection() {
+    let (server, _gateway, mut line) = stage();
+    assert_eq!(line.query(SELL).error(), None);
+    let before = server.query(LANES).unwrap();
+    let end = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < end {
+        assert_eq!(line.query(SELL).error(), None);
+        std::thread::sleep(Duration::from_millis(20)); // an ordinary client's pause
+    }
+    assert_eq!(server.query(LANES).unwrap(), before);
+}

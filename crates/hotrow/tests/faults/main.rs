@@ -1,0 +1,67 @@
+//! Promises 1, 5 and 7 under load while things die, stop, fill up or crowd in: what is acknowledged is there exactly once,
+//! what is refused is not, and what can't be known is said to be unknown. Cut connections are in `cut_lanes.rs`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the lints' exception for tests stops at #[test]"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[path = "../support/checker.rs"]
+mod checker;
+#[path = "../support/line.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod line;
+#[path = "../support/load.rs"]
+mod load;
+#[path = "../support/proxy.rs"]
+#[allow(dead_code, reason = "shared by files that each use a part")]
+mod proxy;
+
+mod crashes;
+mod crowd;
+mod disk;
+mod failover;
+mod idle;
+mod marathon;
+mod pauses;
+mod restart;
+
+use line::Line;
+use load::{Book, Fate, TABLES};
+
+const CLIENTS: u64 = 16;
+/// What clients may be told when the server crashes. 08007: a commit was under way. 57P03: not sent. 08006, 57P01,
+/// 57P02: what was passed through.
+const CRASH: [&str; 9] = [
+    "ERROR 08007",
+    "ERROR 57P03",
+    "FATAL 57P03",
+    "FATAL 08006",
+    "FATAL 57P01",
+    "FATAL 57P02",
+    "at log-in: FATAL 57P03",
+    "at prepare: ERROR 57P03",
+    "at prepare: FATAL",
+];
+
+/// A schema with the load's tables.
+fn prepare(port: u16, schema: &str) -> Line {
+    let mut direct = Line::connect(port, schema).unwrap().expect("the server takes us");
+    let made = direct.query(&format!("create schema {schema}; {TABLES}"));
+    assert_eq!(made.error(), None);
+    direct
+}
+
+fn summary(test: &str, book: &Book) {
+    println!(
+        "{test}: {} acknowledged, {} failed, {} unknown; {:#?}",
+        book.count(Fate::Acknowledged),
+        book.count(Fate::Failed),
+        book.count(Fate::Unknown),
+        book.errors
+    );
+}

@@ -1,0 +1,317 @@
+//! A gateway that hands over to the next one, or is started again by a service manager that keeps its sockets: no attempt
+//! to connect is lost, and a successor that does not come up changes nothing.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use command_fds::{CommandFdExt, FdMapping};
+use hotrow_core::limits;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio_postgres::Config;
+
+use crate::checker::check;
+use crate::line::{Line, Until};
+use crate::load::{Fate, Load};
+use crate::support::{PATIENCE, connect, server};
+use crate::{CLIENTS, prepare, summary};
+
+/// A gateway and all that come after it. All write into the pipes of the first.
+struct Dynasty {
+    first: Child,
+    /// What was written to standard output and standard error.
+    said: Arc<Mutex<String>>,
+}
+
+impl Dynasty {
+    fn start(mut command: Command) -> Self {
+        let mut first = command
+            .env("HOTROW_LOG", "info")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let pipes: [Box<dyn Read + Send>; 2] =
+            [Box::new(first.stdout.take().unwrap()), Box::new(first.stderr.take().unwrap())];
+        for pipe in pipes {
+            let said = said.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    *said.lock().unwrap() += &format!("{line}\n");
+                }
+            });
+        }
+        Dynasty { first, said }
+    }
+
+    fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Waits until this was said so many times.
+    fn says(&self, what: &str, times: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.said().matches(what).count() < times {
+            assert!(Instant::now() < deadline, "{what:?} was not said {times} times:\n{}", self.said());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The processes, in the order in which they have served.
+    fn pids(&self) -> Vec<i32> {
+        let said = self.said();
+        let started = said.lines().filter(|line| line.contains("hotrow::serve: started"));
+        started.map(|line| line.rsplit_once("pid=").unwrap().1.parse().unwrap()).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(*self.pids().last().unwrap()), signal).unwrap();
+    }
+
+    /// Where it listens, as it has said it after these words: the same place each time.
+    fn place(&self, words: &str) -> String {
+        let said = self.said();
+        let mut places: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix(words)).collect();
+        places.dedup();
+        assert_eq!(places.len(), 1, "{places:?}");
+        places[0].to_owned()
+    }
+
+    fn port(&self) -> u16 {
+        self.place("hotrow: listening on 127.0.0.1:").parse().unwrap()
+    }
+}
+
+impl Drop for Dynasty {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the gateways' words:\n{}", self.said());
+        }
+        // Those before the last one have left, or are about to.
+        if let Some(last) = self.pids().pop()
+            && self.said().matches("hotrow::serve: stopped").count() < self.pids().len()
+        {
+            let _ = kill(Pid::from_raw(last), Signal::SIGKILL);
+        }
+        let _ = self.first.kill();
+        let _ = self.first.wait();
+    }
+}
+
+fn serve(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    command.args(["serve", "--upstream", &server().url()]).args(options);
+    command
+}
+
+/// A folder for sockets, with a path that is short enough.
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("hotrow-").tempdir_in("/tmp").unwrap()
+}
+
+/// Connects, does one thing and leaves, again and again; what went wrong, and how often all went well.
+fn visitors(port: u16, schema: &str, stop: &AtomicBool) -> (Vec<String>, usize) {
+    let (mut wrong, mut well) = (Vec::new(), 0);
+    while !stop.load(Relaxed) {
+        match Line::connect(port, schema) {
+            Ok(Ok(mut line)) => {
+                let answer = line.query("select 1");
+                if answer.whole && answer.error().is_none() {
+                    well += 1;
+                } else {
+                    wrong.push(format!("after log-in: {answer:?}"));
+                }
+            }
+            Ok(Err(answer)) => wrong.push(format!("at log-in: {:?}", answer.error())),
+            Err(error) => wrong.push(format!("at connect: {error}")),
+        }
+    }
+    (wrong, well)
+}
+
+#[test]
+fn handing_over_under_load_loses_no_attempt_to_connect() {
+    prepare(server().port(), "handover");
+    let folder = folder();
+    let socket = folder.path().join(".s.PGSQL.6432");
+    let listen = format!("127.0.0.1:0,{}", socket.display());
+    let gateways =
+        Dynasty::start(serve(&["--listen", &listen, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]));
+    gateways.says("hotrow: listening on /", 1);
+    let (port, stop) = (gateways.port(), AtomicBool::new(false));
+    let load = Load::start(CLIENTS, port, "handover");
+    thread::scope(|scope| {
+        let until = Until(&stop);
+        let visiting: Vec<_> = (0..4).map(|_| scope.spawn(|| visitors(port, "handover", &stop))).collect();
+        for round in 1..=3 {
+            load.flows(500);
+            gateways.signal(Signal::SIGUSR2);
+            gateways.says("handed over: what is under way here is finished", round);
+            gateways.says("hotrow::serve: started", round + 1);
+            UnixStream::connect(&socket).expect("the socket is still there");
+        }
+        gateways.says("hotrow::serve: stopped", 3);
+        load.flows(500);
+        drop(until);
+        for visitor in visiting {
+            let (wrong, well) = visitor.join().unwrap();
+            assert_eq!(wrong, [""; 0]);
+            assert!(well > 20, "only {well} visits");
+        }
+    });
+    let book = load.stop();
+    summary("handed over", &book);
+    check(server().port(), "handover", &book);
+    assert_eq!(book.count(Fate::Unknown), 0);
+    assert_eq!(
+        book.unexpected(&["FATAL 57P01 terminating connection because the gateway is shutting down"]),
+        []
+    );
+    assert_eq!((gateways.pids().len(), gateways.port()), (4, port));
+    gateways.place("hotrow: serving HTTP on ");
+    gateways.signal(Signal::SIGTERM);
+    gateways.says("hotrow::serve: stopped", 4);
+    assert!(!socket.exists(), "the last one puts the light out");
+    assert!(!gateways.said().contains("cut off"), "{}", gateways.said());
+}
+
+#[test]
+fn a_client_that_the_old_gateway_let_in_gets_what_it_came_for() {
+    let gateways = Dynasty::start(serve(&["--listen", "127.0.0.1:0"]));
+    gateways.says("hotrow: listening on", 1);
+    let knocked = TcpStream::connect(("127.0.0.1", gateways.port())).unwrap();
+    // It is accepted after the one that has knocked before.
+    let mut silent = Line::connect(gateways.port(), "public").unwrap().unwrap();
+    gateways.signal(Signal::SIGUSR2);
+    gateways.says("handed over: what is under way here is finished", 1);
+    let mut late = Line::log_in(knocked, "public").unwrap().expect("it is let in");
+    for line in [&mut late, &mut silent] {
+        assert_eq!(line.query("select 1").rows(), [[Some("1".to_owned())]]);
+    }
+    // Who has nothing to say any more is told to go, and not only when half of the time is over.
+    let since = Instant::now();
+    for line in [&mut late, &mut silent] {
+        assert_eq!(line.answer().error().map(|report| report.code), Some("57P01".to_owned()));
+    }
+    assert!(
+        since.elapsed() < Duration::from_millis(limits::DRAIN_TIMEOUT_MS / 2 - 500),
+        "{:?}",
+        since.elapsed()
+    );
+    gateways.says("hotrow::serve: stopped", 1);
+    assert!(!gateways.said().contains("cut off"), "{}", gateways.said());
+}
+
+#[test]
+fn a_successor_that_does_not_come_up_changes_nothing() {
+    let folder = folder();
+    let file = folder.path().join("hotrow.toml");
+    std::fs::write(&file, "lanes = 2\n").unwrap();
+    let gateways = Dynasty::start(serve(&["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()]));
+    gateways.says("hotrow: listening on", 1);
+    let mut line = Line::connect(gateways.port(), "public").unwrap().unwrap();
+    std::fs::write(&file, "lanes = 0\n").unwrap();
+    gateways.signal(Signal::SIGUSR2);
+    gateways.says("lanes is 0 and must be 1 to 64", 1);
+    gateways.says("the successor did not come up, this gateway goes on: it ended, exit status: 1", 1);
+    assert_eq!(line.query("select 1").error(), None);
+    assert!(Line::connect(gateways.port(), "public").unwrap().is_ok());
+    std::fs::write(&file, "lanes = 2\n").unwrap();
+    gateways.signal(Signal::SIGUSR2);
+    gateways.says("hotrow::serve: started", 2);
+    gateways.says("hotrow::serve: stopped", 1);
+    assert!(Line::connect(gateways.port(), "public").unwrap().is_ok());
+}
+
+/// The sockets as a service manager keeps them, and gives them to each gateway that it starts.
+struct Manager {
+    tcp: TcpListener,
+    unix: UnixListener,
+    path: PathBuf,
+}
+
+impl Manager {
+    fn start(&self) -> Dynasty {
+        let listen = format!("{},{}", self.tcp.local_addr().unwrap(), self.path.display());
+        // The shell knows the process id that the protocol asks for, and becomes the gateway.
+        let mut command = Command::new("sh");
+        command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_hotrow")]);
+        command.args(["serve", "--upstream", &server().url(), "--listen", &listen]).env("LISTEN_FDS", "2");
+        let sockets: [OwnedFd; 2] =
+            [self.unix.try_clone().unwrap().into(), self.tcp.try_clone().unwrap().into()];
+        let mapping = |(parent_fd, child_fd)| FdMapping { parent_fd, child_fd };
+        command.fd_mappings(sockets.into_iter().zip(3..).map(mapping).collect()).unwrap();
+        Dynasty::start(command)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_of_the_service_manager_outlive_the_gateway() {
+    let folder = folder();
+    let path = folder.path().join(".s.PGSQL.6432");
+    let (tcp, unix) = (TcpListener::bind("127.0.0.1:0").unwrap(), UnixListener::bind(&path).unwrap());
+    let manager = Manager { tcp, unix, path: path.clone() };
+    let port = manager.tcp.local_addr().unwrap().port();
+    let mut by_unix = Config::new();
+    by_unix.host_path(folder.path()).port(6432).user("postgres").dbname("postgres");
+    for round in 1..=2 {
+        // Who comes while no gateway runs waits until one does.
+        let early = tokio::task::spawn_blocking(move || {
+            let mut line = Line::connect(port, "public").unwrap().unwrap();
+            line.query("select 1").rows()
+        });
+        let mut gateway = manager.start();
+        assert_eq!(early.await.unwrap(), [[Some("1".to_owned())]], "round {round}");
+        connect(&by_unix).await.simple_query("select 1").await.unwrap();
+        gateway.signal(Signal::SIGTERM);
+        gateway.says("hotrow::serve: stopped", 1);
+        assert!(gateway.first.wait().unwrap().success());
+        assert!(path.exists(), "it is the manager's");
+        assert!(!gateway.said().contains("is not used"), "{}", gateway.said());
+    }
+}
+
+/// What the service manager is told, as it would hear it.
+#[test]
+fn the_service_manager_is_told_who_serves() {
+    let folder = folder();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hears = || {
+        let mut message = [0; 1000];
+        let length = manager.recv(&mut message).expect("something is said");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let mut command = serve(&["--listen", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let gateways = Dynasty::start(command);
+    let ready = || format!("MAINPID={}\nREADY=1\n", gateways.pids().last().unwrap());
+    assert_eq!(hears(), {
+        gateways.says("started", 1);
+        ready()
+    });
+    gateways.signal(Signal::SIGHUP);
+    assert!(hears().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(hears(), ready());
+    gateways.signal(Signal::SIGUSR2);
+    assert_eq!(hears(), {
+        gateways.says("hotrow::serve: started", 2);
+        ready()
+    });
+    gateways.says("hotrow::serve: stopped", 1);
+    gateways.signal(Signal::SIGTERM);
+    assert_eq!(hears(), "STOPPING=1\n", "by the last one, and not by the one before");
+    gateways.says("hotrow::serve: stopped", 2);
+}

@@ -1,0 +1,106 @@
+//! Log-ins under TLS: bound to the connection, with the password as it is, by certificate; and who must not come without.
+
+use std::process::Command;
+
+use crate::Stage;
+use crate::certificates::Authority;
+use crate::support::server::tool;
+
+const LIST: &str = "hostssl all bound all scram-sha-256
+hostssl all clear all password
+hostssl all named all cert
+hostssl all twofold all scram-sha-256 clientcert=verify-full
+hostssl all any_one all scram-sha-256 clientcert=verify-ca
+hostnossl all plain all scram-sha-256
+";
+
+/// A gateway with that list, its clients' authority, and a user for each line.
+async fn stage() -> (Stage, Authority) {
+    let authority = Authority::new("clients");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("clients.crt"), authority.pem()).unwrap();
+    std::fs::write(path("hba.conf"), LIST).unwrap();
+    let options = ["--tls-client-ca-file", &path("clients.crt"), "--hba-file", &path("hba.conf")];
+    let stage = Stage::new(&options).await;
+    for user in ["bound", "clear", "named", "twofold", "any_one", "plain"] {
+        let role = format!(
+            "do $$ begin if not exists (select from pg_roles where rolname = '{user}') then
+             create role {user} login password 'pass of {user}'; end if; exception when duplicate_object or unique_violation then null; end $$"
+        );
+        stage.direct.batch_execute(&role).await.unwrap();
+    }
+    (stage, authority)
+}
+
+impl Stage {
+    /// Who the server says it is, or the words of the refusal.
+    fn log_in(&self, user: &str, mode: &str, variables: &[(&str, &str)]) -> String {
+        let mut psql = Command::new(tool("psql").expect("psql is installed"));
+        psql.args(["-X", "-w", "-U", user, "-d", "postgres", "-p", &self.gateway.port().to_string()]);
+        psql.args(["-qAtc", "select current_user"]);
+        psql.env("PGHOST", "localhost").env("PGHOSTADDR", "127.0.0.1").env("LC_ALL", "C");
+        psql.env("PGSSLMODE", mode).env("PGSSLROOTCERT", self.path("root.crt"));
+        psql.env("PGPASSWORD", format!("pass of {user}"));
+        psql.env("PGSSLCERT", "/nowhere").env("PGSSLKEY", "/nowhere").envs(variables.iter().copied());
+        let output = psql.output().unwrap();
+        [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .concat()
+            .trim()
+            .to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_log_in_is_bound_to_its_connection_where_the_client_asks_for_it() {
+    let (stage, _) = stage().await;
+    for binding in ["require", "prefer", "disable"] {
+        let variables = [("PGCHANNELBINDING", binding)];
+        assert_eq!(stage.log_in("bound", "verify-full", &variables), "bound", "{binding}");
+        let wrong = [("PGCHANNELBINDING", binding), ("PGPASSWORD", "x")];
+        let said = stage.log_in("bound", "verify-full", &wrong);
+        assert!(said.ends_with("password authentication failed for user \"bound\""), "{said}");
+    }
+    let required = [("PGCHANNELBINDING", "require")];
+    let said = stage.log_in("plain", "disable", &required);
+    assert!(said.contains("channel binding required"), "{said}");
+    assert_eq!(stage.log_in("plain", "disable", &[]), "plain");
+}
+
+#[tokio::test]
+async fn a_password_as_it_is_goes_over_tls_only() {
+    let (stage, _) = stage().await;
+    assert_eq!(stage.log_in("clear", "require", &[]), "clear");
+    let said = stage.log_in("clear", "require", &[("PGPASSWORD", "x")]);
+    assert!(said.ends_with("password authentication failed for user \"clear\""), "{said}");
+    let said = stage.log_in("clear", "disable", &[]);
+    assert!(said.contains("no pg_hba.conf entry for host \"127.0.0.1\", user \"clear\""), "{said}");
+    assert!(said.contains("no encryption"), "{said}");
+    let said = stage.log_in("plain", "require", &[]);
+    assert!(said.contains("no pg_hba.conf entry") && said.contains("SSL encryption"), "{said}");
+}
+
+#[tokio::test]
+async fn a_certificate_has_to_be_there_and_to_name_the_user() {
+    let (stage, authority) = stage().await;
+    let folder = tempfile::tempdir().unwrap();
+    let with = |user: &str, name: &str| {
+        let (certificate, key) = authority.issue(name, &[]).write(folder.path(), name);
+        stage.log_in(user, "require", &[("PGSSLCERT", &certificate), ("PGSSLKEY", &key)])
+    };
+    for user in ["named", "twofold", "any_one"] {
+        assert_eq!(with(user, user), user);
+        let said = stage.log_in(user, "require", &[]);
+        assert!(said.contains("connection requires a valid client certificate"), "{user}: {said}");
+    }
+    for user in ["named", "twofold"] {
+        let said = with(user, "eve");
+        assert!(said.contains(&format!("certificate authentication failed for user \"{user}\"")), "{said}");
+    }
+    assert_eq!(with("any_one", "eve"), "any_one", "any certificate will do, with the password");
+    let (certificate, key) = authority.issue("twofold", &[]).write(folder.path(), "twofold");
+    let wrong = [("PGSSLCERT", &*certificate), ("PGSSLKEY", &*key), ("PGPASSWORD", "x")];
+    let said = stage.log_in("twofold", "require", &wrong);
+    assert!(said.ends_with("password authentication failed for user \"twofold\""), "{said}");
+}
