@@ -5,21 +5,22 @@ use std::time::Duration;
 /// How many batches back the past counts for half.
 const HALF_LIFE_BATCHES: u32 = 6;
 
-/// A lane's pace.
+/// A lane's pace while more waits than a batch takes. Other batches say nothing of it: a single unit pays for a whole
+/// commit, and a full batch would have cost hardly more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// Nanoseconds for one unit, as a mean that forgets.
+    /// Nanoseconds for one unit, as a mean that forgets; it starts at nothing, so that the first batches, which plan
+    /// and warm up, turn nobody away.
     per_unit: u64,
 }
 
 impl Pace {
-    /// A batch of so many units has taken so long since the one before it, or since it was written.
+    /// A batch of so many units, behind which others had to wait, has taken so long since the one before it, or since it
+    /// was written.
     pub fn done(&mut self, units: usize, took: Duration) {
         let now = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / (units as u64).max(1);
-        self.per_unit = match self.per_unit {
-            0 => now,
-            before => before - before / u64::from(HALF_LIFE_BATCHES) + now / u64::from(HALF_LIFE_BATCHES),
-        };
+        self.per_unit =
+            self.per_unit - self.per_unit / u64::from(HALF_LIFE_BATCHES) + now / u64::from(HALF_LIFE_BATCHES);
     }
 
     /// How long a unit would wait behind so many.
@@ -42,11 +43,19 @@ mod tests {
     #[test]
     fn it_follows_what_batches_take() {
         let mut pace = Pace::default();
-        pace.done(10, 10 * MS);
-        assert_eq!(pace.wait(5), 5 * MS);
+        (0..100).for_each(|_| pace.done(10, 10 * MS));
+        let wait = pace.wait(5);
+        assert!(wait > 4 * MS && wait < 6 * MS, "{wait:?}");
         (0..100).for_each(|_| pace.done(100, 10 * MS));
         let wait = pace.wait(1_000);
         assert!(wait > 95 * MS && wait < 115 * MS, "{wait:?}");
+    }
+
+    #[test]
+    fn the_first_batch_is_slow_and_nobody_is_turned_away_for_it() {
+        let mut pace = Pace::default();
+        pace.done(256, 500 * MS);
+        assert!(pace.wait(5_000) < Duration::from_secs(2));
     }
 
     #[test]

@@ -312,6 +312,35 @@ fn who_would_wait_too_long_is_told_so_at_once() {
 }
 
 #[test]
+fn a_crowd_after_slow_single_calls_is_let_in() {
+    install();
+    let made = connect(server().port()).query(
+        "create function public.steady_batch(name text[]) returns table (answer text) language sql volatile as $$
+             select u.name from pg_sleep(0.02), unnest(name) u (name)
+         $$;
+         create function public.steady(name text, out answer text)
+         language sql volatile as $$ select $1 from pg_sleep(0.02) $$;
+         select hotrow.add_merge_rule('public.steady(text)', 'public.steady_batch(text[])', 'name', most_calls => 256)",
+    );
+    assert_eq!(made.error(), None);
+    let gateway = Gateway::start(&["--lanes", "1", "--queue-wait-ms", "2000"]);
+    let mut alone = connect(gateway.port());
+    for _ in 0..20 {
+        assert_eq!(alone.query("select * from public.steady('x')").rows(), [[Some("x".to_owned())]]);
+    }
+    // One by one, at the pace of the calls before, they would take 8 seconds; merged they take a few batches.
+    let mut crowd: Vec<_> = (0..400).map(|_| connect(gateway.port())).collect();
+    for line in &mut crowd {
+        line.put_query("select * from public.steady('x')");
+        line.send().unwrap();
+    }
+    for line in &mut crowd {
+        let answer = line.answer();
+        assert_eq!(answer.rows(), [[Some("x".to_owned())]], "{:?}", answer.error());
+    }
+}
+
+#[test]
 fn a_hangup_makes_new_rules_known_at_once() {
     install();
     new_item("early");

@@ -22,6 +22,8 @@ pub struct Batch<P> {
     pub number: u64,
     /// Its units in the order in which they run.
     pub units: Vec<Unit<P>>,
+    /// Whether others had to wait for the next batch.
+    pub others_wait: bool,
     /// How many calls the server answers: a merged one stands for several units, and a unit can be several.
     pub call_count: usize,
     /// The rows that are locked before anything runs, in key order: of which unit and which of its statements.
@@ -39,10 +41,11 @@ pub struct Batch<P> {
 }
 
 impl<P> Batch<P> {
-    pub(super) fn new(number: u64, units: Vec<Unit<P>>) -> Self {
+    pub(super) fn new(number: u64, units: Vec<Unit<P>>, others_wait: bool) -> Self {
         let mut batch = Batch {
             number,
             units,
+            others_wait,
             call_count: 0,
             ahead: Vec::new(),
             locked: 0,

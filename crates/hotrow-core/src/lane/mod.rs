@@ -437,7 +437,7 @@ impl<P> Lane<P> {
         let least = if self.under_way.is_empty() { 1 } else { limits::SECOND_BATCH_UNITS_MIN };
         let Some(units) = self.queue.cut(&self.under_way, least) else { return };
         self.batches += 1;
-        let mut batch = Batch::new(self.batches, units);
+        let mut batch = Batch::new(self.batches, units, !self.queue.is_empty());
         if self.lock_ahead > 0 {
             self.lock_ahead -= 1;
             batch.lock_ahead();

@@ -285,7 +285,9 @@ impl Task {
             METRICS.batch_microseconds.record(microseconds(since.elapsed()));
             let now = Instant::now();
             let began = self.done.replace(now).map_or(since, |before| before.max(since));
-            self.pace.done(batch.units.len(), now - began);
+            if batch.others_wait {
+                self.pace.done(batch.units.len(), now - began);
+            }
         }
         self.pool.release(self.kind, self.index, batch.units.iter());
         let calls: Vec<_> = batch.calls().map(|call| (batch.answers_owed(&call), call.len())).collect();
