@@ -1,0 +1,14 @@
+-- Attempts that are not finished, claimed by moving the time when the next worker looks: a rung further on the ladder,
+-- more or less, so that what failed together does not come back together.
+update payments.attempt a
+set tries = a.tries + 1,
+    due_at = now() + ($1::double precision[])[least(a.tries + 2, cardinality($1))] * (0.9 + 0.2 * random())
+        * interval '1 second'
+from (
+    select id from payments.attempt where due_at <= now() order by due_at limit $2
+    for update skip locked
+) due
+where a.id = due.id
+returning a.id, a.intent, a.intent_version, a.kind, a.gateway, a.authorization_id, a.amount, a.merchant, a.currency,
+    a.intent_amount, a.captured_before, a.refunded_before, a.state, a.version, a.code, a.settled_on, a.valid_until,
+    a.tries, a.created_at

@@ -1,0 +1,2 @@
+-- It has been worked on.
+update payments.webhook set due_at = null where gateway = $1 and event = $2

@@ -1,0 +1,15 @@
+-- The sums of what is decided, and the next epoch. Only of the epoch that was found closed before this statement's
+-- snapshot: another one's recount may have come and gone while this one waits for the row.
+update payments.merchant_day d
+set epoch = d.epoch + 1, attempts = s.attempts, declined = s.declined, authorized = s.authorized,
+    captured = s.captured, refunded = s.refunded
+from (
+    select count(*) as attempts,
+        count(*) filter (where state <> 'succeeded') as declined,
+        coalesce(sum(amount) filter (where state = 'succeeded' and kind in ('authorize', 'purchase')), 0) as authorized,
+        coalesce(sum(amount) filter (where state = 'succeeded' and kind in ('capture', 'purchase')), 0) as captured,
+        coalesce(sum(amount) filter (where state = 'succeeded' and kind = 'refund'), 0) as refunded
+    from payments.attempt
+    where merchant = $1 and settled_on = $2 and currency = $3
+) s
+where d.merchant = $1 and d.day = $2 and d.currency = $3 and d.epoch = $4

@@ -1,0 +1,129 @@
+//! What requests say, and what of it makes no sense.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
+use jiff::civil::Date;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::Problem;
+use crate::money;
+use crate::routing::Mode;
+
+/// The longest name of a merchant, customer or endpoint.
+const NAME_CHARACTERS_MAX: usize = 100;
+const KEY_BYTES_MAX: usize = 255;
+
+/// A new payment.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewPayment {
+    /// Who gets the money.
+    pub merchant: String,
+    /// Who pays.
+    pub customer: String,
+    /// How.
+    pub mode: Mode,
+    /// How much, in minor units.
+    pub amount: i64,
+    /// Of what.
+    pub currency: String,
+    /// Ask a gateway for it now.
+    #[serde(default)]
+    pub confirm: bool,
+    /// `at_once` or `later`.
+    #[serde(default = "yes")]
+    pub capture_at_once: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// How much to capture or refund: all that is left, if it isn't said.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// In minor units.
+    pub amount: Option<i64>,
+}
+
+/// A command that needs no words.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+impl NewPayment {
+    /// Refuses what can't be a payment.
+    pub fn check(&self) -> Result<(), Problem> {
+        name("merchant", &self.merchant)?;
+        name("customer", &self.customer)?;
+        amount(self.amount)?;
+        money::currency(&self.currency).map_err(|error| Problem::invalid(format!("currency: {error}")))?;
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Refuses what can't be an amount.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.amount.map_or(Ok(()), amount)
+    }
+}
+
+fn amount(amount: i64) -> Result<(), Problem> {
+    if money::is_payable(amount) {
+        return Ok(());
+    }
+    Err(Problem::invalid(format!("amount: {amount} is not from 1 to {} minor units", money::MOST)))
+}
+
+/// Refuses what can't be a name.
+pub fn name(what: &str, name: &str) -> Result<(), Problem> {
+    let sensible = !name.trim().is_empty() && !name.chars().any(char::is_control);
+    if sensible && name.chars().count() <= NAME_CHARACTERS_MAX {
+        return Ok(());
+    }
+    let wanted = format!("1 to {NAME_CHARACTERS_MAX} characters, none of them a control character");
+    Err(Problem::invalid(format!("{what}: {wanted}")))
+}
+
+/// A body of JSON; an empty one is an empty object.
+pub fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
+    let text: &[u8] = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(text).map_err(|error| {
+        let problem = Problem::invalid(format!("the body: {error}"));
+        match error.classify() {
+            serde_json::error::Category::Data => problem,
+            _ => problem.with_status(StatusCode::BAD_REQUEST, "not-json"),
+        }
+    })
+}
+
+/// A body that came whole and isn't too large.
+pub fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
+    body.map_err(|rejection| Problem::invalid(rejection.body_text()).with_status(rejection.status(), "body"))
+}
+
+/// An id in a path.
+pub fn id(text: &str) -> Result<Uuid, Problem> {
+    Uuid::parse_str(text).map_err(|_| Problem::NOT_FOUND)
+}
+
+/// A day in a path.
+pub fn day(text: &str) -> Result<Date, Problem> {
+    text.parse().map_err(|_| Problem::invalid(format!("{text:?} is not a day like 2026-11-22")))
+}
+
+/// The Idempotency-Key.
+pub fn key(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut all = headers.get_all("idempotency-key").iter();
+    let key = all.next().and_then(|value| value.to_str().ok()).ok_or(Problem::KEY_MISSING)?;
+    let visible = key.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if all.next().is_some() || key.trim().is_empty() || key.len() > KEY_BYTES_MAX || !visible {
+        return Err(Problem::KEY_MISSING);
+    }
+    Ok(key)
+}

@@ -1,0 +1,62 @@
+//! The service over HTTP: paths, bodies, statuses. What a payment may do is not known here.
+
+mod input;
+mod payments;
+mod problem;
+mod webhooks;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
+use tokio::sync::Semaphore;
+
+use crate::flow::Payments;
+
+pub use problem::Problem;
+
+/// The largest body that is read.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// Requests at once; one more is told to come back.
+pub const REQUESTS_MAX: usize = 4096;
+
+/// What requests need.
+#[derive(Clone)]
+pub struct Api {
+    payments: Arc<Payments>,
+    room: Arc<Semaphore>,
+}
+
+/// All paths.
+pub fn router(payments: Arc<Payments>) -> Router {
+    let api = Api { payments, room: Arc::new(Semaphore::new(REQUESTS_MAX)) };
+    Router::new()
+        .route("/v1/payments", post(payments::create).get(payments::list))
+        .route("/v1/payments/{id}", get(payments::read))
+        .route("/v1/payments/{id}/confirm", post(payments::confirm))
+        .route("/v1/payments/{id}/capture", post(payments::capture))
+        .route("/v1/payments/{id}/cancel", post(payments::cancel))
+        .route("/v1/payments/{id}/refund", post(payments::refund))
+        .route("/v1/merchants/{merchant}/days/{day}", get(payments::day))
+        .route("/v1/webhooks/{gateway}", post(webhooks::receive))
+        .route("/v1/endpoints/{name}", put(webhooks::set_endpoint))
+        .route("/v1/notifications/{event}/{endpoint}/resend", post(webhooks::resend))
+        .route("/v1/notifications", get(webhooks::notifications))
+        .route("/openapi.json", get(document))
+        .route("/health", get(health))
+        .method_not_allowed_fallback(async || Problem::METHOD_NOT_ALLOWED)
+        .fallback(async || Problem::NO_PATH)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(api)
+}
+
+async fn document() -> ([(&'static str, &'static str); 1], &'static str) {
+    ([("content-type", "application/json")], include_str!("../../openapi.json"))
+}
+
+/// Whether the database answers.
+async fn health(state: axum::extract::State<Api>) -> Result<&'static str, Problem> {
+    state.payments.database.row("select 1", &[]).await?;
+    Ok("well\n")
+}

@@ -1,0 +1,114 @@
+//! What is answered when a request is not carried out: problem details of RFC 9457.
+
+use std::borrow::Cow;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::database::Error;
+use crate::flow::Stop;
+use crate::machine::Refusal;
+
+/// One of them: its status, its name, and what to do.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    name: &'static str,
+    detail: Cow<'static, str>,
+}
+
+const fn fixed(status: StatusCode, name: &'static str, detail: &'static str) -> Problem {
+    Problem { status, name, detail: Cow::Borrowed(detail) }
+}
+
+impl Problem {
+    /// Nothing is there.
+    pub const NO_PATH: Self = fixed(StatusCode::NOT_FOUND, "no-path", "openapi.json lists the paths");
+    /// The path has other methods.
+    pub const METHOD_NOT_ALLOWED: Self =
+        fixed(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "openapi.json lists the methods");
+    /// No such payment.
+    pub const NOT_FOUND: Self = fixed(StatusCode::NOT_FOUND, "not-found", "there is nothing of this id");
+    /// No key.
+    pub const KEY_MISSING: Self = fixed(
+        StatusCode::BAD_REQUEST,
+        "idempotency-key",
+        "send an Idempotency-Key of 1 to 255 visible characters: a new one for each request, the same for a retry",
+    );
+    /// A key of another request.
+    pub const KEY_REUSED: Self = fixed(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "idempotency-key-reused",
+        "another request has this Idempotency-Key: make up a new one",
+    );
+    /// A key whose request runs.
+    pub const KEY_RUNNING: Self = fixed(
+        StatusCode::CONFLICT,
+        "idempotency-key-running",
+        "the request with this Idempotency-Key is still running: repeat it a little later",
+    );
+    /// Too much at once.
+    pub const BUSY: Self =
+        fixed(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are under way: repeat it later");
+    /// No gateway.
+    pub const NO_GATEWAY: Self = fixed(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "no-gateway",
+        "no payment gateway could be reached, and nothing was charged: repeat it with the same key",
+    );
+    /// A webhook that nobody of ours has sent.
+    pub const DISTRUSTED: Self =
+        fixed(StatusCode::UNAUTHORIZED, "distrusted", "the signature is missing, wrong or too old");
+
+    /// What makes no sense.
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, name: "invalid", detail: Cow::Owned(detail.into()) }
+    }
+
+    /// With another status.
+    pub fn with_status(self, status: StatusCode, name: &'static str) -> Self {
+        Self { status, name, ..self }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        tracing::error!(%error, "a request could not be carried out");
+        fixed(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "database",
+            "the database did not answer as it should: repeat the request with the same key",
+        )
+    }
+}
+
+impl From<Stop> for Problem {
+    fn from(stop: Stop) -> Self {
+        let name = match stop {
+            Stop::NotFound => return Self::NOT_FOUND,
+            Stop::NoGateway => return Self::NO_GATEWAY,
+            Stop::Database(error) => return error.into(),
+            Stop::Refused(Refusal::TooMuch) => return Self::invalid(Refusal::TooMuch.to_string()),
+            Stop::Refused(Refusal::UnderWay) => "under-way",
+            Stop::Refused(Refusal::WrongState) => "wrong-state",
+        };
+        Self { status: StatusCode::CONFLICT, name, detail: Cow::Owned(stop.to_string()) }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({ "type": format!("payments:{}", self.name), "status": self.status.as_u16(),
+            "title": self.status.canonical_reason(), "detail": self.detail });
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE || self.status == StatusCode::CONFLICT {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

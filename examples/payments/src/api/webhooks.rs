@@ -1,0 +1,137 @@
+//! What comes in from payment gateways, and what goes out to dependent services.
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Api, Problem, input};
+use crate::flow::Webhook;
+use crate::records::get;
+use crate::signature;
+
+const SET_ENDPOINT: &str = include_str!("../../sql/set_endpoint.sql");
+const RESEND: &str = include_str!("../../sql/resend_notification.sql");
+const NOTIFICATIONS: &str = include_str!("../../sql/notifications.sql");
+
+/// The most notifications that are listed.
+const LISTED: i64 = 100;
+/// The longest URL or secret.
+const TEXT_BYTES_MAX: usize = 500;
+
+/// `POST /v1/webhooks/{gateway}`: verified, kept as it came, answered, and only then worked on.
+pub async fn receive(
+    State(api): State<Api>,
+    Path(gateway): Path<String>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<&'static str, Problem> {
+    let known = api.payments.gateway(&gateway).ok_or(Problem::NOT_FOUND)?;
+    let body = input::whole(body)?;
+    let signature = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
+    let verified = known.verify(signature.unwrap_or_default(), &body, Timestamp::now());
+    if let Err(distrust) = verified {
+        tracing::warn!(gateway, %distrust, "a webhook is refused");
+        return Err(Problem::DISTRUSTED);
+    }
+    let news = known.parse(&body).map_err(|error| Problem::invalid(format!("the body: {error}")))?;
+    input::name("event", &news.event)?;
+    let webhook = Webhook { gateway, event: news.event, body: body.to_vec() };
+    if !api.payments.keep(&webhook).await? {
+        return Ok("known\n");
+    }
+    // One more than there is room for is left to the workers.
+    if let Ok(permit) = api.room.clone().try_acquire_owned() {
+        tokio::spawn(async move {
+            let _permit = permit;
+            if let Err(error) = api.payments.heed(&webhook).await {
+                tracing::warn!(%error, event = webhook.event, "a webhook is left to the workers");
+            }
+        });
+    }
+    Ok("kept\n")
+}
+
+/// A dependent service.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    url: String,
+    secret: String,
+    #[serde(default = "yes")]
+    active: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// `PUT /v1/endpoints/{name}`
+pub async fn set_endpoint(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<&'static str, Problem> {
+    input::name("name", &name)?;
+    let Endpoint { url, secret, active } = input::json(&input::whole(body)?)?;
+    let plain = |text: &str| text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control);
+    if !url.starts_with("http://") || url.parse::<axum::http::Uri>().is_err() || !plain(&url) {
+        return Err(Problem::invalid("url: an address like http://shop.example/payments is needed"));
+    }
+    if secret.len() < 16 || !plain(&secret) {
+        return Err(Problem::invalid("secret: 16 to 500 characters are needed"));
+    }
+    api.payments.database.execute(SET_ENDPOINT, &[&name, &url, &secret, &active]).await?;
+    Ok("set\n")
+}
+
+/// `POST /v1/notifications/{event}/{endpoint}/resend`
+pub async fn resend(
+    State(api): State<Api>,
+    Path((event, endpoint)): Path<(String, String)>,
+) -> Result<&'static str, Problem> {
+    let event = input::id(&event)?;
+    input::name("endpoint", &endpoint)?;
+    match api.payments.database.execute(RESEND, &[&event, &endpoint]).await? {
+        0 => Err(Problem::NOT_FOUND),
+        _ => Ok("due\n"),
+    }
+}
+
+/// Which notifications.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    endpoint: String,
+    state: String,
+}
+
+/// `GET /v1/notifications?endpoint=…&state=dead`
+pub async fn notifications(
+    State(api): State<Api>,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Result<axum::Json<serde_json::Value>, Problem> {
+    let Query(Which { endpoint, state }) =
+        which.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
+    input::name("endpoint", &endpoint)?;
+    if !["pending", "delivered", "dead"].contains(&state.as_str()) {
+        return Err(Problem::invalid("state: pending, delivered or dead"));
+    }
+    let rows = api.payments.database.rows(NOTIFICATIONS, &[&endpoint, &state, &LISTED]).await?;
+    let mut all = Vec::new();
+    for row in &rows {
+        all.push(json!({
+            "event": get::<uuid::Uuid>(row, "event")?,
+            "endpoint": endpoint,
+            "state": state,
+            "tries": get::<i32>(row, "tries")?,
+            "error": get::<Option<&str>>(row, "error")?,
+            "created_at": get::<Timestamp>(row, "created_at")?,
+            "delivered_at": get::<Option<Timestamp>>(row, "delivered_at")?,
+        }));
+    }
+    Ok(axum::Json(json!({ "notifications": all })))
+}

@@ -1,0 +1,20 @@
+//! Ids that follow from others, so that whoever makes them makes the same.
+
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+fn derive(what: &str, from: Uuid) -> Uuid {
+    let digest = Sha256::new().chain_update(what).chain_update(from).finalize();
+    let half: [u8; 16] = digest[..16].try_into().expect("a digest has 32 bytes");
+    Builder::from_custom_bytes(half).into_uuid()
+}
+
+/// The event of an attempt.
+pub fn event_of(attempt: Uuid) -> Uuid {
+    derive("event of ", attempt)
+}
+
+/// The attempt after one that was not executed.
+pub fn attempt_after(attempt: Uuid) -> Uuid {
+    derive("attempt after ", attempt)
+}

@@ -1,0 +1,233 @@
+//! The life of a payment: which step may be taken from which state, and where an attempt's outcome leads. Pure: no
+//! clock, no database; everything that changes a payment asks here first.
+//!
+//! ```text
+//! created ──confirm──> authorizing ──┬─> authorized ──capture──> capturing ──> authorized | captured
+//!    │  ^                 │          └─> captured (a purchase)                       │
+//!    │  └─ not executed ──┤                  │                              captured ──refund──> refunding
+//!    └─cancel─> canceling └─> failed         └─ authorized ──cancel──> canceling         ──> captured | refunded
+//!                   └─> canceled | captured (what had been captured before)
+//! ```
+
+use crate::words::worded;
+
+worded! {
+    /// Where an intent is. The states that end in `ing` have an attempt under way: nothing else may begin.
+    State {
+        /// Nobody has been asked for money.
+        Created = "created",
+        /// A gateway has been asked to hold it, or to take it.
+        Authorizing = "authorizing",
+        /// It is held; a part of it may have been captured.
+        Authorized = "authorized",
+        /// A gateway has been asked to take some of what is held.
+        Capturing = "capturing",
+        /// All that will be taken has been.
+        Captured = "captured",
+        /// A gateway has been asked to let go of what is held.
+        Canceling = "canceling",
+        /// Nothing was taken.
+        Canceled = "canceled",
+        /// A gateway has been asked to give some of it back.
+        Refunding = "refunding",
+        /// All of it was given back.
+        Refunded = "refunded",
+        /// The gateway refused.
+        Failed = "failed",
+    }
+}
+
+worded! {
+    /// What an attempt asks of a gateway.
+    Kind {
+        /// Hold the money.
+        Authorize = "authorize",
+        /// Hold and take it.
+        Purchase = "purchase",
+        /// Take some of what is held.
+        Capture = "capture",
+        /// Let go of the rest.
+        Void = "void",
+        /// Give some back.
+        Refund = "refund",
+    }
+}
+
+worded! {
+    /// Where an attempt is.
+    AttemptState {
+        /// Written down; the gateway may have been asked.
+        Started = "started",
+        /// The gateway was asked and its answer is not known.
+        Unknown = "unknown",
+        /// It did it.
+        Succeeded = "succeeded",
+        /// It refused.
+        Declined = "declined",
+        /// It surely never did and never will.
+        NotExecuted = "not_executed",
+    }
+}
+
+worded! {
+    /// What became of an attempt for good.
+    Outcome {
+        /// The gateway did it.
+        Succeeded = "succeeded",
+        /// The gateway refused.
+        Declined = "declined",
+        /// The gateway surely never did and never will.
+        NotExecuted = "not_executed",
+    }
+}
+
+impl From<Outcome> for AttemptState {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Succeeded => Self::Succeeded,
+            Outcome::Declined => Self::Declined,
+            Outcome::NotExecuted => Self::NotExecuted,
+        }
+    }
+}
+
+impl AttemptState {
+    /// What became of it, if that is known.
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Started | Self::Unknown => None,
+            Self::Succeeded => Some(Outcome::Succeeded),
+            Self::Declined => Some(Outcome::Declined),
+            Self::NotExecuted => Some(Outcome::NotExecuted),
+        }
+    }
+}
+
+/// What is asked of a payment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Get the money.
+    Confirm,
+    /// Take so much of it, or all that is left.
+    Capture(Option<i64>),
+    /// Let go of what is held.
+    Cancel,
+    /// Give so much back, or all that is left.
+    Refund(Option<i64>),
+}
+
+/// How much of a payment is where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sums {
+    /// What the customer agreed to.
+    pub amount: i64,
+    /// What was taken.
+    pub captured: i64,
+    /// What was given back.
+    pub refunded: i64,
+}
+
+/// The step a command leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What to ask of the gateway.
+    pub kind: Kind,
+    /// About how much.
+    pub amount: i64,
+}
+
+/// Why there is no step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Another attempt is under way.
+    #[error("another step of this payment is under way")]
+    UnderWay,
+    /// Not from this state.
+    #[error("the payment's state does not allow it")]
+    WrongState,
+    /// The sums would not add up.
+    #[error("the amount is more than what is left")]
+    TooMuch,
+}
+
+impl State {
+    /// Whether an attempt is under way.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Authorizing | Self::Capturing | Self::Canceling | Self::Refunding)
+    }
+}
+
+/// The step that a command leads to from a state.
+pub fn begin(state: State, sums: Sums, capture_at_once: bool, command: Command) -> Result<Step, Refusal> {
+    if state.is_under_way() {
+        return Err(Refusal::UnderWay);
+    }
+    let part = |wanted: Option<i64>, left: i64| match wanted.unwrap_or(left) {
+        amount if (1..=left).contains(&amount) => Ok(amount),
+        _ => Err(Refusal::TooMuch),
+    };
+    let held = sums.amount - sums.captured;
+    let (kind, amount) = match (state, command) {
+        (State::Created, Command::Confirm) if capture_at_once => (Kind::Purchase, sums.amount),
+        (State::Created, Command::Confirm) => (Kind::Authorize, sums.amount),
+        (State::Authorized, Command::Capture(wanted)) => (Kind::Capture, part(wanted, held)?),
+        (State::Created | State::Authorized, Command::Cancel) => (Kind::Void, held),
+        (State::Captured, Command::Refund(wanted)) => {
+            (Kind::Refund, part(wanted, sums.captured - sums.refunded)?)
+        }
+        _ => return Err(Refusal::WrongState),
+    };
+    Ok(Step { kind, amount })
+}
+
+impl Kind {
+    /// Where the intent is while an attempt of this kind is under way.
+    pub fn under_way(self) -> State {
+        match self {
+            Self::Authorize | Self::Purchase => State::Authorizing,
+            Self::Capture => State::Capturing,
+            Self::Void => State::Canceling,
+            Self::Refund => State::Refunding,
+        }
+    }
+
+    /// Whether it is the first that its gateway hears of the payment: any gateway will do.
+    pub fn asks_for_money(self) -> bool {
+        matches!(self, Self::Authorize | Self::Purchase)
+    }
+}
+
+/// Where an intent was before this kind of attempt began; `held` says whether a gateway holds money for it.
+pub fn state_before(kind: Kind, held: bool) -> State {
+    match kind {
+        Kind::Authorize | Kind::Purchase => State::Created,
+        Kind::Void if !held => State::Created,
+        Kind::Capture | Kind::Void => State::Authorized,
+        Kind::Refund => State::Captured,
+    }
+}
+
+/// Where an intent goes when an attempt about `amount` is decided, and its sums then.
+pub fn settle(kind: Kind, amount: i64, outcome: Outcome, held: bool, before: Sums) -> (State, Sums) {
+    let mut sums = before;
+    let state = match (kind, outcome) {
+        (Kind::Authorize | Kind::Purchase, Outcome::Declined) => State::Failed,
+        (_, Outcome::Declined | Outcome::NotExecuted) => state_before(kind, held),
+        (Kind::Authorize, Outcome::Succeeded) => State::Authorized,
+        (Kind::Purchase, Outcome::Succeeded) => {
+            sums.captured = amount;
+            State::Captured
+        }
+        (Kind::Capture, Outcome::Succeeded) => {
+            sums.captured += amount;
+            if sums.captured == sums.amount { State::Captured } else { State::Authorized }
+        }
+        (Kind::Void, Outcome::Succeeded) if sums.captured > 0 => State::Captured,
+        (Kind::Void, Outcome::Succeeded) => State::Canceled,
+        (Kind::Refund, Outcome::Succeeded) => {
+            sums.refunded += amount;
+            if sums.refunded == sums.captured { State::Refunded } else { State::Captured }
+        }
+    };
+    (state, sums)
+}

@@ -1,0 +1,96 @@
+//! Idempotency keys: one request does the work, the same one again gets its answer, another one is told so.
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::database::{Database, Error};
+use crate::records::get;
+
+const INSERT: &str = include_str!("../sql/insert_request.sql");
+const READ: &str = include_str!("../sql/request.sql");
+const TAKE_OVER: &str = include_str!("../sql/take_over_request.sql");
+const ANSWER: &str = include_str!("../sql/answer_request.sql");
+const RELEASE: &str = include_str!("../sql/release_request.sql");
+
+/// Who has worked for so long without an answer has died.
+const LEASE_SECONDS: f64 = 60.0;
+
+/// A request that is ours to carry out.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    key: String,
+    run: Uuid,
+    /// The payment it is about.
+    pub intent: Uuid,
+    /// The attempt it makes.
+    pub attempt: Uuid,
+    /// Somebody may have begun before.
+    pub again: bool,
+}
+
+/// What is to be done about a request.
+#[derive(Debug)]
+pub enum Claimed {
+    /// Carry it out.
+    Ours(Claim),
+    /// It was: this is the answer.
+    Answered(u16, String),
+    /// Another request has this key.
+    Different,
+    /// Somebody works on it.
+    Running,
+}
+
+/// What tells requests apart.
+pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let mut digest = Sha256::new();
+    for part in [method.as_bytes(), path.as_bytes(), body] {
+        digest.update(part.len().to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().to_vec()
+}
+
+/// Finds out what is to be done about a request about this payment, or about a new one.
+pub async fn claim(
+    database: &Database,
+    key: &str,
+    fingerprint: &[u8],
+    about: Option<Uuid>,
+) -> Result<Claimed, Error> {
+    let run = Uuid::now_v7();
+    let (intent, attempt) = (about.unwrap_or_else(Uuid::now_v7), Uuid::now_v7());
+    let written = database.execute(INSERT, &[&key, &fingerprint, &run, &intent, &attempt]).await?;
+    if written == 1 {
+        return Ok(Claimed::Ours(Claim { key: key.to_owned(), run, intent, attempt, again: false }));
+    }
+    let Some(row) = database.row(READ, &[&key, &LEASE_SECONDS]).await? else { return Ok(Claimed::Running) };
+    if get::<&[u8]>(&row, "fingerprint")? != fingerprint {
+        return Ok(Claimed::Different);
+    }
+    if let (Some(status), Some(answer)) = (get::<Option<i32>>(&row, "status")?, get(&row, "answer")?) {
+        let status = u16::try_from(status).map_err(|error| Error::Nonsense(format!("status: {error}")))?;
+        return Ok(Claimed::Answered(status, answer));
+    }
+    let theirs: Uuid = get(&row, "run")?;
+    let abandoned: bool = get(&row, "abandoned")?;
+    if !abandoned || database.execute(TAKE_OVER, &[&key, &theirs, &run]).await? == 0 {
+        return Ok(Claimed::Running);
+    }
+    let (intent, attempt) = (get(&row, "intent")?, get(&row, "attempt")?);
+    Ok(Claimed::Ours(Claim { key: key.to_owned(), run, intent, attempt, again: true }))
+}
+
+impl Claim {
+    /// The answer, for whoever asks again.
+    pub async fn answer(&self, database: &Database, status: u16, answer: &str) -> Result<(), Error> {
+        database.execute(ANSWER, &[&self.key, &self.run, &i32::from(status), &answer]).await?;
+        Ok(())
+    }
+
+    /// There is no answer worth keeping: whoever asks again takes over at once.
+    pub async fn release(&self, database: &Database) -> Result<(), Error> {
+        database.execute(RELEASE, &[&self.key, &self.run]).await?;
+        Ok(())
+    }
+}

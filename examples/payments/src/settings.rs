@@ -1,0 +1,89 @@
+//! What the environment says, read once.
+
+use std::env::{VarError, var};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Why the program can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing is there and there is no default.
+    #[error("{0} is not set: {1}")]
+    Missing(&'static str, &'static str),
+    /// It makes no sense.
+    #[error("{0}: {1}")]
+    Wrong(&'static str, String),
+}
+
+/// Of the service and of its workers.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where the database is.
+    pub database: tokio_postgres::Config,
+    /// At most so many connections to it.
+    pub connections: usize,
+    /// Where the service listens.
+    pub listen: SocketAddr,
+    /// Where the payment gateways are: one address for all, or one for each.
+    pub gateways: Vec<String>,
+    /// What the payment gateways sign their webhooks with.
+    pub gateway_secret: String,
+    /// How long a payment gateway may take for an answer; it refuses orders that are twice as old.
+    pub gateway_limit: Duration,
+    /// When an attempt that is not finished is looked at: so long after it began, then after the last look.
+    pub reconcile_after: Vec<Duration>,
+    /// When a notification that was not taken is sent again.
+    pub notify_again_after: Vec<Duration>,
+}
+
+impl Settings {
+    /// Those of the environment.
+    pub fn read() -> Result<Self, Error> {
+        let database = needed("DATABASE_URL", "the database, as in postgres://user@host/database")?;
+        Ok(Self {
+            database: parse("DATABASE_URL", &database)?,
+            connections: or("CONNECTIONS", "64")?,
+            listen: or("LISTEN", "127.0.0.1:8090")?,
+            gateways: text("GATEWAYS_URL", "http://127.0.0.1:8091")?.split(',').map(str::to_owned).collect(),
+            gateway_secret: needed("GATEWAY_SECRET", "what the payment gateways sign their webhooks with")?,
+            gateway_limit: seconds("GATEWAY_SECONDS", "10")?[0],
+            reconcile_after: seconds("RECONCILE_SECONDS", "60,300,3600,86400")?,
+            notify_again_after: seconds("NOTIFY_SECONDS", "60,300,300,600,600,3600,3600,21600")?,
+        })
+    }
+}
+
+/// A setting without a default.
+pub fn needed(name: &'static str, what: &'static str) -> Result<String, Error> {
+    match var(name) {
+        Ok(value) if !value.is_empty() => Ok(value),
+        Ok(_) | Err(VarError::NotPresent) => Err(Error::Missing(name, what)),
+        Err(error) => Err(Error::Wrong(name, error.to_string())),
+    }
+}
+
+/// A setting with one.
+pub fn text(name: &'static str, default: &str) -> Result<String, Error> {
+    match var(name) {
+        Ok(value) => Ok(value),
+        Err(VarError::NotPresent) => Ok(default.to_owned()),
+        Err(error) => Err(Error::Wrong(name, error.to_string())),
+    }
+}
+
+/// A setting that is not just text.
+pub fn or<T: std::str::FromStr<Err: ToString>>(name: &'static str, default: &str) -> Result<T, Error> {
+    parse(name, &text(name, default)?)
+}
+
+fn parse<T: std::str::FromStr<Err: ToString>>(name: &'static str, value: &str) -> Result<T, Error> {
+    value.parse().map_err(|error: T::Err| Error::Wrong(name, error.to_string()))
+}
+
+fn seconds(name: &'static str, default: &str) -> Result<Vec<Duration>, Error> {
+    let one = |value: &str| {
+        let number: f64 = parse(name, value.trim())?;
+        Duration::try_from_secs_f64(number).map_err(|error| Error::Wrong(name, error.to_string()))
+    };
+    text(name, default)?.split(',').map(one).collect()
+}

@@ -1,0 +1,45 @@
+//! A simulated gateway's webhooks: signed, late, lost or twice, and repeated until somebody takes them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::behaviour::{Behaviour, hits};
+use super::book::Entry;
+use super::desk::Desk;
+use crate::gateway::Webhook;
+use crate::signature;
+
+/// Sent again after so long, so often.
+const AGAIN: Duration = Duration::from_secs(1);
+const TRIES: u32 = 60;
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Tells the service what was done, as the manners have it.
+pub async fn tell(desk: Arc<Desk>, entry: Entry, behaviour: Behaviour) {
+    if behaviour.webhooks_url.is_empty() || hits(behaviour.lost_webhooks) {
+        return;
+    }
+    let Ok(_permit) = desk.webhooks.try_acquire() else { return };
+    tokio::time::sleep(Duration::from_millis(behaviour.webhook_delay_ms)).await;
+    let webhook = Webhook {
+        event: Uuid::now_v7().to_string(),
+        reference: entry.order.reference,
+        outcome: entry.outcome,
+        code: entry.code,
+    };
+    let body = serde_json::to_vec(&webhook).expect("a webhook can be written as JSON");
+    let url = format!("{}/v1/webhooks/{}", behaviour.webhooks_url.trim_end_matches('/'), desk.name);
+    for _ in 0..=u32::from(hits(behaviour.duplicates)) {
+        for _ in 0..TRIES {
+            let signature = signature::sign(&desk.secret, Timestamp::now().as_second(), &body);
+            let headers = [(signature::HEADER, signature.as_str())];
+            if let Ok((200..=299, _)) = desk.client.post(&url, &headers, body.clone(), LIMIT).await {
+                break;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
