@@ -34,6 +34,14 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     9 "0009_reservations";
     10 "0010_merge_rules";
     11 "0011_rotation";
+    12 "0012_queues";
+    13 "0013_queue_state";
+    14 "0014_enqueue";
+    15 "0015_hand_out";
+    16 "0016_take";
+    17 "0017_complete";
+    18 "0018_extend_redrive";
+    19 "0019_queue_upkeep";
 };
 
 /// What runs before the first of them, each time.

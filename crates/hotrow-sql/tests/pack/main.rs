@@ -8,6 +8,7 @@ mod golden;
 mod install;
 mod locks;
 mod log;
+mod queues;
 mod requests;
 mod rules;
 mod sales;

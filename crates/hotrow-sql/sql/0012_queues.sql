@@ -1,0 +1,341 @@
+-- Ordered queues: their tables, and how a queue is made, paused and dropped. Never how an order goes through it.
+--
+-- Nothing here has to be vacuumed for a take to stay fast. Orders are only inserted; a mark in the queue's head says how
+-- far they have been handed out, and a search begins behind it. What changes often is found newest first (head, tail), by
+-- its own number (leases), or in a generation that is left behind when it has collected dead entries (ready, group). So a
+-- snapshot that somebody holds open for hours costs space and no time.
+
+create table hotrow.queue (
+    queue text collate "C" primary key,
+    -- What the other tables know it by; never used again.
+    number int not null unique,
+    shards smallint not null check (shards between 1 and 16),
+    strict_groups boolean not null,
+    order_by text not null check (order_by in ('arrival', 'created_at')),
+    max_attempts smallint not null check (max_attempts between 1 and 1000),
+    retry interval not null check (retry >= '0'),
+    dead_letter boolean not null,
+    retention interval not null check (retention >= '0')
+);
+
+-- The ring of parts that orders are kept in, and the numbers given to queues.
+create table hotrow.queue_ring (
+    one boolean primary key default true check (one),
+    last_queue int not null default 0,
+    part smallint not null default 0 check (part between 0 and 3),
+    opened_at timestamptz not null default clock_timestamp(),
+    -- When each part was closed; NULL: it is open or was never used.
+    closed_at timestamptz[] not null default array[null, null, null, null]::timestamptz[]
+);
+insert into hotrow.queue_ring default values;
+
+-- What is locked to work at one end of a shard. These rows never change, so that there is always one version to lock.
+create table hotrow.queue_lock (
+    queue int not null,
+    shard smallint not null,
+    -- h: who takes, completes, fails; t: who enqueues. Who needs both locks h first.
+    side "char" not null check (side in ('h', 't')),
+    primary key (queue, shard, side)
+);
+
+-- The end at which orders arrive. A change gives the row a new seq, and readers look for the highest: they meet the
+-- present version first, however many dead ones there are.
+create table hotrow.queue_tail (
+    queue int not null,
+    shard smallint not null,
+    seq bigint not null,
+    part smallint not null,
+    last_id bigint not null default 0,
+    -- The last order of the main line; whoever sorts behind it may join that line.
+    place bigint not null default -9223372036854775808,
+    id bigint not null default 0,
+    -- The last order of the side line.
+    side bigint not null default 0,
+    grouped boolean not null default false,
+    enqueued bigint not null default 0,
+    -- Somebody waits for an order to come.
+    waited boolean not null default false,
+    at timestamptz not null default '-infinity',
+    minute timestamptz not null default '-infinity',
+    this_minute bigint not null default 0,
+    last_minute bigint not null default 0,
+    primary key (queue, shard, seq)
+);
+
+-- The end at which orders are taken.
+create table hotrow.queue_head (
+    queue int not null,
+    shard smallint not null,
+    seq bigint not null,
+    part smallint not null,
+    paused boolean not null default false,
+    -- All of the main line up to here have been handed out or put aside.
+    place bigint not null default -9223372036854775808,
+    id bigint not null default 0,
+    -- All of the side line up to here have been looked at.
+    side bigint not null default 0,
+    -- The last lease's number.
+    leases bigint not null default 0,
+    -- No lease ends after due_mark and before next_due; none that ends before due_mark is left.
+    due_mark timestamptz not null default '-infinity',
+    next_due timestamptz not null default 'infinity',
+    ready int not null default 0,
+    ready_generation bigint not null default 0,
+    ready_gone int not null default 0,
+    grouped int not null default 0,
+    group_generation bigint not null default 0,
+    group_gone int not null default 0,
+    in_flight bigint not null default 0,
+    processed bigint not null default 0,
+    dead bigint not null default 0,
+    -- Somebody waits for an order that is given back.
+    waited boolean not null default false,
+    at timestamptz not null default '-infinity',
+    minute timestamptz not null default '-infinity',
+    this_minute bigint not null default 0,
+    last_minute bigint not null default 0,
+    primary key (queue, shard, seq)
+);
+
+-- Every order, for as long as its part of the ring is kept; that is also how long its order_id can't come again. Of a
+-- shard n, line 2n holds the orders that arrived in the queue's order, sorted by it; line 2n + 1 those that did not (a
+-- priority, a time to wait for, or a created_at behind others), in order of arrival.
+create table hotrow.queue_order (
+    queue int not null,
+    line smallint not null,
+    part smallint not null,
+    place bigint not null,
+    id bigint not null,
+    order_id uuid not null,
+    -- Where the queue's order puts it; NULL: at its place.
+    rank bigint,
+    -- The hash of its group_key, where groups are strict. Two groups of one hash wait for each other: slow, never wrong.
+    group_hash bigint,
+    created_at timestamptz not null,
+    at timestamptz not null,
+    not_before timestamptz,
+    group_key text,
+    payload jsonb,
+    primary key (queue, line, place, id, part),
+    unique (queue, order_id, part)
+) partition by list (part);
+create table hotrow.queue_order_0 partition of hotrow.queue_order for values in (0);
+create table hotrow.queue_order_1 partition of hotrow.queue_order for values in (1);
+create table hotrow.queue_order_2 partition of hotrow.queue_order for values in (2);
+create table hotrow.queue_order_3 partition of hotrow.queue_order for values in (3);
+
+-- What became of each order that is done.
+create table hotrow.processed_order (
+    queue int not null,
+    part smallint not null,
+    attempt smallint not null,
+    id bigint not null,
+    order_id uuid not null,
+    enqueued_at timestamptz not null,
+    taken_at timestamptz not null,
+    done_at timestamptz not null,
+    status int not null,
+    result jsonb,
+    primary key (queue, id, part)
+) partition by list (part);
+create table hotrow.processed_order_0 partition of hotrow.processed_order for values in (0);
+create table hotrow.processed_order_1 partition of hotrow.processed_order for values in (1);
+create table hotrow.processed_order_2 partition of hotrow.processed_order for values in (2);
+create table hotrow.processed_order_3 partition of hotrow.processed_order for values in (3);
+
+-- Orders that somebody works on, and those that wait for a time: a run of neighbours that one call of take got.
+create table hotrow.queue_lease (
+    queue int not null,
+    shard smallint not null,
+    line smallint not null,
+    attempt smallint not null,
+    lease bigint not null,
+    -- The place of the run's first order among those of the lease.
+    first int not null,
+    count int not null,
+    from_place bigint not null,
+    from_id bigint not null,
+    to_place bigint not null,
+    to_id bigint not null,
+    -- Which of the run are still leased; NULL: all.
+    open bit varying,
+    -- NULL: nobody has it, it only waits for the time to come.
+    taken_at timestamptz,
+    due timestamptz not null,
+    primary key (queue, shard, lease, first)
+);
+create index queue_lease_due on hotrow.queue_lease (queue, shard, due);
+
+-- Orders that can be taken and stand outside the main line: given back, due, or never in it.
+create table hotrow.queue_ready (
+    queue int not null,
+    shard smallint not null,
+    line smallint not null,
+    attempt smallint not null,
+    generation bigint not null,
+    rank bigint not null,
+    id bigint not null,
+    place bigint not null,
+    group_hash bigint,
+    primary key (queue, shard, generation, rank, id)
+);
+
+-- The open orders of each strict group that has one which is leased, ready, or waits for another attempt. That one comes
+-- before the others, which are handed out after it, one at a time.
+create table hotrow.queue_group (
+    queue int not null,
+    shard smallint not null,
+    line smallint not null,
+    generation bigint not null,
+    group_hash bigint not null,
+    rank bigint not null,
+    id bigint not null,
+    place bigint not null,
+    primary key (queue, shard, generation, group_hash, rank, id)
+);
+
+-- Orders that failed for the last time.
+create table hotrow.queue_dead (
+    queue int not null,
+    shard smallint not null,
+    line smallint not null,
+    attempt smallint not null,
+    id bigint not null,
+    place bigint not null,
+    rank bigint not null,
+    group_hash bigint,
+    order_id uuid not null,
+    error text,
+    at timestamptz not null,
+    primary key (queue, id)
+);
+
+-- The queue of this name. A caller that means no queue that there is has made a mistake.
+create function hotrow.known_queue(queue text) returns hotrow.queue
+language plpgsql stable as $$
+#variable_conflict use_column
+declare
+    known hotrow.queue;
+begin
+    perform hotrow.check_name('queue', queue);
+    select q.* into known from hotrow.queue q where q.queue = known_queue.queue;
+    if not found then
+        perform hotrow.bad_argument(format('there is no queue %L', queue), 'Make it with hotrow.create_queue.');
+    end if;
+    return known;
+end
+$$;
+
+create function hotrow.create_queue(
+    queue text, shards int default 1, strict_groups boolean default true, max_attempts int default 20,
+    retry interval default '1 second', dead_letter boolean default true, retention interval default '7 days',
+    order_by text default 'arrival', out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    ring hotrow.queue_ring;
+begin
+    perform hotrow.check_name('queue', queue);
+    if num_nulls(shards, strict_groups, max_attempts, retry, dead_letter, retention, order_by) > 0 then
+        perform hotrow.null_argument('an argument of create_queue');
+    elsif shards not between 1 and 16 then
+        perform hotrow.bad_argument(format('shards is %s', shards), 'Let a queue have 1 to 16 shards.');
+    elsif max_attempts not between 1 and 1000 then
+        perform hotrow.bad_argument(format('max_attempts is %s', max_attempts), 'Allow 1 to 1000 attempts.');
+    elsif retry < '0' or retention < '0' then
+        perform hotrow.bad_argument('retry or retention is below 0', 'Let times be 0 or more.');
+    elsif order_by not in ('arrival', 'created_at') then
+        perform hotrow.bad_argument(format('order_by %L is unknown', order_by), 'Order by arrival or created_at.');
+    end if;
+    -- One at a time, so that nobody meets half a queue.
+    select r.* into ring from hotrow.queue_ring r where r.one for update;
+    select case when (q.shards, q.strict_groups, q.max_attempts, q.retry, q.dead_letter, q.retention, q.order_by)
+            = (create_queue.shards, create_queue.strict_groups, create_queue.max_attempts, create_queue.retry,
+                create_queue.dead_letter, create_queue.retention, create_queue.order_by)
+        then 'exists' else 'differs' end
+    into create_queue.status from hotrow.queue q where q.queue = create_queue.queue;
+    if status is null then
+        update hotrow.queue_ring r set last_queue = r.last_queue + 1 where r.one;
+        insert into hotrow.queue
+            (queue, number, shards, strict_groups, order_by, max_attempts, retry, dead_letter, retention)
+        values (create_queue.queue, ring.last_queue + 1, create_queue.shards, create_queue.strict_groups,
+            create_queue.order_by, create_queue.max_attempts, create_queue.retry, create_queue.dead_letter,
+            create_queue.retention);
+        insert into hotrow.queue_tail (queue, shard, seq, part)
+        select ring.last_queue + 1, s.shard, 0, ring.part from generate_series(0, create_queue.shards - 1) s (shard);
+        insert into hotrow.queue_head (queue, shard, seq, part)
+        select ring.last_queue + 1, s.shard, 0, ring.part from generate_series(0, create_queue.shards - 1) s (shard);
+        insert into hotrow.queue_lock (queue, shard, side)
+        select ring.last_queue + 1, s.shard, e.side
+        from generate_series(0, create_queue.shards - 1) s (shard) cross join unnest(array['h', 't']::"char"[]) e (side);
+        status := 'created';
+    end if;
+end
+$$;
+
+-- All locks of a queue, for whoever changes it as a whole.
+create function hotrow.lock_queue(number int) returns void
+language plpgsql as $$
+begin
+    perform from hotrow.queue_lock l where l.queue = number and l.side = 'h' order by l.shard for update;
+    perform from hotrow.queue_lock l where l.queue = number and l.side = 't' order by l.shard for update;
+end
+$$;
+
+-- Its orders, taken or not, go with the parts of the ring they are in. Nothing finds them: numbers are not used again.
+create function hotrow.drop_queue(queue text, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    gone int;
+begin
+    perform hotrow.check_name('queue', queue);
+    status := 'unknown_queue';
+    select q.number into gone from hotrow.queue q where q.queue = drop_queue.queue;
+    if gone is not null then
+        perform hotrow.lock_queue(gone);
+        delete from hotrow.queue q where q.number = gone;
+        delete from hotrow.queue_head h where h.queue = gone;
+        delete from hotrow.queue_tail t where t.queue = gone;
+        delete from hotrow.queue_lease l where l.queue = gone;
+        delete from hotrow.queue_ready r where r.queue = gone;
+        delete from hotrow.queue_group g where g.queue = gone;
+        delete from hotrow.queue_dead d where d.queue = gone;
+        delete from hotrow.queue_lock l where l.queue = gone;
+        status := 'dropped';
+    end if;
+end
+$$;
+
+-- Whether take hands out anything. Leases that are out stay good.
+create function hotrow.set_paused(queue text, paused boolean) returns boolean
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    number int := (hotrow.known_queue(queue)).number;
+begin
+    perform hotrow.lock_queue(number);
+    update hotrow.queue_head h set seq = h.seq + 1, paused = set_paused.paused, waited = false
+    where h.queue = number and h.paused <> set_paused.paused
+        and h.seq = (select max(n.seq) from hotrow.queue_head n where n.queue = number and n.shard = h.shard);
+    return found;
+end
+$$;
+
+create function hotrow.pause(queue text, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    perform hotrow.set_paused(queue, true);
+    status := 'paused';
+end
+$$;
+
+create function hotrow.resume(queue text, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+    if hotrow.set_paused(queue, false) then
+        perform pg_notify('hotrow_wake', 'hotrow.queue.take ' || queue);
+    end if;
+    status := 'resumed';
+end
+$$;

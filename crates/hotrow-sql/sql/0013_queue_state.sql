@@ -1,0 +1,314 @@
+-- The state of a queue's shard and what changes it besides its callers: time, and orders that make room for the next of
+-- their group. Never who asked.
+
+-- Locks the end of a shard where orders are taken and reads its state; NULL: somebody else has it and `patient` is
+-- false, or the queue is gone. The state is read by a statement of its own, which sees what the last holder wrote.
+create function hotrow.lock_head(number int, shard int, patient boolean) returns hotrow.queue_head
+language plpgsql as $$
+declare
+    head hotrow.queue_head;
+begin
+    if patient then
+        perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_head.shard and l.side = 'h' for update;
+    else
+        perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_head.shard and l.side = 'h'
+            for update skip locked;
+    end if;
+    if found then
+        select h.* into head from hotrow.queue_head h where h.queue = number and h.shard = lock_head.shard
+        order by h.queue desc, h.shard desc, h.seq desc limit 1;
+        head.at := greatest(clock_timestamp(), head.at);
+    end if;
+    return head;
+end
+$$;
+
+create function hotrow.lock_tail(number int, shard int) returns hotrow.queue_tail
+language plpgsql as $$
+declare
+    tail hotrow.queue_tail;
+begin
+    perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_tail.shard and l.side = 't' for update;
+    select t.* into tail from hotrow.queue_tail t where t.queue = number and t.shard = lock_tail.shard
+    order by t.queue desc, t.shard desc, t.seq desc limit 1;
+    tail.at := greatest(clock_timestamp(), tail.at);
+    return tail;
+end
+$$;
+
+-- The arriving end as it is now, for who takes.
+create function hotrow.look_at_tail(number int, shard int) returns hotrow.queue_tail
+language plpgsql as $$
+declare
+    tail hotrow.queue_tail;
+begin
+    select t.* into tail from hotrow.queue_tail t where t.queue = number and t.shard = look_at_tail.shard
+    order by t.queue desc, t.shard desc, t.seq desc limit 1;
+    return tail;
+end
+$$;
+
+-- Wakes whoever waits for orders of a queue, wherever: one notice, however many orders there are.
+create function hotrow.wake_takers(number int) returns void
+language plpgsql as $$
+begin
+    perform pg_notify('hotrow_wake', 'hotrow.queue.take ' || q.queue) from hotrow.queue q where q.number = wake_takers.number;
+end
+$$;
+
+-- Writes the state of a shard's head as the next version. What its searches have left behind in ready and group is left
+-- for good once it is more than twice what lives there: the living move to the next generation.
+create function hotrow.write_head(head hotrow.queue_head) returns void
+language plpgsql as $$
+begin
+    if head.ready_gone > 1000 + 2 * head.ready then
+        update hotrow.queue_ready r set generation = r.generation + 1
+        where r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation;
+        head.ready_generation := head.ready_generation + 1;
+        head.ready_gone := 0;
+    end if;
+    if head.group_gone > 1000 + 2 * head.grouped then
+        update hotrow.queue_group g set generation = g.generation + 1
+        where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation;
+        head.group_generation := head.group_generation + 1;
+        head.group_gone := 0;
+    end if;
+    if head.waited and head.ready > 0 and not head.paused then
+        head.waited := false;
+        perform hotrow.wake_takers(head.queue);
+    end if;
+    update hotrow.queue_head h
+    set seq = h.seq + 1, place = head.place, id = head.id, side = head.side, leases = head.leases,
+        due_mark = head.due_mark, next_due = head.next_due,
+        ready = head.ready, ready_generation = head.ready_generation, ready_gone = head.ready_gone,
+        grouped = head.grouped, group_generation = head.group_generation, group_gone = head.group_gone,
+        in_flight = head.in_flight, processed = head.processed, dead = head.dead, waited = head.waited, at = head.at,
+        minute = date_trunc('minute', head.at, 'UTC'),
+        this_minute = head.processed - h.processed + case when head.at < h.minute + interval '1 minute' then h.this_minute else 0 end,
+        last_minute = case when head.at < h.minute + interval '1 minute' then h.last_minute
+            when head.at < h.minute + interval '2 minutes' then h.this_minute else 0 end
+    where h.queue = head.queue and h.shard = head.shard and h.seq = head.seq;
+    -- Somebody with an old snapshot (repeatable read) read an old state: what he has done with it must not stand.
+    if not found then
+        raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
+            hint = 'Call it in a transaction of its own, at isolation level read committed.';
+    end if;
+end
+$$;
+
+-- One order, by its place. Written so that the planner can only look it up, whatever it believes of the table's size.
+create function hotrow.order_at(queue int, line smallint, place bigint, id bigint) returns setof hotrow.queue_order
+language sql stable rows 1 as $$
+    select o.* from hotrow.queue_order o
+    where o.queue = order_at.queue and o.line = order_at.line and o.place = order_at.place and o.id = order_at.id limit 1
+$$;
+
+-- Orders that can be taken from now on, outside the main line.
+create function hotrow.make_ready(
+    inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[],
+    attempts smallint[])
+language plpgsql as $$
+begin
+    insert into hotrow.queue_ready (queue, shard, line, attempt, generation, rank, id, place, group_hash)
+    select head.queue, head.shard, u.line, u.attempt, head.ready_generation, u.rank, u.id, u.place, u.group_hash
+    from unnest(lines, places, ids, ranks, groups, attempts) u (line, place, id, rank, group_hash, attempt);
+    head.ready := head.ready + cardinality(ids);
+end
+$$;
+
+-- Orders whose turn may have come: those without a group, and the first of each group that has no open order, are
+-- ready; the others wait behind it.
+create function hotrow.join_queue(
+    inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[])
+language plpgsql as $$
+declare
+    free record;
+begin
+    with judged as (
+        select u.*, u.group_hash is null or row_number() over (partition by u.group_hash order by u.rank, u.id) = 1
+            and (
+                select true from hotrow.queue_group g where g.queue = head.queue and g.shard = head.shard
+                    and g.generation = head.group_generation and g.group_hash = u.group_hash limit 1) is null as free
+        from unnest(lines, places, ids, ranks, groups) u (line, place, id, rank, group_hash)
+    ), members as (
+        insert into hotrow.queue_group (queue, shard, line, generation, group_hash, rank, id, place)
+        select head.queue, head.shard, j.line, head.group_generation, j.group_hash, j.rank, j.id, j.place
+        from judged j where j.group_hash is not null
+    )
+    select array_agg(j.line) as lines, array_agg(j.place) as places, array_agg(j.id) as ids, array_agg(j.rank) as ranks,
+        array_agg(j.group_hash) as groups, array_agg(0::smallint) as attempts
+    into free from judged j where j.free;
+    head.grouped := head.grouped + coalesce(num_nonnulls(variadic groups), 0);
+    if free.ids is not null then
+        head := hotrow.make_ready(head, free.lines, free.places, free.ids, free.ranks, free.groups, free.attempts);
+    end if;
+end
+$$;
+
+-- Orders that are done with leave their groups; the next of each group is ready.
+create function hotrow.leave_groups(inout head hotrow.queue_head, groups bigint[], ranks bigint[], ids bigint[])
+language plpgsql as $$
+declare
+    gone int;
+    heirs record;
+begin
+    delete from hotrow.queue_group d
+    where d.ctid = any (array(
+        select g.tid from unnest(groups, ranks, ids) u (group_hash, rank, id) cross join lateral (
+            select g.ctid as tid from hotrow.queue_group g
+            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                and g.group_hash = u.group_hash and g.rank = u.rank and g.id = u.id limit 1) g));
+    get diagnostics gone = row_count;
+    head.grouped := head.grouped - gone;
+    head.group_gone := head.group_gone + gone;
+    select array_agg(n.line) as lines, array_agg(n.place) as places, array_agg(n.id) as ids, array_agg(n.rank) as ranks,
+        array_agg(n.group_hash) as groups, array_agg(0::smallint) as attempts
+    into heirs
+    from (select distinct d.group_hash from unnest(groups) d (group_hash) where d.group_hash is not null) u
+        cross join lateral (
+            select g.* from hotrow.queue_group g
+            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                and g.group_hash = u.group_hash
+            order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id limit 1) n;
+    if heirs.ids is not null then
+        head := hotrow.make_ready(head, heirs.lines, heirs.places, heirs.ids, heirs.ranks, heirs.groups, heirs.attempts);
+    end if;
+end
+$$;
+
+-- Orders that have used up their attempts: to the dead letters, or done for good with status -1.
+create function hotrow.bury(
+    inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], errors text[], attempts smallint[],
+    taken_at timestamptz[])
+language plpgsql as $$
+declare
+    keep boolean;
+    left_groups record;
+begin
+    select q.dead_letter into keep from hotrow.queue q where q.number = head.queue;
+    if keep then
+        insert into hotrow.queue_dead
+            (queue, shard, line, attempt, id, place, rank, group_hash, order_id, error, at)
+        select o.queue, head.shard, o.line, u.attempt, o.id, o.place, coalesce(o.rank, o.place), o.group_hash,
+            o.order_id, u.error, head.at
+        from unnest(lines, places, ids, errors, attempts) u (line, place, id, error, attempt)
+            cross join lateral hotrow.order_at(head.queue, u.line, u.place, u.id) o;
+        head.dead := head.dead + cardinality(ids);
+    else
+        insert into hotrow.processed_order
+            (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status, result)
+        select o.queue, head.part, u.attempt, o.id, o.order_id, o.at, u.taken_at, head.at, -1,
+            jsonb_build_object('error', u.error)
+        from unnest(lines, places, ids, errors, attempts, taken_at) u (line, place, id, error, attempt, taken_at)
+            cross join lateral hotrow.order_at(head.queue, u.line, u.place, u.id) o;
+        head.processed := head.processed + cardinality(ids);
+    end if;
+    select array_agg(o.group_hash) as groups, array_agg(coalesce(o.rank, o.place)) as ranks, array_agg(o.id) as ids
+    into left_groups
+    from unnest(lines, places, ids) u (line, place, id)
+        cross join lateral hotrow.order_at(head.queue, u.line, u.place, u.id) o
+    where o.group_hash is not null;
+    if left_groups.ids is not null then
+        head := hotrow.leave_groups(head, left_groups.groups, left_groups.ranks, left_groups.ids);
+    end if;
+end
+$$;
+
+-- The orders of a run that are still leased, and each one's number within it.
+create function hotrow.orders_of_run(run hotrow.queue_lease)
+returns table (number int, line smallint, place bigint, id bigint, rank bigint, group_hash bigint, order_id uuid, at timestamptz)
+language sql stable rows 10 as $$
+    select o.* from (
+        select (row_number() over ())::int - 1 as number, o.line, o.place, o.id,
+            coalesce(o.rank, o.place) as rank, o.group_hash, o.order_id, o.at
+        from (
+            select o.* from hotrow.queue_order o
+            where o.queue = run.queue and o.line = run.line
+                and (o.place, o.id) >= (run.from_place, run.from_id) and (o.place, o.id) <= (run.to_place, run.to_id)
+            order by o.queue, o.line, o.place, o.id) o) o
+    where run.open is null or get_bit(run.open, o.number) = 1
+$$;
+
+-- What the time has brought: leases that ended, and orders that waited for it.
+create function hotrow.end_leases(inout head hotrow.queue_head)
+language plpgsql as $$
+declare
+    due record;
+begin
+    with ended as (
+        delete from hotrow.queue_lease l
+        where l.queue = head.queue and l.shard = head.shard and l.due > head.due_mark and l.due <= head.at
+        returning l
+    ), orders as (
+        select o.*, (e.l).attempt, (e.l).taken_at,
+            (e.l).taken_at is not null and (e.l).attempt >= q.max_attempts as last,
+            (e.l).taken_at is null and (e.l).attempt = 0 as joins
+        from ended e join hotrow.queue q on q.number = head.queue cross join lateral hotrow.orders_of_run(e.l) o
+    )
+    select
+        array_agg(o.line) filter (where o.joins) as join_lines, array_agg(o.place) filter (where o.joins) as join_places,
+        array_agg(o.id) filter (where o.joins) as join_ids, array_agg(o.rank) filter (where o.joins) as join_ranks,
+        array_agg(o.group_hash) filter (where o.joins) as join_groups,
+        array_agg(o.line) filter (where not o.joins and not o.last) as lines,
+        array_agg(o.place) filter (where not o.joins and not o.last) as places,
+        array_agg(o.id) filter (where not o.joins and not o.last) as ids,
+        array_agg(o.rank) filter (where not o.joins and not o.last) as ranks,
+        array_agg(o.group_hash) filter (where not o.joins and not o.last) as groups,
+        array_agg(o.attempt) filter (where not o.joins and not o.last) as attempts,
+        array_agg(o.line) filter (where o.last) as last_lines, array_agg(o.place) filter (where o.last) as last_places,
+        array_agg(o.id) filter (where o.last) as last_ids,
+        array_agg('the lease ended'::text) filter (where o.last) as last_errors,
+        array_agg(o.attempt) filter (where o.last) as last_attempts,
+        array_agg(o.taken_at) filter (where o.last) as last_taken,
+        count(*) filter (where o.taken_at is not null) as leased
+    into due from orders o;
+    head.in_flight := head.in_flight - due.leased;
+    if due.ids is not null then
+        head := hotrow.make_ready(head, due.lines, due.places, due.ids, due.ranks, due.groups, due.attempts);
+    end if;
+    if due.last_ids is not null then
+        head := hotrow.bury(
+            head, due.last_lines, due.last_places, due.last_ids, due.last_errors, due.last_attempts, due.last_taken);
+    end if;
+    if due.join_ids is not null then
+        head := hotrow.join_queue(head, due.join_lines, due.join_places, due.join_ids, due.join_ranks, due.join_groups);
+    end if;
+    head.due_mark := head.at;
+    select min(d.due) into head.next_due from (
+        select l.due from hotrow.queue_lease l where l.queue = head.queue and l.shard = head.shard and l.due > head.at
+        order by l.queue, l.shard, l.due limit 1) d;
+    head.next_due := coalesce(head.next_due, 'infinity');
+end
+$$;
+
+-- Orders of the side line that nobody has looked at yet, up to `last`: those that may be taken join the queue, the others
+-- wait for their time. At most 10,000 at once, so that a take stays short.
+create function hotrow.look_at_side_line(inout head hotrow.queue_head, last bigint)
+language plpgsql as $$
+declare
+    arrived record;
+    later int;
+begin
+    last := least(last, head.side + 10000);
+    with waiting as (
+        insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count, from_place, from_id, to_place, to_id, due)
+        select o.queue, head.shard, o.line, 0, head.leases + row_number() over (order by o.place), 0, 1,
+            o.place, o.id, o.place, o.id, o.not_before
+        from hotrow.queue_order o
+        where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
+            and o.not_before > head.at
+        returning due
+    )
+    select count(*), least(head.next_due, min(w.due)) into later, head.next_due from waiting w;
+    head.leases := head.leases + later;
+    select array_agg(o.line) as lines, array_agg(o.place) as places, array_agg(o.id) as ids,
+        array_agg(coalesce(o.rank, o.place)) as ranks, array_agg(o.group_hash) as groups
+    into arrived from hotrow.queue_order o
+    where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
+        and (o.not_before is null or o.not_before <= head.at);
+    head.side := last;
+    if arrived.ids is not null then
+        head := hotrow.join_queue(head, arrived.lines, arrived.places, arrived.ids, arrived.ranks, arrived.groups);
+    end if;
+end
+$$;

@@ -1,0 +1,240 @@
+-- How orders get into a queue. Never how they leave it.
+
+-- Refuses what no state of the queue could make right, before anybody waits for a lock.
+create function hotrow.check_orders(
+    queue text[], order_id uuid[], payload jsonb[], group_key text[], created_at timestamptz[],
+    not_before timestamptz[], priority int[]) returns void
+language plpgsql as $$
+begin
+    perform hotrow.check_batch(cardinality(queue), array_upper(queue, 1), coalesce(cardinality(order_id), 0),
+        array_upper(order_id, 1), cardinality(payload), array_upper(payload, 1), cardinality(group_key),
+        array_upper(group_key, 1), cardinality(created_at), array_upper(created_at, 1), cardinality(not_before),
+        array_upper(not_before, 1), cardinality(priority), array_upper(priority, 1));
+    if array_position(queue, null) > 0 then
+        perform hotrow.null_argument('queue');
+    elsif array_position(order_id, null) > 0 then
+        perform hotrow.null_argument('order_id');
+    elsif 60 < any (priority) or -60 > any (priority) then
+        perform hotrow.bad_argument('a priority is not between -60 and 60', 'Order within the range; 0 is usual.');
+    elsif false = any (select isfinite(u.at) and u.at between '1970-01-01' and '2200-01-01' from unnest(created_at) u (at)) then
+        perform hotrow.bad_argument('created_at is not between 1970 and 2200', 'Give the time of the order, or none.');
+    elsif false = any (select isfinite(u.at) from unnest(not_before) u (at)) then
+        perform hotrow.bad_argument('not_before is infinite', 'Give a time that comes, or none.');
+    elsif octet_length(array_to_string(group_key, '')) > 500 or '' = any (group_key) then
+        perform hotrow.check_name('group_key', g.name) from unnest(group_key) g (name)
+        where g.name = '' or octet_length(g.name) > 500;
+    end if;
+    if pg_column_size(payload) > 256000 then
+        perform hotrow.bad_argument(format('a payload has %s bytes', max(pg_column_size(p.payload))),
+            'A payload has 256,000 bytes at most: store what is larger elsewhere and enqueue where it is.')
+        from unnest(payload) p (payload) having max(pg_column_size(p.payload)) > 256000;
+    end if;
+end
+$$;
+
+-- The calls of one shard. Ids come from the tail's row under its lock, so that they become visible in their order.
+create function hotrow.append_orders(
+    wanted hotrow.queue, shard int, calls int[], order_id uuid[], payload jsonb[], group_key text[],
+    groups bigint[], created_at timestamptz[], not_before timestamptz[], priority int[])
+returns table (call int, id bigint, status text)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    tail hotrow.queue_tail := hotrow.lock_tail(wanted.number, shard);
+    n int := cardinality(calls);
+    known uuid[];
+    known_ids bigint[];
+    added uuid[];
+    added_ids bigint[];
+    -- A main line in order of arrival takes all that have nothing special about them.
+    plain boolean := wanted.order_by = 'arrival' and coalesce(num_nonnulls(variadic not_before), 0) = 0
+        and coalesce(num_nonnulls(variadic priority), 0) = 0;
+    -- Ids of a shard are a number of its own in each round of the shards.
+    base bigint := (tail.last_id - 1) * wanted.shards + shard + 1;
+begin
+    if tail.queue is null then
+        perform hotrow.known_queue(wanted.queue); -- it has been dropped since
+    end if;
+    select array_agg(o.order_id), array_agg(o.id) into known, known_ids
+    from hotrow.queue_order o where o.queue = wanted.number and o.order_id = any (append_orders.order_id);
+
+    if plain then
+        with new as (
+            insert into hotrow.queue_order
+                (queue, line, part, place, id, order_id, group_hash, created_at, at, group_key, payload)
+            select wanted.number, shard * 2, tail.part, base + u.n * wanted.shards, base + u.n * wanted.shards,
+                u.order_id, u.group_hash, coalesce(u.created_at, tail.at), tail.at, u.group_key, u.payload
+            from unnest(order_id, payload, group_key, groups, created_at)
+                with ordinality u (order_id, payload, group_key, group_hash, created_at, n)
+            where known is null or u.order_id <> all (known)
+            on conflict do nothing returning order_id, id
+        )
+        select array_agg(new.order_id), array_agg(new.id) into added, added_ids from new;
+        if added_ids is not null then
+            tail.place := (select max(a.id) from unnest(added_ids) a (id));
+            tail.id := tail.place;
+        end if;
+    else
+        -- Who sorts behind all of the main line, and has not to wait, joins it.
+        with ranked as (
+            select u.*, base + u.n * wanted.shards as id, r.rank,
+                u.not_before is null and coalesce(u.priority, 0) = 0 and r.rank >= tail.place as in_order
+            from unnest(order_id, payload, group_key, groups, created_at, not_before, priority)
+                    with ordinality u (order_id, payload, group_key, group_hash, created_at, not_before, priority, n)
+                cross join lateral hotrow.rank_of(wanted.order_by, base + u.n * wanted.shards,
+                    coalesce(u.created_at, tail.at), coalesce(u.priority, 0)) r (rank)
+            where known is null or u.order_id <> all (known)
+        ), lined as (
+            select r.*, r.in_order and r.rank >= max(r.rank) filter (where r.in_order) over (order by r.n) as joins
+            from ranked r
+        ), new as (
+            insert into hotrow.queue_order
+                (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
+            select wanted.number, shard * 2 + case when l.joins then 0 else 1 end, tail.part,
+                case when l.joins then l.rank else l.id end, l.id, l.order_id,
+                case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, tail.at), tail.at,
+                l.not_before, l.group_key, l.payload
+            from lined l
+            on conflict do nothing returning order_id, id, line, place
+        )
+        select array_agg(new.order_id), array_agg(new.id),
+            coalesce(max(new.place) filter (where new.line = shard * 2), tail.place),
+            coalesce(max(new.id) filter (where new.line = shard * 2), tail.id),
+            coalesce(max(new.id) filter (where new.line <> shard * 2), tail.side)
+        into added, added_ids, tail.place, tail.id, tail.side from new;
+    end if;
+
+    tail.last_id := tail.last_id + n;
+    if added_ids is not null then
+        if tail.waited then
+            tail.waited := false;
+            perform hotrow.wake_takers(wanted.number);
+        end if;
+        if coalesce(num_nonnulls(variadic groups), 0) > 0 then
+            tail.grouped := true;
+        end if;
+        perform hotrow.write_tail(tail, cardinality(added_ids));
+    end if;
+
+    -- Who was not added repeats an order: one that was there, or an earlier one of this batch.
+    if cardinality(added_ids) = n then
+        return query select u.call, u.id, 'enqueued' from unnest(calls, added_ids) u (call, id);
+    else
+        if known is null or cardinality(added_ids) + cardinality(known) < n then
+            select array_agg(o.order_id), array_agg(o.id) into known, known_ids
+            from hotrow.queue_order o where o.queue = wanted.number and o.order_id = any (append_orders.order_id);
+        end if;
+        return query
+            select u.call, k.id, case when u.first and k.id = any (added_ids) then 'enqueued' else 'duplicate' end
+            from (
+                select u.*, row_number() over (partition by u.order_id order by u.n) = 1 as first
+                from unnest(calls, order_id) with ordinality u (call, order_id, n)) u
+                left join (
+                    select k.* from unnest(known, known_ids) k (order_id, id)
+                    union select a.* from unnest(added, added_ids) a (order_id, id)) k on k.order_id = u.order_id
+            order by u.n;
+    end if;
+end
+$$;
+
+-- Where an order stands: the least rank is taken first. A priority outweighs everything else.
+create function hotrow.rank_of(order_by text, id bigint, created_at timestamptz, priority int, out rank bigint)
+language sql immutable as $$
+    select case when order_by = 'arrival' then id else (extract(epoch from created_at) * 1000000)::bigint end
+        - priority::bigint * 72057594037927936
+$$;
+
+create function hotrow.write_tail(tail hotrow.queue_tail, added int) returns void
+language plpgsql as $$
+begin
+    update hotrow.queue_tail t
+    set seq = t.seq + 1, last_id = tail.last_id, place = tail.place, id = tail.id, side = tail.side,
+        grouped = tail.grouped, enqueued = t.enqueued + added, waited = tail.waited, at = tail.at,
+        minute = date_trunc('minute', tail.at, 'UTC'),
+        this_minute = added + case when tail.at < t.minute + interval '1 minute' then t.this_minute else 0 end,
+        last_minute = case when tail.at < t.minute + interval '1 minute' then t.last_minute
+            when tail.at < t.minute + interval '2 minutes' then t.this_minute else 0 end
+    where t.queue = tail.queue and t.shard = tail.shard and t.seq = tail.seq;
+    if not found then
+        raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
+            hint = 'Call it in a transaction of its own, at isolation level read committed.';
+    end if;
+end
+$$;
+
+create function hotrow.enqueue_batch(
+    queue text[], order_id uuid[], payload jsonb[] default null, group_key text[] default null,
+    created_at timestamptz[] default null, not_before timestamptz[] default null, priority int[] default null)
+returns table (id bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(queue);
+    wanted hotrow.queue;
+begin
+    perform hotrow.check_orders(queue, order_id, payload, group_key, created_at, not_before, priority);
+    if calls = 0 then
+        return;
+    end if;
+    if queue[1] = all (queue) then
+        select q.* into wanted from hotrow.queue q where q.queue = enqueue_batch.queue[1];
+        if wanted.shards = 1 then
+            return query select a.id, a.status from hotrow.append_orders(wanted, 0,
+                array(select generate_series(1, calls)), order_id, payload, group_key,
+                hotrow.hash_groups(wanted.strict_groups, group_key), created_at, not_before, priority) a;
+            return;
+        end if;
+    end if;
+    -- Shards in one order, so that two batches wait for each other in one direction only.
+    return query
+        with called as (
+            select u.*, q as wanted, g.group_hash, 
+                (coalesce(g.group_hash, uuid_hash_extended(u.order_id, 0)) % q.shards + q.shards) % q.shards as shard
+            from unnest(queue, order_id, payload, group_key, created_at, not_before, priority)
+                    with ordinality u (queue, order_id, payload, group_key, created_at, not_before, priority, call)
+                left join hotrow.queue q on q.queue = u.queue
+                cross join lateral (
+                    select hashtextextended(u.group_key collate "C", 0) as group_hash) g
+        ), shards as (
+            select c.wanted, c.shard, array_agg(c.call::int order by c.call) as calls,
+                array_agg(c.order_id order by c.call) as order_ids, array_agg(c.payload order by c.call) as payloads,
+                array_agg(c.group_key order by c.call) as group_keys,
+                array_agg(case when (c.wanted).strict_groups then c.group_hash end order by c.call) as groups,
+                array_agg(c.created_at order by c.call) as created, array_agg(c.not_before order by c.call) as waits,
+                array_agg(c.priority order by c.call) as priorities
+            from called c where c.shard is not null group by c.wanted, c.shard
+        ), answers as (
+            select a.* from (select s.* from shards s order by (s.wanted).number, s.shard offset 0) s
+                cross join lateral hotrow.append_orders(s.wanted, s.shard::int, s.calls, s.order_ids, s.payloads, s.group_keys,
+                    s.groups, s.created, case when num_nonnulls(variadic s.waits) > 0 then s.waits end,
+                    case when num_nonnulls(variadic s.priorities) > 0 then s.priorities end) a
+        )
+        select a.id, coalesce(a.status, 'unknown_queue')
+        from generate_series(1, calls) u (call) left join answers a on a.call = u.call order by u.call;
+end
+$$;
+
+-- What groups are known by; NULL: nobody has one, or the order within them does not matter.
+create function hotrow.hash_groups(strict_groups boolean, group_key text[]) returns bigint[]
+language plpgsql immutable as $$
+begin
+    if strict_groups and num_nonnulls(variadic group_key) > 0 then
+        return array(
+            select hashtextextended(g.name collate "C", 0) from unnest(group_key) with ordinality g (name, n) order by g.n);
+    end if;
+    return null;
+end
+$$;
+
+create function hotrow.enqueue(
+    queue text, order_id uuid, payload jsonb default null, group_key text default null,
+    created_at timestamptz default null, not_before timestamptz default null, priority int default null,
+    out id bigint, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+begin
+    select b.id, b.status into enqueue.id, enqueue.status
+    from hotrow.enqueue_batch(array[enqueue.queue], array[enqueue.order_id],
+        array[payload], array[group_key], array[created_at], array[not_before], array[priority]) b;
+end
+$$;

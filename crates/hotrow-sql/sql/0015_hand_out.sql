@@ -1,0 +1,260 @@
+-- How orders are handed out: in their order, each to one call. Never what becomes of them, nor how callers ask.
+
+-- What the head hands out next, and in which order. A composite of arrays, one element for each order.
+create type hotrow.queue_chunk as (
+    lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[], attempts smallint[]);
+
+-- The next orders in the general case: the least ranks of what is ready and of the main line. Orders of the main line
+-- whose group has an open order are put aside on the way. An order that is handed out to be leased opens its group; one
+-- that is done at once leaves its group, and if others wait behind it the chunk ends there, since they may come next.
+create function hotrow.next_orders(inout head hotrow.queue_head, most int, done_at_once boolean, out chunk hotrow.queue_chunk)
+language plpgsql as $$
+declare
+    seen record;
+    walked int := 0;
+    stop boolean := false;
+begin
+    while not stop and walked < 10000 and coalesce(cardinality(chunk.ids), 0) < most loop
+        with ready as (
+            select r.line, r.place, r.id, r.rank, r.group_hash, r.attempt, false as fresh, r.ctid as tid
+            from hotrow.queue_ready r
+            where r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation
+            order by r.queue, r.shard, r.generation, r.rank, r.id limit most
+        ), fresh as (
+            select o.line, o.place, o.id, o.place as rank, o.group_hash, 0::smallint as attempt, true as fresh, null::tid as tid
+            from hotrow.queue_order o
+            where o.queue = head.queue and o.line = head.shard * 2 and (o.place, o.id) > (head.place, head.id)
+            order by o.queue, o.line, o.place, o.id limit greatest(most, 100)
+        ), both_kinds as (
+            select b.*, row_number() over (order by b.rank, b.id) as n from (
+                select r.* from ready r union all select f.* from fresh f order by rank, id limit greatest(most, 100)) b
+        ), judged as (
+            select b.*, b.fresh and b.group_hash is not null and (
+                (select true from hotrow.queue_group g where g.queue = head.queue and g.shard = head.shard
+                    and g.generation = head.group_generation and g.group_hash = b.group_hash limit 1) is not null
+                or not done_at_once
+                    and row_number() over (partition by b.group_hash order by b.n) > 1) as aside
+            from both_kinds b
+        ), counted as (
+            select j.*, count(*) filter (where not j.aside) over w as handed,
+                -- Behind an order that leaves its group at once, nothing is known yet.
+                count(*) filter (where done_at_once and not j.fresh and j.group_hash is not null) over w as leaves
+            from judged j window w as (order by j.n)
+        ), chosen as (
+            select c.*, done_at_once and not c.fresh and c.group_hash is not null as leaving from counted c
+            where c.handed - (not c.aside)::int < most - coalesce(cardinality(chunk.ids), 0)
+                and c.leaves - (done_at_once and not c.fresh and c.group_hash is not null)::int = 0
+        ), aside as (
+            insert into hotrow.queue_group (queue, shard, line, generation, group_hash, rank, id, place)
+            select head.queue, head.shard, c.line, head.group_generation, c.group_hash, c.rank, c.id, c.place
+            from chosen c where c.fresh and c.group_hash is not null and (c.aside or not done_at_once)
+            returning 1
+        ), handed as (
+            delete from hotrow.queue_ready r where r.ctid = any (array(select c.tid from chosen c where not c.fresh))
+            returning 1
+        )
+        select count(*) as walked, array_agg(c.line order by c.n) filter (where not c.aside) as lines,
+            array_agg(c.place order by c.n) filter (where not c.aside) as places,
+            array_agg(c.id order by c.n) filter (where not c.aside) as ids,
+            array_agg(c.rank order by c.n) filter (where not c.aside) as ranks,
+            array_agg(c.group_hash order by c.n) filter (where not c.aside) as groups,
+            array_agg(c.attempt + 1::smallint order by c.n) filter (where not c.aside) as attempts,
+            max(c.n) filter (where c.fresh) as last_fresh,
+            array_agg(c.place order by c.n) filter (where c.fresh) as fresh_places,
+            array_agg(c.id order by c.n) filter (where c.fresh) as fresh_ids,
+            array_agg(c.group_hash) filter (where c.leaving) as leaving_groups,
+            array_agg(c.rank) filter (where c.leaving) as leaving_ranks,
+            array_agg(c.id) filter (where c.leaving) as leaving_ids,
+            (select count(*) from aside) as grouped, (select count(*) from handed) as taken
+        into seen from chosen c;
+        walked := walked + seen.walked;
+        stop := seen.walked = 0;
+        head.grouped := head.grouped + seen.grouped;
+        head.ready := head.ready - seen.taken;
+        head.ready_gone := head.ready_gone + seen.taken;
+        if seen.fresh_ids is not null then
+            head.place := seen.fresh_places[cardinality(seen.fresh_places)];
+            head.id := seen.fresh_ids[cardinality(seen.fresh_ids)];
+        end if;
+        if seen.leaving_ids is not null then
+            head := hotrow.leave_groups(head, seen.leaving_groups, seen.leaving_ranks, seen.leaving_ids);
+        end if;
+        if seen.ids is not null then
+            chunk.lines := chunk.lines || seen.lines;
+            chunk.places := chunk.places || seen.places;
+            chunk.ids := chunk.ids || seen.ids;
+            chunk.ranks := chunk.ranks || seen.ranks;
+            chunk.groups := chunk.groups || seen.groups;
+            chunk.attempts := chunk.attempts || seen.attempts;
+        end if;
+    end loop;
+end
+$$;
+
+-- Calls of one queue that all lease or all take for good, in their order. `again` is for those that wait and got nothing.
+create function hotrow.serve_takes(
+    wanted hotrow.queue, calls int[], wants int[], leases interval[], waits interval[])
+returns table (
+    call int, again_in interval, receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int,
+    created_at timestamptz, enqueued_at timestamptz)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    head hotrow.queue_head;
+    tail hotrow.queue_tail;
+    piece record;
+    was hotrow.queue_head;
+    chunk hotrow.queue_chunk;
+    done_at_once boolean := leases[1] is null;
+    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of them.
+    owners int[];
+    before int[];
+    total int;
+    given int := 0;
+    n int;
+    waiting boolean := coalesce(interval '0' < any (waits), false);
+    noted boolean;
+    soonest interval := '10 seconds';
+    shard int;
+begin
+    if 1 = all (wants) then
+        owners := array(select generate_series(1, cardinality(calls)));
+        before := array(select generate_series(0, cardinality(calls) - 1));
+    else
+        owners := array(
+            select u.k from unnest(wants) with ordinality u (want, k), generate_series(1, u.want) order by u.k);
+        before := array(
+            select sum(u.want) over (order by u.k) - u.want from unnest(wants) with ordinality u (want, k) order by u.k);
+    end if;
+    total := cardinality(owners);
+
+    for step in 0 .. wanted.shards - 1 loop
+        -- Everybody begins with a shard of his own, and of the others takes what nobody else is busy with.
+        shard := (pg_backend_pid() + step) % wanted.shards;
+        head := hotrow.lock_head(wanted.number, shard, step = 0);
+        if head.queue is null then
+            soonest := '20 milliseconds';
+            continue;
+        end if;
+        was := head;
+        noted := false;
+        while not head.paused and given < total loop
+            if not noted then
+                tail := hotrow.look_at_tail(wanted.number, shard);
+            end if;
+            if head.next_due <= head.at then
+                head := hotrow.end_leases(head);
+            end if;
+            if head.side < tail.side then
+                head := hotrow.look_at_side_line(head, tail.side);
+            end if;
+            if head.ready = 0 and not tail.grouped then
+                select array_agg(o.place) as places, array_agg(o.id) as ids into piece from (
+                    select o.place, o.id from hotrow.queue_order o
+                    where o.queue = wanted.number and o.line = shard * 2 and (o.place, o.id) > (head.place, head.id)
+                    order by o.queue, o.line, o.place, o.id limit total - given) o;
+                n := coalesce(cardinality(piece.ids), 0);
+                if n > 0 and done_at_once then
+                    insert into hotrow.processed_order
+                        (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status)
+                    select o.queue, head.part, 1, o.id, o.order_id, o.at, head.at, head.at, 0 from hotrow.queue_order o
+                    where o.queue = wanted.number and o.line = shard * 2 and (o.place, o.id) > (head.place, head.id)
+                        and (o.place, o.id) <= (piece.places[n], piece.ids[n])
+                    order by o.queue, o.line, o.place, o.id;
+                elsif n > 0 then
+                    insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
+                        from_place, from_id, to_place, to_id, taken_at, due)
+                    select wanted.number, shard, shard * 2, 1, head.leases + r.k, given + r.low - 1 - before[r.k],
+                        r.high - r.low + 1, piece.places[r.low], piece.ids[r.low], piece.places[r.high], piece.ids[r.high],
+                        head.at, head.at + leases[r.k]
+                    from (
+                        select u.k, min(u.n)::int as low, max(u.n)::int as high
+                        from unnest(owners[given + 1 : given + n]) with ordinality u (k, n) group by u.k) r;
+                end if;
+                if n > 0 then
+                    return query
+                        select calls[owners[given + o.n]], null::interval,
+                            case when not done_at_once then
+                                ((head.leases + owners[given + o.n]) * 1024 + given + o.n - 1 - before[owners[given + o.n]])
+                                    * 16 + shard end,
+                            o.id, o.order_id, o.payload, o.group_key, 1, o.created_at, o.at
+                        from (
+                            select o.*, (row_number() over ())::int as n from (
+                                select o.id, o.order_id, o.payload, o.group_key, o.created_at, o.at
+                                from hotrow.queue_order o
+                                where o.queue = wanted.number and o.line = shard * 2
+                                    and (o.place, o.id) > (head.place, head.id)
+                                    and (o.place, o.id) <= (piece.places[n], piece.ids[n])
+                                order by o.queue, o.line, o.place, o.id) o) o;
+                    head.place := piece.places[n];
+                    head.id := piece.ids[n];
+                end if;
+            else
+                piece := hotrow.next_orders(head, total - given, done_at_once);
+                head := piece.head;
+                chunk := piece.chunk;
+                n := coalesce(cardinality(chunk.ids), 0);
+                if n > 0 and done_at_once then
+                    insert into hotrow.processed_order
+                        (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status)
+                    select o.queue, head.part, u.attempt, o.id, o.order_id, o.at, head.at, head.at, 0
+                    from unnest(chunk.lines, chunk.places, chunk.ids, chunk.attempts) u (line, place, id, attempt)
+                        cross join lateral hotrow.order_at(wanted.number, u.line, u.place, u.id) o;
+                elsif n > 0 then
+                    insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
+                        from_place, from_id, to_place, to_id, taken_at, due)
+                    select wanted.number, shard, u.line, u.attempt, head.leases + owners[given + u.n],
+                        given + u.n - 1 - before[owners[given + u.n]], 1, u.place, u.id, u.place, u.id,
+                        head.at, head.at + leases[owners[given + u.n]]
+                    from unnest(chunk.lines, chunk.places, chunk.ids, chunk.attempts)
+                        with ordinality u (line, place, id, attempt, n);
+                end if;
+                if n > 0 then
+                    return query
+                        select calls[owners[given + u.n]], null::interval,
+                            case when not done_at_once then
+                                ((head.leases + owners[given + u.n]) * 1024 + given + u.n - 1 - before[owners[given + u.n]])
+                                    * 16 + shard end,
+                            o.id, o.order_id, o.payload, o.group_key, u.attempt::int, o.created_at, o.at
+                        from unnest(chunk.lines, chunk.places, chunk.ids, chunk.attempts)
+                                with ordinality u (line, place, id, attempt, n)
+                            cross join lateral hotrow.order_at(wanted.number, u.line, u.place, u.id) o
+                        order by u.n;
+                end if;
+            end if;
+            if n > 0 and done_at_once then
+                head.processed := head.processed + n;
+            elsif n > 0 then
+                head.next_due := least(head.next_due,
+                    (select min(head.at + leases[u.k]) from unnest(owners[given + 1 : given + n]) u (k)));
+                head.leases := head.leases + cardinality(calls);
+                head.in_flight := head.in_flight + n;
+            end if;
+            given := given + n;
+            -- Who is going to wait says so at both ends of the queue, and looks again once nobody can come in between.
+            exit when noted or not waiting or given >= total;
+            head.waited := true;
+            tail := hotrow.lock_tail(wanted.number, shard);
+            if not tail.waited then
+                tail.waited := true;
+                perform hotrow.write_tail(tail, 0);
+            end if;
+            noted := true;
+        end loop;
+        if head is distinct from was then
+            perform hotrow.write_head(head);
+        end if;
+        soonest := least(soonest, case
+            when head.paused then null
+            when head.ready > 0 or head.side < tail.side or (head.place, head.id) < (tail.place, tail.id) then '0'
+            when isfinite(head.next_due) then head.next_due - head.at end);
+        exit when given >= total;
+    end loop;
+    -- Calls that got nothing and may wait.
+    return query
+        select calls[u.k], greatest(least(soonest, u.wait), '1 millisecond'), null::bigint, null::bigint, null::uuid,
+            null::jsonb, null::text, null::int, null::timestamptz, null::timestamptz
+        from unnest(before, waits) with ordinality u (before, wait, k)
+        where u.before >= given and u.wait > '0';
+end
+$$;
