@@ -1,4 +1,4 @@
-//! What the schema pack's counters and sales answer, as plain data: the specification that the SQL is held to. Never
+//! What the schema pack's counters, sales and queues answer, as plain data: the specification that the SQL is held to. Never
 //! talks to a server, never reads a clock, never draws a random number.
 //!
 //! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
@@ -18,6 +18,7 @@
 //! | `answer.rs` | the answers, and how they are written |
 //! | `counter.rs` | a counter: value, version, bounds |
 //! | `sale.rs`, `reservation.rs` | items and their stock, reservations and their life |
+//! | `queue.rs` | an ordered queue, with calls and answers of its own |
 //! | `requests.rs` | what is answered when a request comes again |
 //! | `world.rs` | all of it together |
 //! | `script.rs` | scripts that the model and the SQL both run |
@@ -30,6 +31,7 @@ mod counter;
 mod id;
 pub mod linear;
 mod parse;
+mod queue;
 mod requests;
 mod reservation;
 mod sale;
@@ -41,6 +43,7 @@ pub use arguments::Fault;
 pub use command::{Command, Strategy};
 pub use id::Id;
 pub use parse::ParseError;
+pub use queue::{Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};
 pub use world::World;
 
 /// A moment, counted in steps of any length; whoever feeds the model says what a step is.

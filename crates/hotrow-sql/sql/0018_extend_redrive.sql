@@ -45,9 +45,12 @@ begin
                 and l.first + l.count > piece.spot and l.taken_at is not null
                 and (l.open is null or get_bit(l.open, piece.spot - l.first) = 1))
         then
-            update hotrow.queue_lease l set due = greatest(l.due, head.at + piece.extension)
-            where l.queue = number and l.shard = piece.shard and l.lease = piece.lease
-            returning l.due into until;
+            with extended as (
+                update hotrow.queue_lease l set due = greatest(l.due, head.at + piece.extension)
+                where l.queue = number and l.shard = piece.shard and l.lease = piece.lease
+                returning l.due
+            )
+            select max(e.due) into until from extended e;
         end if;
         outcomes[piece.call] := case when until is null then 'lease_lost' else 'extended' end;
         ends[piece.call] := until;

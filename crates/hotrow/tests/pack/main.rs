@@ -18,6 +18,7 @@ mod planted;
 #[path = "../support/proxy.rs"]
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod proxy;
+mod queues;
 mod same_as_model;
 mod specs;
 mod sql;

@@ -13,7 +13,7 @@ const SEEDS_MAX: u64 = 400;
 const CROWDS_MAX: usize = 4;
 
 /// A fault: in which function, what is replaced, and by what.
-type Fault = (&'static str, &'static str, &'static str);
+pub type Fault = (&'static str, &'static str, &'static str);
 
 /// One client is enough to notice.
 const FOR_ONE_CLIENT: [Fault; 23] = [
@@ -60,7 +60,7 @@ const FOR_A_CROWD: [Fault; 5] = [
 ];
 
 /// Plants a fault; what repairs it.
-fn plant(line: &mut Line, (function, from, to): Fault) -> String {
+pub fn plant(line: &mut Line, (function, from, to): Fault) -> String {
     let definition = format!(
         "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
     );

@@ -20,7 +20,7 @@ impl Clock {
         Self { base: since.as_secs().cast_signed(), at: 0 }
     }
 
-    fn timestamp(self, time: Time) -> String {
+    pub fn timestamp(self, time: Time) -> String {
         let seconds = self.base + (time - self.at) * 3600;
         let (day, second) = (seconds.div_euclid(86_400) + 2_440_588, seconds.rem_euclid(86_400));
         format!("J{day} {:02}:{:02}:{:02}+00", second / 3600, second / 60 % 60, second % 60)

@@ -1,0 +1,308 @@
+//! Queues against their model: random calls, alone and in batches, and hours that pass; and faults planted in the SQL,
+//! which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
+
+use std::collections::HashMap;
+
+use hotrow_model::{QueueAnswer, QueueCommand, QueueTerms, Receipt};
+use hotrow_postgres::PrivateServer;
+
+use crate::line::Line;
+use crate::migrate;
+use crate::planted::{Fault, plant};
+use crate::sql::{Clock, literal};
+
+const SEEDS: u64 = 60;
+const STEPS: usize = 40;
+const SEEDS_MAX: u64 = 300;
+
+/// A queue on a server, and what it has given out.
+struct Stage<'a> {
+    line: &'a mut Line,
+    name: String,
+    clock: Clock,
+    receipts: HashMap<Receipt, String>,
+}
+
+impl Stage<'_> {
+    fn create(&mut self, terms: &QueueTerms) {
+        let QueueTerms { strict_groups, max_attempts, retry, dead_letter, .. } = terms;
+        let order_by = if terms.by_created_at { "created_at" } else { "arrival" };
+        let sql = format!(
+            "select hotrow.create_queue('{}', 1, {strict_groups}, {max_attempts}, '{retry} hours', {dead_letter}, '7 days', '{order_by}')",
+            self.name
+        );
+        assert_eq!(self.line.query(&sql).rows(), [[Some("created".to_owned())]]);
+    }
+
+    /// Moves all that is stored about the queue into the past.
+    fn pass(&mut self, hours: i64) {
+        let updates = format!(
+            "select format('update hotrow.%I t set %s from hotrow.queue q where q.number = t.queue and q.queue = %L',
+                c.relname, string_agg(format('%1$I = t.%1$I - interval ''{hours} hours''', a.attname), ', '), '{}')
+            from pg_class c join pg_attribute a on a.attrelid = c.oid and a.atttypid = 'timestamptz'::regtype
+            where c.relnamespace = 'hotrow'::regnamespace
+                and c.relname in ('queue_head', 'queue_tail', 'queue_order', 'queue_lease', 'queue_dead') group by c.relname",
+            self.name
+        );
+        let updates = self.line.query(&updates).rows();
+        assert_eq!(updates.len(), 5);
+        for update in updates {
+            assert_eq!(self.line.query(update[0].as_deref().unwrap()).error(), None);
+        }
+        self.clock.at += hours;
+    }
+
+    /// A function's name and its arguments behind the queue's name, as text.
+    fn call(&self, command: &QueueCommand) -> (&'static str, Vec<Option<String>>) {
+        let hours = |time: i64| Some(format!("{time} hours"));
+        let receipt = |receipt: &Receipt| Some(self.receipts[receipt].clone());
+        match command {
+            QueueCommand::Enqueue { order, group, created_at, not_before, priority } => {
+                let order = format!("00000000-0000-0000-0000-{order:012}");
+                let time = |time: &Option<i64>| time.map(|time| self.clock.timestamp(time));
+                let priority = (*priority != 0).then(|| priority.to_string());
+                (
+                    "enqueue",
+                    vec![Some(order), None, group.clone(), time(created_at), time(not_before), priority],
+                )
+            }
+            QueueCommand::Take { max, lease } => ("take", vec![Some(max.to_string()), lease.and_then(hours)]),
+            QueueCommand::Complete { receipt: of } => ("complete", vec![receipt(of)]),
+            QueueCommand::Fail { receipt: of, retry_in } => {
+                ("fail", vec![receipt(of), Some("no".to_owned()), retry_in.and_then(hours)])
+            }
+            QueueCommand::Release { receipt: of } => ("release", vec![receipt(of)]),
+            QueueCommand::ExtendLease { receipt: of, lease } => {
+                ("extend_lease", vec![receipt(of), hours(*lease)])
+            }
+            QueueCommand::Redrive { max } => ("redrive", vec![Some(max.to_string())]),
+            QueueCommand::Pause => ("pause", vec![]),
+            QueueCommand::Resume => ("resume", vec![]),
+        }
+    }
+
+    /// What the server answers, in the model's words. Receipts are learnt beside the model's own.
+    fn answers(&mut self, commands: &[QueueCommand], right: &[QueueAnswer]) -> Vec<String> {
+        let calls: Vec<_> = commands.iter().map(|command| self.call(command)).collect();
+        let (function, first) = &calls[0];
+        let columns = match *function {
+            "take" => "{CALL}, right(order_id::text, 12)::int || ':' || attempt, receipt",
+            "enqueue" => "id || ' ' || status",
+            "redrive" | "pause" | "resume" => "*",
+            _ => "outcome",
+        };
+        let alone = calls.len() == 1;
+        let sql = if alone {
+            let values: Vec<_> = first.iter().map(|value| literal(value.as_deref())).collect();
+            let columns = columns.replace("{CALL}", "1");
+            format!(
+                "select {columns} from hotrow.{function}({})",
+                [vec![literal(Some(&self.name))], values].concat().join(", ")
+            )
+        } else {
+            let array = |values: Vec<Option<&str>>| {
+                let values: Vec<_> = values.into_iter().map(literal).collect();
+                format!("array[{}]", values.join(", "))
+            };
+            let types: &[&str] = match *function {
+                "enqueue" => &["uuid", "jsonb", "text", "timestamptz", "timestamptz", "int"],
+                "take" => &["int", "interval"],
+                "fail" => &["bigint", "text", "interval"],
+                "extend_lease" => &["bigint", "interval"],
+                _ => &["bigint"],
+            };
+            let mut arguments = vec![array(vec![Some(self.name.as_str()); calls.len()])];
+            for (place, kind) in types.iter().enumerate() {
+                let values = calls.iter().map(|(_, values)| values[place].as_deref()).collect();
+                arguments.push(format!("{}::{kind}[]", array(values)));
+            }
+            format!(
+                "select {} from hotrow.{function}_batch({})",
+                columns.replace("{CALL}", "call"),
+                arguments.join(", ")
+            )
+        };
+        let answer = self.line.query(&sql);
+        if let Some(error) = answer.error() {
+            return vec![format!("{error:?} for {sql}")];
+        }
+        let rows = answer.rows();
+        if *function != "take" {
+            return rows.into_iter().map(|row| row[0].clone().unwrap_or_default()).collect();
+        }
+        let mut taken = vec![Vec::new(); calls.len()];
+        for row in rows {
+            let call: usize = row[0].as_deref().and_then(|call| call.parse().ok()).unwrap_or(1);
+            if let QueueAnswer::Taken(orders) = &right[call - 1]
+                && let Some((_, _, Some(receipt))) = orders.get(taken[call - 1].len())
+                && let Some(given) = &row[2]
+            {
+                self.receipts.insert(*receipt, given.clone());
+            }
+            taken[call - 1].push(row[1].clone().unwrap_or_default());
+        }
+        taken.into_iter().map(|orders| orders.join(" ")).collect()
+    }
+}
+
+/// Random calls on one queue, so few orders and groups that they meet.
+struct Workload {
+    random: fastrand::Rng,
+    by_created_at: bool,
+    receipts: Vec<Receipt>,
+}
+
+impl Workload {
+    fn maybe(&mut self, one_in: u8, low: i64, high: i64) -> Option<i64> {
+        (self.random.u8(0..one_in) == 0).then(|| self.random.i64(low..=high))
+    }
+
+    fn command(&mut self, at: i64) -> QueueCommand {
+        let newest = self.receipts.len().saturating_sub(8);
+        let receipt =
+            self.receipts.get(self.random.usize(newest..self.receipts.len().max(newest + 1))).copied();
+        match (self.random.u8(0..24), receipt) {
+            (0..9, _) => QueueCommand::Enqueue {
+                order: self.random.u64(0..60),
+                group: (!self.by_created_at)
+                    .then(|| self.maybe(2, 0, 2))
+                    .flatten()
+                    .map(|group| format!("g{group}")),
+                created_at: if self.by_created_at { self.maybe(2, -9, 0) } else { None },
+                not_before: self.maybe(6, -1, 3).map(|hours| at + hours),
+                priority: self.maybe(6, -2, 2).unwrap_or_default(),
+            },
+            (9..15, Some(receipt)) => QueueCommand::Complete { receipt },
+            (15..17, Some(receipt)) => QueueCommand::Fail { receipt, retry_in: self.maybe(2, 0, 2) },
+            (17, Some(receipt)) => QueueCommand::Release { receipt },
+            (18, Some(receipt)) => QueueCommand::ExtendLease { receipt, lease: self.random.i64(1..=4) },
+            (19, _) => QueueCommand::Redrive { max: self.random.usize(1..=3) },
+            (20, _) if self.random.u8(0..3) == 0 => QueueCommand::Pause,
+            (20..22, _) => QueueCommand::Resume,
+            _ => {
+                let lease = (self.random.u8(0..3) > 0).then(|| self.random.i64(1..=3));
+                QueueCommand::Take { max: self.random.usize(1..=4), lease }
+            }
+        }
+    }
+
+    /// One, or several of one function.
+    fn next(&mut self, at: i64) -> Vec<QueueCommand> {
+        let first = self.command(at);
+        let kind = std::mem::discriminant(&first);
+        let has_twin =
+            !matches!(first, QueueCommand::Redrive { .. } | QueueCommand::Pause | QueueCommand::Resume);
+        let mut commands = vec![first];
+        if has_twin && self.random.bool() {
+            let more = self.random.usize(1..=6);
+            for _ in 0..500 {
+                let command = self.command(at);
+                if commands.len() <= more && std::mem::discriminant(&command) == kind {
+                    commands.push(command);
+                }
+            }
+        }
+        commands
+    }
+}
+
+/// The first difference between SQL and model, as a story.
+fn difference(line: &mut Line, seed: u64) -> Option<String> {
+    let random = fastrand::Rng::with_seed(seed);
+    let mut workload = Workload { random, by_created_at: false, receipts: Vec::new() };
+    workload.by_created_at = workload.random.u8(0..4) == 0;
+    let terms = QueueTerms {
+        strict_groups: workload.random.u8(0..4) > 0,
+        by_created_at: workload.by_created_at,
+        max_attempts: workload.random.i64(1..=4),
+        retry: workload.random.i64(0..=2),
+        dead_letter: workload.random.u8(0..4) > 0,
+    };
+    let mut stage =
+        Stage { line, name: format!("{seed:x}.queue"), clock: Clock::start(), receipts: HashMap::new() };
+    stage.create(&terms);
+    let mut model = hotrow_model::Queue::new(terms.clone());
+    let mut story = format!("HOTROW_SEED={seed}\n{terms:?}\n");
+    for _ in 0..STEPS {
+        // The time at which an order was created is stored as its place, which does not pass.
+        if !terms.by_created_at && workload.random.u8(0..6) == 0 {
+            let hours = workload.random.i64(1..=2);
+            stage.pass(hours);
+            story.push_str(&format!("pass {hours}\n"));
+        }
+        let commands = workload.next(stage.clock.at);
+        let right = model.apply(&commands, stage.clock.at);
+        let found = stage.answers(&commands, &right);
+        let expected: Vec<_> = right.iter().map(ToString::to_string).collect();
+        story.push_str(&format!("{commands:?} -> {found:?}\n"));
+        if found != expected {
+            return Some(format!("{story}  the model: {expected:?}"));
+        }
+        for answer in &right {
+            if let QueueAnswer::Taken(orders) = answer {
+                workload.receipts.extend(orders.iter().filter_map(|(_, _, receipt)| *receipt));
+            }
+        }
+    }
+    None
+}
+
+fn server(label: &'static str) -> (PrivateServer, Line) {
+    let server = PrivateServer::builder().label(label).start().unwrap();
+    migrate(&server.url());
+    // What is compared here is answers: no test of this kind loses power.
+    let line = Line::connect(server.port(), "public -c synchronous_commit=off")
+        .unwrap()
+        .expect("the server takes us");
+    (server, line)
+}
+
+#[test]
+fn random_calls_get_the_models_answers() {
+    let (_server, mut line) = server("queues");
+    let seeds = match std::env::var("HOTROW_SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
+    };
+    for seed in seeds {
+        if let Some(difference) = difference(&mut line, seed) {
+            panic!("{difference}");
+        }
+    }
+}
+
+const FAULTS: [Fault; 14] = [
+    ("append_orders", "where known is null or u.order_id <> all (known)", ""),
+    ("append_orders", "and r.rank >= tail.place as in_order", "as in_order"),
+    ("rank_of", "- priority::bigint", "+ priority::bigint"),
+    ("next_orders", "limit 1) is not null", "limit 1) is null"),
+    (
+        "next_orders",
+        "(partition by b.group_hash order by b.n) > 1",
+        "(partition by b.group_hash order by b.n) > 2",
+    ),
+    ("next_orders", "and c.leaves -", "or c.leaves -"),
+    ("serve_takes", "if head.next_due <= head.at then", "if false then"),
+    ("serve_takes", "head.leases := head.leases + cardinality(calls);", ""),
+    ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
+    ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
+    ("complete_leases", "s.orders = s.different", "true"),
+    ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
+    ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
+    ("extend_lease_batch", "greatest(l.due, head.at + piece.extension)", "head.at + piece.extension"),
+];
+
+#[test]
+fn every_fault_planted_in_queues_is_noticed() {
+    let (_server, mut line) = server("queue-faults");
+    let mut missed = Vec::new();
+    for (index, fault) in FAULTS.into_iter().enumerate() {
+        let sound = plant(&mut line, fault);
+        let first = index as u64 * SEEDS_MAX;
+        if !(first..first + SEEDS_MAX).any(|seed| difference(&mut line, seed).is_some()) {
+            missed.push(fault);
+        }
+        assert_eq!(line.query(&sound).error(), None);
+    }
+    assert_eq!(missed, [], "nobody noticed these");
+}
