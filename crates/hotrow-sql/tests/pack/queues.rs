@@ -162,6 +162,19 @@ fn a_batch_serves_its_calls_one_after_another_and_says_who_has_to_wait() {
 }
 
 #[test]
+fn a_receipt_that_comes_twice_stands_for_one_order() {
+    let (_database, session) = queue("");
+    for number in 1..=3 {
+        enqueue(&session, number, "");
+    }
+    let (_, receipts) = take(&session, "3");
+    let twice = format!("complete_all('q', array[{0},{0},{1}])", receipts[0], receipts[2]);
+    assert_eq!(outcome(&session, &twice), "completed lease_lost completed");
+    check_in(&session, "queue_stats('q') -> 0 0 1 2 0 3 - f 0 0");
+    assert_eq!(outcome(&session, &format!("complete_all('q', array[{}])", receipts[1])), "completed");
+}
+
+#[test]
 fn a_paused_queue_hands_out_nothing() {
     let (_database, session) = queue("");
     enqueue(&session, 1, "");

@@ -271,8 +271,7 @@ fn random_calls_get_the_models_answers() {
     }
 }
 
-const FAULTS: [Fault; 14] = [
-    ("append_orders", "where known is null or u.order_id <> all (known)", ""),
+const FAULTS: [Fault; 12] = [
     ("append_orders", "and r.rank >= tail.place as in_order", "as in_order"),
     ("rank_of", "- priority::bigint", "+ priority::bigint"),
     ("next_orders", "limit 1) is not null", "limit 1) is null"),
@@ -286,7 +285,6 @@ const FAULTS: [Fault; 14] = [
     ("serve_takes", "head.leases := head.leases + cardinality(calls);", ""),
     ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
-    ("complete_leases", "s.orders = s.different", "true"),
     ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
     ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
     ("extend_lease_batch", "greatest(l.due, head.at + piece.extension)", "head.at + piece.extension"),
