@@ -1,2 +1,3 @@
--- The answer, for whoever asks again.
-update payments.request set status = $3, answer = $4 where key = $1 and run = $2 and status is null
+-- The answer, for whoever asks again; the first one stands. One who was too slow and was taken over may write it too: it
+-- is the same request's.
+update payments.request set status = $2, answer = $3 where key = $1 and status is null

@@ -9,7 +9,7 @@ use hyper_util::client::legacy::{Client as Pooled, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 /// The largest answer that is read.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// For a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// Connections without a request are kept for so long, and so many of each host.

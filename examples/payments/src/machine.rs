@@ -231,3 +231,6 @@ pub fn settle(kind: Kind, amount: i64, outcome: Outcome, held: bool, before: Sum
     };
     (state, sums)
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,8 @@ pub enum Error {
 
 /// What is logged, and where.
 pub fn log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOG").unwrap_or_else(|_| "info".into());
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOG")
+        .unwrap_or_else(|_| "info,tokio_postgres=warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
@@ -67,7 +68,7 @@ pub async fn payments(arguments: &[String]) -> Result<(), Error> {
     } else {
         let listener = TcpListener::bind(settings.listen).await?;
         say(&format!("payments: listening on {}", listener.local_addr()?))?;
-        serve(listener, api::router(payments), stop).await;
+        serve(listener, api::router(payments, settings.key_lease), stop).await;
     }
     Ok(())
 }

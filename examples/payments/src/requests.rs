@@ -1,9 +1,11 @@
 //! Idempotency keys: one request does the work, the same one again gets its answer, another one is told so.
 
+use std::time::Duration;
+
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::database::{Database, Error};
+use crate::database::{Database, Error, Value};
 use crate::records::get;
 
 const INSERT: &str = include_str!("../sql/insert_request.sql");
@@ -11,9 +13,6 @@ const READ: &str = include_str!("../sql/request.sql");
 const TAKE_OVER: &str = include_str!("../sql/take_over_request.sql");
 const ANSWER: &str = include_str!("../sql/answer_request.sql");
 const RELEASE: &str = include_str!("../sql/release_request.sql");
-
-/// Who has worked for so long without an answer has died.
-const LEASE_SECONDS: f64 = 60.0;
 
 /// A request that is ours to carry out.
 #[derive(Clone, Debug)]
@@ -51,12 +50,14 @@ pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-/// Finds out what is to be done about a request about this payment, or about a new one.
+/// Finds out what is to be done about a request about this payment, or about a new one. Who has worked on it for longer
+/// than the lease is taken to have died.
 pub async fn claim(
     database: &Database,
     key: &str,
     fingerprint: &[u8],
     about: Option<Uuid>,
+    lease: Duration,
 ) -> Result<Claimed, Error> {
     let run = Uuid::now_v7();
     let (intent, attempt) = (about.unwrap_or_else(Uuid::now_v7), Uuid::now_v7());
@@ -64,7 +65,9 @@ pub async fn claim(
     if written == 1 {
         return Ok(Claimed::Ours(Claim { key: key.to_owned(), run, intent, attempt, again: false }));
     }
-    let Some(row) = database.row(READ, &[&key, &LEASE_SECONDS]).await? else { return Ok(Claimed::Running) };
+    let Some(row) = database.row(READ, &[&key, &lease.as_secs_f64()]).await? else {
+        return Ok(Claimed::Running);
+    };
     if get::<&[u8]>(&row, "fingerprint")? != fingerprint {
         return Ok(Claimed::Different);
     }
@@ -82,10 +85,10 @@ pub async fn claim(
 }
 
 impl Claim {
-    /// The answer, for whoever asks again.
-    pub async fn answer(&self, database: &Database, status: u16, answer: &str) -> Result<(), Error> {
-        database.execute(ANSWER, &[&self.key, &self.run, &i32::from(status), &answer]).await?;
-        Ok(())
+    /// The answer, for whoever asks again. False if somebody has taken the request over meanwhile, and answered first.
+    pub async fn answer(&self, database: &Database, status: u16, answer: &str) -> Result<bool, Error> {
+        let values: [Value<'_>; 3] = [&self.key, &i32::from(status), &answer];
+        Ok(database.execute(ANSWER, &values).await? == 1)
     }
 
     /// There is no answer worth keeping: whoever asks again takes over at once.

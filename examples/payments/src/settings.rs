@@ -30,6 +30,8 @@ pub struct Settings {
     pub gateway_secret: String,
     /// How long a payment gateway may take for an answer; it refuses orders that are twice as old.
     pub gateway_limit: Duration,
+    /// Who has worked on a request for so long without an answer has died.
+    pub key_lease: Duration,
     /// When an attempt that is not finished is looked at: so long after it began, then after the last look.
     pub reconcile_after: Vec<Duration>,
     /// When a notification that was not taken is sent again.
@@ -47,6 +49,7 @@ impl Settings {
             gateways: text("GATEWAYS_URL", "http://127.0.0.1:8091")?.split(',').map(str::to_owned).collect(),
             gateway_secret: needed("GATEWAY_SECRET", "what the payment gateways sign their webhooks with")?,
             gateway_limit: seconds("GATEWAY_SECONDS", "10")?[0],
+            key_lease: seconds("KEY_SECONDS", "60")?[0],
             reconcile_after: seconds("RECONCILE_SECONDS", "60,300,3600,86400")?,
             notify_again_after: seconds("NOTIFY_SECONDS", "60,300,300,600,600,3600,3600,21600")?,
         })

@@ -6,6 +6,7 @@ mod problem;
 mod webhooks;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -26,11 +27,12 @@ pub const REQUESTS_MAX: usize = 4096;
 pub struct Api {
     payments: Arc<Payments>,
     room: Arc<Semaphore>,
+    key_lease: Duration,
 }
 
 /// All paths.
-pub fn router(payments: Arc<Payments>) -> Router {
-    let api = Api { payments, room: Arc::new(Semaphore::new(REQUESTS_MAX)) };
+pub fn router(payments: Arc<Payments>, key_lease: Duration) -> Router {
+    let api = Api { payments, room: Arc::new(Semaphore::new(REQUESTS_MAX)), key_lease };
     Router::new()
         .route("/v1/payments", post(payments::create).get(payments::list))
         .route("/v1/payments/{id}", get(payments::read))

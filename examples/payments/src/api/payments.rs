@@ -69,7 +69,7 @@ impl Api {
                 Wish::Create(_) => None,
                 Wish::Command(id, _) => Some(*id),
             };
-            let claim = match requests::claim(database, &key, &fingerprint, about).await? {
+            let claim = match requests::claim(database, &key, &fingerprint, about, self.key_lease).await? {
                 Claimed::Ours(claim) => claim,
                 Claimed::Answered(status, body) => {
                     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -107,8 +107,9 @@ impl Api {
                 if status == StatusCode::ACCEPTED {
                     // Whoever asks again may hear more.
                     claim.release(&self.payments.database).await?;
-                } else {
-                    claim.answer(&self.payments.database, status.as_u16(), &body).await?;
+                } else if !claim.answer(&self.payments.database, status.as_u16(), &body).await? {
+                    // We were too slow: the one who took over has written the answer that stands.
+                    return Err(Problem::KEY_RUNNING);
                 }
                 Ok(answer(status, body))
             }

@@ -1,0 +1,70 @@
+//! Kill -9 of everything but the gateways' books, under load, with gateways that lose and repeat what they can: no
+//! payment is lost or charged twice, and no event is missing.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::load::{Load, Told};
+use crate::stage::{GATEWAYS, Stage};
+
+const SHOPPERS: usize = 8;
+const BETWEEN_CRASHES: usize = 20;
+
+/// Everything that may go wrong at a payment gateway, often.
+pub fn bad_manners() -> Value {
+    json!({ "latency_ms": 2, "jitter_ms": 20, "declines": 0.05, "forgets": 0.05, "silent": 0.05,
+        "webhook_delay_ms": 30, "duplicates": 0.2, "lost_webhooks": 0.2 })
+}
+
+/// What everybody was told is what the tables say, and nobody paid for two payments with one key.
+pub async fn compare(stage: &Stage, told: &[Told]) {
+    stage.adds_up().await;
+    let rows = stage.rows("select id, state, captured, refunded from payments.intent");
+    let mut ours: HashMap<String, (String, i64, i64)> = HashMap::new();
+    for row in rows {
+        let [id, state, captured, refunded] = row.as_slice() else { panic!("{row:?}") };
+        let number = |text: &Option<String>| text.as_ref().unwrap().parse().unwrap();
+        ours.insert(id.clone().unwrap(), (state.clone().unwrap(), number(captured), number(refunded)));
+    }
+    assert_eq!(ours.len(), told.len(), "as many payments as keys");
+    for (id, state, captured, refunded) in told {
+        assert_eq!(ours[id], (state.clone(), *captured, *refunded), "{id}");
+    }
+}
+
+async fn crash(mut stage: Stage, times: usize, mut what: impl FnMut(&mut Stage)) {
+    stage.behave(&GATEWAYS, bad_manners()).await;
+    let load = Load::start(&stage.caller(), SHOPPERS);
+    for _ in 0..times {
+        load.flows(BETWEEN_CRASHES).await;
+        tokio::task::block_in_place(|| what(&mut stage));
+    }
+    load.flows(BETWEEN_CRASHES).await;
+    let told = load.stop().await;
+    compare(&stage, &told).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_killed_under_load_loses_and_doubles_nothing() {
+    crash(Stage::start().await, 4, |stage| stage.service.restart()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_killed_under_load_loses_and_doubles_nothing() {
+    crash(Stage::start().await, 4, |stage| stage.worker.restart()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_under_load_loses_and_doubles_nothing() {
+    let restart = |stage: &mut Stage| {
+        stage.server.kill_dash_nine().unwrap();
+        stage.server.restart().unwrap();
+    };
+    crash(Stage::start().await, 2, restart).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_gateway_that_is_killed_under_load_knows_what_it_did() {
+    crash(Stage::start().await, 2, |stage| stage.gateways.restart()).await;
+}

@@ -1,0 +1,85 @@
+//! A child process that says where it listens. Dropping it kills it.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// A program of this workspace.
+pub struct Program {
+    command: Command,
+    child: Option<Child>,
+    log: Arc<Mutex<String>>,
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A program of another package, built beside ours.
+pub fn beside(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_payments")).with_file_name(name);
+    assert!(path.exists(), "{} is not built: cargo build --package {name}", path.display());
+    path
+}
+
+impl Program {
+    /// Started; it has said its first line.
+    pub fn start(path: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(path);
+        command.args(arguments).envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = Self { command, child: None, log: Arc::default() };
+        program.restart();
+        program
+    }
+
+    /// Started again, with the same arguments and environment. Its port may be taken for a moment by somebody's
+    /// connection, so it gets several tries.
+    pub fn restart(&mut self) {
+        for _ in 0..20 {
+            self.kill_dash_nine();
+            let mut child = self.command.spawn().unwrap();
+            let log = self.log.clone();
+            let words = BufReader::new(child.stderr.take().unwrap());
+            std::thread::spawn(move || {
+                for line in words.lines().map_while(Result::ok) {
+                    let mut log = log.lock().unwrap();
+                    log.push_str(&line);
+                    log.push('\n');
+                }
+            });
+            let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+            let first = out.next();
+            self.child = Some(child);
+            if first.is_some() {
+                std::thread::spawn(move || out.map_while(Result::ok).for_each(drop));
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("it does not start:\n{}", self.log.lock().unwrap());
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill_dash_nine(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill_dash_nine();
+        if std::thread::panicking() {
+            let log = self.log.lock().unwrap();
+            let lines: Vec<_> = log.lines().collect();
+            eprintln!("last words:\n{}", lines[lines.len().saturating_sub(20)..].join("\n"));
+        }
+    }
+}

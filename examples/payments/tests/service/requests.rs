@@ -1,0 +1,114 @@
+//! Idempotency keys, and payments from start to end as a merchant sees them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::load::insist;
+use crate::stage::{GATEWAYS, Stage, payment};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_stands_for_one_request_and_its_answer() {
+    let stage = Stage::start().await;
+    let caller = stage.caller();
+    let first = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!(first.0, 201, "{first:?}");
+    assert_eq!(caller.post("/v1/payments", "a", &payment(1000, true)).await, first);
+    let other = caller.post("/v1/payments", "a", &payment(1001, true)).await;
+    assert_eq!((other.0, &other.1["type"]), (422, &json!("payments:idempotency-key-reused")));
+    let path = format!("/v1/payments/{}/refund", first.1["id"].as_str().unwrap());
+    assert_eq!(caller.post(&path, "a", &json!({})).await.0, 422, "another path is another request");
+
+    // While it runs: the gateway takes its time.
+    stage.behave(&GATEWAYS, json!({ "latency_ms": 300 })).await;
+    let slow = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.post("/v1/payments", "slow", &payment(1000, true)).await }
+    });
+    stage.until("select count(*) from payments.request where key = 'slow'", "1").await;
+    let running = caller.post("/v1/payments", "slow", &payment(1000, true)).await;
+    assert_eq!((running.0, &running.1["type"]), (409, &json!("payments:idempotency-key-running")));
+    let slow = slow.await.unwrap();
+    assert_eq!(slow.0, 201);
+    assert_eq!(caller.post("/v1/payments", "slow", &payment(1000, true)).await, slow);
+    stage.adds_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_is_captured_refunded_and_let_go_within_its_bounds() {
+    let stage = Stage::start().await;
+    let caller = stage.caller();
+    let (status, new) = caller.post("/v1/payments", "new", &payment(1000, false)).await;
+    assert_eq!((status, &new["state"]), (201, &json!("authorized")));
+    let id = new["id"].as_str().unwrap();
+    let path = |command: &str| format!("/v1/payments/{id}/{command}");
+    let steps = [
+        ("capture", json!({ "amount": 1001 }), 422, "", 0, 0),
+        ("refund", json!({}), 409, "", 0, 0),
+        ("capture", json!({ "amount": 300 }), 200, "authorized", 300, 0),
+        ("capture", json!({ "amount": 701 }), 422, "", 0, 0),
+        ("cancel", json!({}), 200, "captured", 300, 0),
+        ("capture", json!({}), 409, "", 0, 0),
+        ("confirm", json!({}), 409, "", 0, 0),
+        ("refund", json!({ "amount": 301 }), 422, "", 0, 0),
+        ("refund", json!({ "amount": 100 }), 200, "captured", 300, 100),
+        ("refund", json!({}), 200, "refunded", 300, 300),
+        ("refund", json!({}), 409, "", 0, 0),
+    ];
+    for (step, (command, body, wanted, state, captured, refunded)) in steps.into_iter().enumerate() {
+        let (status, told) = caller.post(&path(command), &format!("step-{step}"), &body).await;
+        assert_eq!(status, wanted, "{command}: {told}");
+        if status == 200 {
+            let sums = (&told["state"], &told["captured"], &told["refunded"]);
+            assert_eq!(sums, (&json!(state), &json!(captured), &json!(refunded)), "{command}");
+        }
+    }
+    let (_, read) = caller.get(&format!("/v1/payments/{id}")).await;
+    let kinds: Vec<_> = read["attempts"].as_array().unwrap().iter().map(|it| it["kind"].clone()).collect();
+    assert_eq!(kinds, ["authorize", "capture", "void", "refund", "refund"]);
+    let (_, listed) = caller.get("/v1/payments?merchant=shop&limit=1").await;
+    assert_eq!((&listed["payments"][0]["id"], &listed["before"]), (&json!(id), &json!(id)));
+    let (_, rest) = caller.get(&format!("/v1/payments?merchant=shop&before={id}")).await;
+    assert_eq!(rest["payments"], json!([]));
+    stage.adds_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_known_is_unknown_until_the_gateway_says() {
+    let stage = Stage::start().await;
+    stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
+    let caller = stage.caller();
+    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &told["state"]), (202, &json!("authorizing")));
+    let state = told["last_attempt"]["state"].as_str().unwrap();
+    assert!(["unknown", "succeeded"].contains(&state), "{told}");
+    let (status, told) = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &told["state"]), (201, &json!("captured")));
+    stage.adds_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_gone_is_left_out_and_another_is_tried() {
+    let mut stage = Stage::start().await;
+    let caller = stage.caller();
+    tokio::task::block_in_place(|| stage.gateways.kill_dash_nine());
+    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &told["type"]), (503, &json!("payments:no-gateway")));
+    assert_eq!(stage.value("select count(*) from payments.attempt where state = 'not_executed'"), "3");
+    tokio::task::block_in_place(|| stage.gateways.restart());
+    let (status, told) = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &told["state"]), (201, &json!("captured")));
+    assert_eq!(stage.value("select count(*) from payments.intent"), "1");
+
+    // One that answers 503: after some of these nobody asks it, and the others get its payments.
+    stage.behave(&["lotus"], json!({ "down": true })).await;
+    for number in 0..60 {
+        let key = format!("b-{number}");
+        caller.post("/v1/payments", &key, &payment(1000, true)).await;
+    }
+    let doubted = "select count(*) < 30 from payments.attempt where gateway = 'lotus' and code like '%503%'";
+    stage.until(doubted, "t").await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    stage.behave(&["lotus"], json!({})).await;
+    stage.adds_up().await;
+}

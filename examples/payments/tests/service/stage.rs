@@ -1,0 +1,268 @@
+//! All programs of one test, what can be said to them, and the final look at every book.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hotrow_postgres::PrivateServer;
+use payments::http::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::program::{Program, beside, free_port};
+
+/// Nothing that a test waits for takes so long unless it is broken.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// Stages at once: each has five programs and its own server, and machines that test have two cores.
+static ROOM: Semaphore = Semaphore::const_new(2);
+/// What the gateways sign with.
+pub const SECRET: &str = "a secret of the tests";
+pub const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
+
+const CONTRADICTIONS: &str = include_str!("../../sql/contradictions.sql");
+
+/// Everything.
+pub struct Stage {
+    pub gateways: Program,
+    pub service: Program,
+    pub worker: Program,
+    pub hotrow: Option<Program>,
+    pub server: PrivateServer,
+    pub service_port: u16,
+    pub gateways_port: u16,
+    metrics_port: u16,
+    pub client: Client,
+    _books: TempDir,
+    _room: SemaphorePermit<'static>,
+}
+
+/// The service's answer.
+pub type Answer = (u16, Value);
+
+impl Stage {
+    /// On a new server, with gateways that behave.
+    pub async fn start() -> Self {
+        Self::build(false, &[]).await
+    }
+
+    /// With other settings of the service.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::build(false, settings).await
+    }
+
+    /// The same through Hotrow: only the port is another.
+    pub async fn through_hotrow(settings: &[(&str, &str)]) -> Self {
+        Self::build(true, settings).await
+    }
+
+    async fn build(through_hotrow: bool, settings: &[(&str, &str)]) -> Self {
+        let room = ROOM.acquire().await.unwrap();
+        tokio::task::block_in_place(|| Self::open(room, through_hotrow, settings))
+    }
+
+    fn open(room: SemaphorePermit<'static>, through_hotrow: bool, settings: &[(&str, &str)]) -> Self {
+        let server = PrivateServer::builder().label("payments").start().unwrap();
+        let (mut url, metrics_port) = (server.url(), free_port());
+        let hotrow = through_hotrow.then(|| {
+            let port = free_port();
+            let listen = format!("127.0.0.1:{port}");
+            let metrics = format!("127.0.0.1:{metrics_port}");
+            let arguments =
+                ["serve", "--upstream", &server.url(), "--listen", &listen, "--metrics", &metrics];
+            url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+            Program::start(&beside("hotrow"), &arguments, &[])
+        });
+        let books = TempDir::new().unwrap();
+        let (service_port, gateways_port) = (free_port(), free_port());
+        let (listen, gateways_listen) =
+            (format!("127.0.0.1:{service_port}"), format!("127.0.0.1:{gateways_port}"));
+        let gateways_url = format!("http://{gateways_listen}");
+        let behaviour = json!({ "webhooks_url": format!("http://{listen}") }).to_string();
+        let folder = books.path().to_str().unwrap();
+        let gateways = Program::start(
+            Path::new(env!("CARGO_BIN_EXE_payment-gateways")),
+            &[],
+            &[
+                ("LISTEN", &gateways_listen),
+                ("GATEWAY_SECRET", SECRET),
+                ("BOOKS", folder),
+                ("BEHAVIOUR", &behaviour),
+            ],
+        );
+        // What takes minutes in earnest takes fractions of a second here.
+        let mut environment = vec![
+            ("DATABASE_URL", url.as_str()),
+            ("LISTEN", &listen),
+            ("GATEWAYS_URL", &gateways_url),
+            ("GATEWAY_SECRET", SECRET),
+            ("CONNECTIONS", "16"),
+            ("GATEWAY_SECONDS", "0.5"),
+            ("RECONCILE_SECONDS", "0.3,0.5,1"),
+            ("NOTIFY_SECONDS", "0.1,0.1"),
+            ("KEY_SECONDS", "2"),
+        ];
+        environment.extend(settings);
+        let program = Path::new(env!("CARGO_BIN_EXE_payments"));
+        let service = Program::start(program, &["service"], &environment);
+        let worker = Program::start(program, &["worker"], &environment);
+        let client = Client::default();
+        Self {
+            gateways,
+            service,
+            worker,
+            hotrow,
+            server,
+            service_port,
+            gateways_port,
+            metrics_port,
+            client,
+            _books: books,
+            _room: room,
+        }
+    }
+
+    /// How to talk to the service.
+    pub fn caller(&self) -> Caller {
+        Caller { client: self.client.clone(), base: format!("http://127.0.0.1:{}", self.service_port) }
+    }
+
+    /// Gateways behave otherwise from now on; webhooks go to the service unless something else is said.
+    pub async fn behave(&self, names: &[&str], mut behaviour: Value) {
+        let to = behaviour.get("webhooks_url").cloned();
+        behaviour["webhooks_url"] =
+            to.unwrap_or_else(|| json!(format!("http://127.0.0.1:{}", self.service_port)));
+        for name in names {
+            let url = format!("http://127.0.0.1:{}/{name}/behaviour", self.gateways_port);
+            let body = Bytes::from(behaviour.to_string());
+            let answer = self.client.send("PUT", &url, &[], body, PATIENCE).await.unwrap();
+            assert_eq!(answer.0, 200, "{answer:?}");
+        }
+    }
+
+    /// One of Hotrow's metrics.
+    pub async fn metric(&self, name: &str) -> u64 {
+        let url = format!("http://127.0.0.1:{}/metrics", self.metrics_port);
+        let (_, page) = self.client.get(&url, PATIENCE).await.unwrap();
+        let page = String::from_utf8_lossy(&page).into_owned();
+        let wanted = format!("hotrow_{name} ");
+        page.lines().find_map(|line| line.strip_prefix(&wanted)).expect(name).parse().unwrap()
+    }
+
+    /// The rows of a query.
+    pub fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        tokio::task::block_in_place(|| self.server.query(sql)).unwrap()
+    }
+
+    /// The first value of a query.
+    pub fn value(&self, sql: &str) -> String {
+        self.rows(sql)[0][0].clone().unwrap_or_default()
+    }
+
+    /// Waits until a query answers this.
+    pub async fn until(&self, sql: &str, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let value = self.value(sql);
+            if value == wanted {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{sql} answers {value}, not {wanted}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until nothing is under way, then compares our tables with themselves and with the gateways' books.
+    pub async fn adds_up(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let contradictions = self.rows(CONTRADICTIONS);
+            if contradictions.is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{contradictions:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let mut charges: HashMap<String, u32> = HashMap::new();
+        let attempts = self.rows(
+            "select id, intent, gateway, kind, amount, currency, state from payments.attempt where gateway <> 'none'",
+        );
+        let mut ours: HashMap<String, Vec<String>> = attempts
+            .into_iter()
+            .map(|row| row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>())
+            .map(|row| (row[0].clone(), row))
+            .collect();
+        for gateway in GATEWAYS {
+            for entry in self.book(gateway).await {
+                let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+                let row = ours
+                    .remove(&text("reference"))
+                    .unwrap_or_else(|| panic!("{gateway} has what we have not: {entry}"));
+                let [_, intent, at, kind, amount, currency, state] = row.as_slice() else {
+                    panic!("{row:?}")
+                };
+                let theirs = (gateway, text("kind"), entry["amount"].to_string(), text("currency"));
+                assert_eq!((at.as_str(), kind.clone(), amount.clone(), currency.clone()), theirs, "{entry}");
+                assert_eq!(*state, text("outcome"), "{entry}");
+                if state == "succeeded" && ["purchase", "authorize"].contains(&kind.as_str()) {
+                    *charges.entry(intent.clone()).or_default() += 1;
+                }
+            }
+        }
+        for row in ours.values() {
+            assert_eq!(row[6], "not_executed", "no gateway knows of {row:?}");
+        }
+        for (intent, charges) in charges {
+            assert_eq!(charges, 1, "{intent} was charged more than once");
+        }
+    }
+
+    /// All that a gateway has done.
+    pub async fn book(&self, gateway: &str) -> Vec<Value> {
+        let url = format!("http://127.0.0.1:{}/{gateway}/book", self.gateways_port);
+        let (status, body) = self.client.get(&url, PATIENCE).await.unwrap();
+        assert_eq!(status, 200);
+        serde_json::from_slice(&body).unwrap()
+    }
+}
+
+/// Somebody who talks to the service.
+#[derive(Clone)]
+pub struct Caller {
+    pub client: Client,
+    pub base: String,
+}
+
+impl Caller {
+    /// Sends JSON with an idempotency key.
+    pub async fn post(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.try_post(path, key, body).await.unwrap()
+    }
+
+    /// The same, while the service may be dead.
+    pub async fn try_post(&self, path: &str, key: &str, body: &Value) -> Result<Answer, String> {
+        let url = format!("{}{path}", self.base);
+        let headers = [("idempotency-key", key)];
+        let answer = self.client.post(&url, &headers, body.to_string(), PATIENCE).await;
+        let (status, body) = answer.map_err(|error| error.to_string())?;
+        Ok((status, json(&body)))
+    }
+
+    /// Asks.
+    pub async fn get(&self, path: &str) -> Answer {
+        let url = format!("{}{path}", self.base);
+        let (status, body) = self.client.get(&url, PATIENCE).await.unwrap();
+        (status, json(&body))
+    }
+}
+
+fn json(body: &Bytes) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()))
+}
+
+/// A new payment that is confirmed at once.
+pub fn payment(amount: i64, capture_at_once: bool) -> Value {
+    json!({ "merchant": "shop", "customer": "ann", "mode": "upi", "amount": amount, "currency": "INR",
+        "confirm": true, "capture_at_once": capture_at_once })
+}

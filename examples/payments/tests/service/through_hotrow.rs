@@ -1,0 +1,45 @@
+//! The same service with another port in its DATABASE_URL.
+
+use serde_json::json;
+
+use crate::crashes::{bad_manners, compare};
+use crate::load::Load;
+use crate::stage::{GATEWAYS, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hotrow_killed_under_load_loses_and_doubles_nothing() {
+    let mut stage = Stage::through_hotrow(&[]).await;
+    stage.behave(&GATEWAYS, bad_manners()).await;
+    let load = Load::start(&stage.caller(), 8);
+    for _ in 0..3 {
+        load.flows(20).await;
+        tokio::task::block_in_place(|| stage.hotrow.as_mut().unwrap().restart());
+    }
+    load.flows(20).await;
+    let told = load.stop().await;
+    compare(&stage, &told).await;
+}
+
+/// All ten or so statements of a payment are packed, none of them bent for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_statement_of_a_payment_is_packed() {
+    // Nothing is slow enough for a worker to find anything to do.
+    let stage = Stage::through_hotrow(&[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")]).await;
+    stage.behave(&GATEWAYS, json!({ "webhooks_url": "" })).await;
+    let load = Load::start(&stage.caller(), 32);
+    load.flows(100).await; // by then all connections have prepared all statements
+    let count = async || {
+        let (packed, passed) = ("packed_units_total", "passed_through_units_total");
+        (stage.metric(packed).await, stage.metric(passed).await, stage.metric("batches_total").await)
+    };
+    let (packed, passed, batches) = count().await;
+    let payments = load.flows(100).await as u64;
+    let after = count().await;
+    let (packed, passed, batches) = (after.0 - packed, after.1 - passed, after.2 - batches);
+    let told = load.stop().await;
+    assert!(packed >= 11 * payments, "{packed} packed");
+    // What the worker asks for by itself, and the list of endpoints once a second.
+    assert!(passed < packed / 20, "{passed} passed through");
+    assert!(batches < packed, "{batches} batches");
+    compare(&stage, &told).await;
+}

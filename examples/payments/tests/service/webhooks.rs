@@ -1,0 +1,76 @@
+//! Webhooks of payment gateways: forged, replayed, doubled, late.
+
+use jiff::Timestamp;
+use payments::signature::{HEADER, sign};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::stage::{Caller, GATEWAYS, PATIENCE, SECRET, Stage, payment};
+
+async fn send(caller: &Caller, gateway: &str, signature: &str, body: &str) -> u16 {
+    let url = format!("{}/v1/webhooks/{gateway}", caller.base);
+    let headers = [(HEADER, signature)];
+    caller.client.post(&url, &headers, body.to_owned(), PATIENCE).await.unwrap().0
+}
+
+fn news(reference: &Value, outcome: &str, event: &str) -> String {
+    json!({ "event": event, "reference": reference, "outcome": outcome, "code": null }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_genuine_recent_webhooks_change_anything() {
+    let stage = Stage::with(&[("RECONCILE_SECONDS", "60")]).await;
+    stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
+    let caller = stage.caller();
+    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!(status, 202, "{told}");
+    let attempt = &told["last_attempt"];
+    let gateway = attempt["gateway"].as_str().unwrap();
+    let other = GATEWAYS.into_iter().find(|name| *name != gateway).unwrap();
+    let now = Timestamp::now().as_second();
+    let forged = news(&attempt["id"], "declined", "forged");
+
+    assert_eq!(send(&caller, gateway, &sign("another secret", now, forged.as_bytes()), &forged).await, 401);
+    assert_eq!(send(&caller, gateway, "", &forged).await, 401);
+    let genuine = news(&attempt["id"], "succeeded", "genuine");
+    let signature = sign(SECRET, now, genuine.as_bytes());
+    assert_eq!(send(&caller, gateway, &signature, &forged).await, 401, "another body");
+    let old = sign(SECRET, now - 301, genuine.as_bytes());
+    assert_eq!(send(&caller, gateway, &old, &genuine).await, 401, "a replay from the archive");
+    assert_eq!(send(&caller, "nobody", &signature, &genuine).await, 404);
+    assert_eq!(send(&caller, gateway, &sign(SECRET, now, b"{}"), "{}").await, 422);
+    // Genuine, but what one gateway says about another's attempts is its own affair.
+    let foreign = news(&attempt["id"], "declined", "foreign");
+    assert_eq!(send(&caller, other, &sign(SECRET, now, foreign.as_bytes()), &foreign).await, 200);
+    let nobodys = news(&json!(Uuid::now_v7()), "succeeded", "nobody's");
+    assert_eq!(send(&caller, gateway, &sign(SECRET, now, nobodys.as_bytes()), &nobodys).await, 200);
+    stage.until("select count(*) from payments.webhook where due_at is null", "2").await;
+    assert_eq!(stage.value("select state from payments.intent"), "authorizing");
+
+    assert_eq!(send(&caller, gateway, &signature, &genuine).await, 200);
+    stage.until("select state from payments.intent", "captured").await;
+    assert_eq!(send(&caller, gateway, &signature, &genuine).await, 200, "again");
+    let late = news(&attempt["id"], "declined", "late");
+    assert_eq!(send(&caller, gateway, &sign(SECRET, now, late.as_bytes()), &late).await, 200);
+    stage.until("select count(*) from payments.webhook where due_at is null", "4").await;
+    assert_eq!(stage.value("select state from payments.intent"), "captured", "the first outcome stands");
+    let kept = "select convert_from(body, 'UTF8') from payments.webhook where event = 'genuine'";
+    assert_eq!(stage.value(kept), genuine);
+    stage.adds_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_whose_service_dies_is_left_to_the_workers() {
+    let stage = Stage::start().await;
+    let caller = stage.caller();
+    let (_, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let attempt = &told["last_attempt"];
+    // As a service leaves it that was killed between the answer and the work.
+    let body = news(&attempt["id"], "succeeded", "left");
+    stage.rows(&format!(
+        "insert into payments.webhook (gateway, event, body, due_at) values ('{}', 'left', '{body}', now())",
+        attempt["gateway"].as_str().unwrap()
+    ));
+    stage.until("select due_at is null from payments.webhook where event = 'left'", "t").await;
+    stage.adds_up().await;
+}
