@@ -282,33 +282,32 @@ fn who_would_wait_too_long_is_told_so_at_once() {
          select hotrow.add_merge_rule('public.slow(text)', 'public.slow_batch(text[])', 'name', most_calls => 2)",
     );
     assert_eq!(made.error(), None);
-    let gateway = Gateway::start(&["--lanes", "1", "--queue-wait-ms", "100"]);
-    let refused: usize = thread::scope(|scope| {
+    const PATIENCE: Duration = Duration::from_millis(100);
+    let gateway = Gateway::start(&["--lanes", "1", "--queue-wait-ms", &PATIENCE.as_millis().to_string()]);
+    let mut refusals: Vec<Duration> = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS * 2)
             .map(|_| {
                 let mut line = connect(gateway.port());
                 scope.spawn(move || {
-                    let mut refused = 0;
+                    let mut refusals = Vec::new();
                     for _ in 0..20 {
                         let asked = Instant::now();
                         let answer = line.query("select * from public.slow('x')");
                         let Some(report) = answer.error() else { continue };
+                        refusals.push(asked.elapsed());
                         assert_eq!(report.code, "53000");
-                        assert!(
-                            asked.elapsed() < Duration::from_millis(500),
-                            "it took {:?}",
-                            asked.elapsed()
-                        );
-                        refused += 1;
                         thread::sleep(Duration::from_millis(20));
                     }
-                    refused
+                    refusals
                 })
             })
             .collect();
-        clients.into_iter().map(|client| client.join().unwrap()).sum()
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
-    assert!(refused > 0, "32 clients at 50 calls a second, and nobody had to wait");
+    refusals.sort();
+    let median = refusals.get(refusals.len() / 2);
+    let median = median.expect("32 clients at 50 calls a second, and nobody had to wait");
+    assert!(*median < PATIENCE, "they were told after {median:?}");
 }
 
 #[test]
