@@ -203,6 +203,13 @@ impl Packed {
         Some((run, bind_of(self.frames(run))?))
     }
 
+    /// What came for a merged call of so many, of which this is the first; or what is wrong about it.
+    pub fn rows<'b>(&self, bytes: &'b [u8], calls: usize) -> Option<Result<Rows<'b>, String>> {
+        let (run, bind) = self.call()?;
+        let returns = run.packing.merging.as_ref()?.returns;
+        Some(Rows::read(bytes, returns, merged::is_lead_binary(&bind), calls))
+    }
+
     /// Whether the row of its one statement can be locked before it runs.
     pub fn is_lockable(&self) -> bool {
         self.runs().any(|run| run.packing.ahead.is_some())

@@ -6,13 +6,15 @@ create table hotrow.merge_rule (
     key_argument text not null,
     -- Calls whose keys are equal within one key space are never under way side by side.
     key_space text not null,
-    most_calls int not null check (most_calls between 2 and 1000)
+    most_calls int not null check (most_calls between 2 and 1000),
+    -- The parameter that says how long a call waits for something to answer; none: its calls don't wait.
+    wait_argument text
 );
 
 -- What a function takes and returns, in the words that rules are judged by.
 create function hotrow.signature(function oid,
     out parameters text[], out types oid[], out required int, out columns text[], out column_types oid[],
-    out named boolean, out plain boolean, out returns_set boolean)
+    out named boolean, out plain boolean, out returns_set boolean, out result text)
 language plpgsql stable as $$
 declare
     p pg_proc;
@@ -22,6 +24,10 @@ begin
     required := p.pronargs - p.pronargdefaults;
     plain := p.prokind = 'f' and p.provariadic = 0;
     returns_set := p.proretset;
+    -- What the call is as a value: of a plain type, a record, or a row of a type that has a name.
+    result := case when p.prorettype = 'record'::regtype then 'record'
+        when exists (select from pg_type t where t.oid = p.prorettype and t.typtype = 'c') then 'row'
+        else 'plain' end;
     parameters := array(
         select coalesce(a.name, '') from unnest(p.proargnames) with ordinality a (name, n)
         where p.proargmodes is null or p.proargmodes[a.n] in ('i', 'b', 'v') order by a.n);
@@ -44,13 +50,24 @@ end
 $$;
 
 -- Why calls of one function can't become one call of the other; NULL: they can.
-create function hotrow.misfit(function oid, batch oid, key_argument text) returns text
+create function hotrow.misfit(function oid, batch oid, key_argument text, wait_argument text) returns text
 language plpgsql stable as $$
 declare
     single record := hotrow.signature(function);
     twin record := hotrow.signature(batch);
     expected oid[];
+    -- What the twin returns in front of the function's own columns.
+    lead text[] := array[]::text[];
+    lead_types oid[] := array[]::oid[];
 begin
+    if single.returns_set then
+        lead := array['call'];
+        lead_types := array['int'::regtype::oid];
+        if wait_argument is not null then
+            lead := lead || 'again_in'::text;
+            lead_types := lead_types || 'interval'::regtype::oid;
+        end if;
+    end if;
     expected := array(
         select t.typarray from unnest(single.types) with ordinality s (type, n) join pg_type t on t.oid = s.type
         order by s.n);
@@ -64,14 +81,24 @@ begin
         when twin.required > single.required then 'what is optional in the function must be optional in the batch function'
         when not key_argument = any (single.parameters) then 'the key argument is no parameter of the function'
         when not twin.returns_set then 'the batch function must return a set: one row for each call, in call order'
-        when single.column_types <> twin.column_types or single.named <> twin.named
-            or single.named and single.columns <> twin.columns then 'the result''s columns differ'
+        when wait_argument is not null and not single.returns_set
+            then 'a function with a wait argument must return a set: an empty one when the time is over'
+        when single.types[array_position(single.parameters, wait_argument)] is distinct from
+            case when wait_argument is not null then 'interval'::regtype::oid end
+            then 'the wait argument is no parameter of the function, or no interval'
+        when lead_types || single.column_types <> twin.column_types or (single.named or single.returns_set) <> twin.named
+            or twin.named and lead <> twin.columns[:cardinality(lead)]
+            or single.named and single.columns <> twin.columns[cardinality(lead) + 1:]
+            then format('the result''s columns differ%s', case when single.returns_set then format(
+                ': of a function that returns a set, the batch function returns them with %s in front',
+                case when wait_argument is null then 'call int' else 'call int and again_in interval' end) end)
     end;
 end
 $$;
 
 create function hotrow.add_merge_rule(
-    function text, batch text, key_argument text, key_space text default null, most_calls int default 256) returns void
+    function text, batch text, key_argument text, key_space text default null, most_calls int default 256,
+    wait_argument text default null) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -91,16 +118,18 @@ begin
         perform hotrow.bad_argument(
             sqlerrm, 'Write a function with its schema and its parameters'' types: shop.buy(text,bigint).');
     end;
-    reason := hotrow.misfit(single, twin, key_argument);
+    reason := case when wait_argument is not null and key_space ~ '\s' then 'the key space must be one word'
+        else hotrow.misfit(single, twin, key_argument, wait_argument) end;
     if reason is not null then
         perform hotrow.bad_argument(format('calls of %s can''t be merged into %s: %s', single, twin, reason),
             'The batch function takes an array for each parameter, under the same name, and returns the same columns.');
     end if;
-    insert into hotrow.merge_rule as m (function, batch, key_argument, key_space, most_calls)
+    insert into hotrow.merge_rule as m (function, batch, key_argument, key_space, most_calls, wait_argument)
     values (single::text, twin::text, add_merge_rule.key_argument,
-        coalesce(add_merge_rule.key_space, split_part(single::text, '(', 1)), add_merge_rule.most_calls)
+        coalesce(add_merge_rule.key_space, split_part(single::text, '(', 1)), add_merge_rule.most_calls,
+        add_merge_rule.wait_argument)
     on conflict (function) do update set batch = excluded.batch, key_argument = excluded.key_argument,
-        key_space = excluded.key_space, most_calls = excluded.most_calls;
+        key_space = excluded.key_space, most_calls = excluded.most_calls, wait_argument = excluded.wait_argument;
 end
 $$;
 
@@ -129,15 +158,17 @@ begin
                 select jsonb_agg(jsonb_build_object('name', s.parameters[a.n], 'type_oid', a.type::bigint,
                     'array_oid', t.typarray::bigint) order by a.n)
                 from unnest(s.types) with ordinality a (type, n) join pg_type t on t.oid = a.type),
-            'required', s.required, 'columns', s.columns, 'composite', cardinality(s.columns) > 1,
+            'required', s.required, 'columns', s.columns, 'named', s.named, 'result', s.result,
+            'returns_set', s.returns_set,
             'batch_schema', bn.nspname, 'batch_name', b.proname,
             'key_argument', array_position(s.parameters, m.key_argument) - 1,
-            'key_space', m.key_space, 'most_calls', m.most_calls)
+            'key_space', m.key_space, 'most_calls', m.most_calls,
+            'wait_argument', array_position(s.parameters, m.wait_argument) - 1)
         from hotrow.merge_rule m
             join pg_proc f on f.oid = to_regprocedure(m.function) join pg_namespace fn on fn.oid = f.pronamespace
             join pg_proc b on b.oid = to_regprocedure(m.batch) join pg_namespace bn on bn.oid = b.pronamespace
             cross join lateral hotrow.signature(f.oid) s
-        where f.proname = any (names) and hotrow.misfit(f.oid, b.oid, m.key_argument) is null
+        where f.proname = any (names) and hotrow.misfit(f.oid, b.oid, m.key_argument, m.wait_argument) is null
         order by m.function;
 end
 $$;

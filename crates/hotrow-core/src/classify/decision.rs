@@ -146,6 +146,9 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
 fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
     let rule = matched.rule;
     let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
+    if rule.wait_argument.is_some() {
+        return Err(Reason::Form("a call that waits"));
+    }
     Ok(Packing {
         kind: Kind::Write,
         table: format!("{}.{}", rule.schema, rule.name),

@@ -30,8 +30,12 @@ pub struct MergeRule {
     pub required: usize,
     /// The columns it returns.
     pub columns: Vec<String>,
-    /// It returns several columns, not a plain value.
-    pub composite: bool,
+    /// They have names of their own: else the only one is called like the function, or its alias.
+    pub named: bool,
+    /// What a call is as a value.
+    pub result: ResultKind,
+    /// It returns any number of rows: then the twin says which call each of its rows is for.
+    pub returns_set: bool,
     /// The twin's schema.
     pub batch_schema: String,
     /// The twin's name.
@@ -42,8 +46,22 @@ pub struct MergeRule {
     pub key_space: String,
     /// How many calls one call of the twin may stand for.
     pub most_calls: u16,
+    /// Which parameter says how long a call waits for something to answer, counted from zero.
+    pub wait_argument: Option<usize>,
     /// The client may call both.
     pub callable: bool,
+}
+
+/// What a function's call is as a value.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultKind {
+    /// A value of one column's type.
+    Plain,
+    /// A record.
+    Record,
+    /// A row of a type that has a name.
+    Row,
 }
 
 /// A parameter of a function with a merge rule.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm, hash_of};
 
 use super::call::{Argument, ArgumentValue, Call, Item, Output};
-use super::facts::{MergeRule, Parameter};
+use super::facts::{MergeRule, Parameter, ResultKind};
 use super::names::quoted;
 use super::{Facts, Operand, builtin_types};
 
@@ -20,8 +20,33 @@ pub struct Merging {
     pub group: u64,
     /// What each array is made of.
     pub elements: Vec<Element>,
+    /// What the twin returns for each call.
+    pub returns: Returns,
     /// How many calls one call may stand for.
     pub most: u16,
+}
+
+/// What a twin returns for each call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// One row.
+    Row,
+    /// Any number of rows, each with the call's number in front.
+    Rows,
+    /// The same, or one row that says in how many milliseconds to ask again and how long the call waits at most: these
+    /// two stand behind the call's number.
+    RowsOrWait,
+}
+
+impl Returns {
+    /// How many columns the statement returns in front of those that the client asks for.
+    pub fn lead(self) -> u16 {
+        match self {
+            Returns::Row => 0,
+            Returns::Rows => 1,
+            Returns::RowsOrWait => 3,
+        }
+    }
 }
 
 /// What an array is made of.
@@ -117,44 +142,101 @@ impl<'a> Matched<'a> {
             write!(given, "{comma}{} => ${}", quoted(&parameter.name), types.len()).ok()?;
         }
         let MergeRule { batch_schema, batch_name, .. } = self.rule;
-        let (items, alias) = self.output()?;
-        let text = format!(
-            "select {items} from {}.{}({given}) as {alias}",
-            quoted(batch_schema),
-            quoted(batch_name)
-        );
+        let twin = format!("{}.{}({given})", quoted(batch_schema), quoted(batch_name));
+        let (text, returns) = match (self.rule.returns_set, self.rule.wait_argument) {
+            (false, _) => (self.select_row(&twin)?, Returns::Row),
+            (true, None) => (self.select_rows(&twin, None)?, Returns::Rows),
+            (true, Some(wait)) => {
+                (self.select_rows(&twin, Some(self.place_given(wait)))?, Returns::RowsOrWait)
+            }
+        };
         let mut identity = text.clone().into_bytes();
         types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
-        Some(Merging { text, types, group: hash_of(&identity), elements, most: self.rule.most_calls })
+        Some(Merging {
+            text,
+            types,
+            group: hash_of(&identity),
+            elements,
+            returns,
+            most: self.rule.most_calls,
+        })
     }
 
-    /// The select list over the twin's rows and their alias, so that the columns are called as the client expects.
-    fn output(&self) -> Option<(String, String)> {
+    /// Which of the arguments that are given, counted from one, is this parameter's.
+    fn place_given(&self, parameter: usize) -> Option<usize> {
+        self.arguments.get(parameter)?.as_ref()?;
+        Some(self.arguments[..=parameter].iter().flatten().count())
+    }
+
+    /// The statement over a twin that returns one row for each call, with the columns called as the client expects.
+    fn select_row(&self, twin: &str) -> Option<String> {
         let name = &self.call.function.name;
         match &self.call.output {
             Output::Value(alias) => {
-                let alias = alias.as_ref().unwrap_or(name);
-                Some((format!("hotrow_answer as {}", quoted(alias)), "hotrow_answer".to_owned()))
+                let alias = quoted(alias.as_ref().unwrap_or(name));
+                Some(format!("select hotrow_answer as {alias} from {twin} as hotrow_answer"))
             }
             Output::Rows { alias, items } => {
                 let alias = alias.as_ref().unwrap_or(name);
                 // The only column of a function that returns a plain value is called like its alias.
-                let columns = if self.rule.composite {
-                    self.rule.columns.as_slice()
-                } else {
-                    std::slice::from_ref(alias)
+                let columns = match self.rule.columns.as_slice() {
+                    [_] => std::slice::from_ref(alias),
+                    columns => columns,
                 };
-                let item = |Item { column, alias }: &Item| {
-                    let known = columns.contains(column).then(|| quoted(column))?;
-                    Some(
-                        alias.as_ref().map_or(known.clone(), |alias| format!("{known} as {}", quoted(alias))),
-                    )
-                };
-                let items = items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", ");
-                Some((if items.is_empty() { "*".to_owned() } else { items }, quoted(alias)))
+                let items = if items.is_empty() { "*".to_owned() } else { selected(items, columns)? };
+                Some(format!("select {items} from {twin} as {}", quoted(alias)))
             }
         }
     }
+
+    /// The statement over a twin whose rows say which call they are for; and, of calls that wait, how long they do by the
+    /// argument at this place.
+    fn select_rows(&self, twin: &str, wait: Option<Option<usize>>) -> Option<String> {
+        let (name, rule) = (&self.call.function.name, self.rule);
+        let (Output::Value(alias) | Output::Rows { alias, .. }) = &self.call.output;
+        let alias = alias.as_ref().unwrap_or(name);
+        let columns = if rule.named { rule.columns.as_slice() } else { std::slice::from_ref(alias) };
+        let all = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+        let items = match &self.call.output {
+            Output::Rows { items, .. } if items.is_empty() => all.clone(),
+            Output::Rows { items, .. } => selected(items, columns)?,
+            Output::Value(_) => match rule.result {
+                ResultKind::Plain => format!("{all} as {}", quoted(alias)),
+                ResultKind::Record => format!("row({all}) as {}", quoted(alias)),
+                // Its type could be told from the twin's.
+                ResultKind::Row => return None,
+            },
+        };
+        let (lead, waits) = match wait {
+            None => (CALL.to_owned(), String::new()),
+            Some(place) => {
+                let wait = place.map(|place| milliseconds(&format!("(${place})[{CALL}]")));
+                let wait = wait.unwrap_or_else(|| "cast(null as pg_catalog.int8)".to_owned());
+                (format!("{CALL}, {AGAIN_IN}"), format!(", {}, {wait}", milliseconds(AGAIN_IN)))
+            }
+        };
+        Some(format!("select {CALL}{waits}, {items} from {twin} as {} ({lead}, {all})", quoted(alias)))
+    }
+}
+
+/// What the columns in front are called within the statement.
+const CALL: &str = "hotrow_call";
+const AGAIN_IN: &str = "hotrow_again_in";
+
+/// An interval as a whole number of milliseconds that is never too large for one.
+fn milliseconds(interval: &str) -> String {
+    format!(
+        "cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) operator(pg_catalog.*) 1000 as pg_catalog.int8)"
+    )
+}
+
+/// A select list of these items, if each is one of the columns.
+fn selected(items: &[Item], columns: &[String]) -> Option<String> {
+    let item = |Item { column, alias }: &Item| {
+        let known = columns.contains(column).then(|| quoted(column))?;
+        Some(alias.as_ref().map_or(known.clone(), |alias| format!("{known} as {}", quoted(alias))))
+    };
+    Some(items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", "))
 }
 
 /// The type of an argument's values, if the function takes them without a word: else the server shall find the words.

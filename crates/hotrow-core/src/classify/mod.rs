@@ -48,9 +48,10 @@ pub use decision::{Decision, Kind, Packing, decide, names_to_look_up};
 pub use effect::Effect;
 pub use explain::explain;
 pub use facts::{
-    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, TableFacts, Trigger, TypeKind,
+    Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
+    TypeKind,
 };
-pub use merging::{Element, ElementSource, Merging};
+pub use merging::{Element, ElementSource, Merging, Returns};
 pub use names::{FunctionName, TableName};
 pub use pieces::{Piece, pieces};
 pub use reason::Reason;

@@ -28,7 +28,6 @@ use crate::lane::replies::{Note, Replies};
 use crate::lane::rest::Rest;
 use crate::lane::writer::Writer;
 use crate::mailbox::{Handed, Mailbox};
-use crate::merged::Rows;
 use crate::metrics::{METRICS, microseconds};
 use crate::pool::Pool;
 use crate::unit::Packed;
@@ -297,8 +296,8 @@ impl Task {
             let places = first..first + owed;
             first += owed;
             if count > 1 {
-                let bytes = answers.of(places.start);
-                self.answer_merged(units.by_ref().take(count), count, bytes, &answers.commit);
+                let bytes = answers.of(places.start).unwrap_or_default();
+                self.answer_merged(units.by_ref().take(count).collect(), bytes, &answers.commit);
                 continue;
             }
             let Some(packed) = units.next() else { return };
@@ -320,29 +319,27 @@ impl Task {
         }
     }
 
-    /// Gives each caller its row of a merged call.
-    fn answer_merged(
-        &mut self,
-        units: impl Iterator<Item = Packed>,
-        count: usize,
-        bytes: Option<&[u8]>,
-        commit: &[u8],
-    ) {
-        METRICS.merged.add(count as u64);
-        let rows = Rows::read(bytes.unwrap_or_default());
-        for (place, packed) in units.enumerate() {
+    /// Gives each caller its rows of a merged call.
+    fn answer_merged(&mut self, units: Vec<Packed>, bytes: &[u8], commit: &[u8]) {
+        METRICS.merged.add(units.len() as u64);
+        let rows = units.first().and_then(|first| first.rows(bytes, units.len()));
+        let Some(rows) = rows else { return };
+        for (place, packed) in units.iter().enumerate() {
             let Some(run) = packed.runs().next() else { continue };
-            let touched = if rows.len() == count {
-                run.statement.succeeded();
-                run.statement.counts.add(Became::Merged);
-                let put = |out: &mut bytes::BytesMut| packed.put_merged_answer(&rows, place, commit, out);
-                packed.mailbox.answer(packed.slot, put)
-            } else {
-                run.statement.exclude();
-                packed.mailbox.refuse(packed.slot, &broken_twin(&run.packing.table, rows.len(), count))
+            let touched = match &rows {
+                Ok(rows) => {
+                    run.statement.succeeded();
+                    run.statement.counts.add(Became::Merged);
+                    let put = |out: &mut bytes::BytesMut| packed.put_merged_answer(rows, place, commit, out);
+                    packed.mailbox.answer(packed.slot, put)
+                }
+                Err(why) => {
+                    run.statement.exclude();
+                    packed.mailbox.refuse(packed.slot, &broken_twin(&run.packing.table, units.len(), why))
+                }
             };
             if touched {
-                self.touched.push(packed.mailbox);
+                self.touched.push(packed.mailbox.clone());
             }
         }
     }
@@ -397,11 +394,12 @@ impl Task {
 }
 
 /// The twin of a merge rule does not keep its contract, which shows only when it has been committed.
-fn broken_twin(function: &str, rows: usize, calls: usize) -> Problem {
+fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
     Problem::error(
         "39000",
-        format!("{calls} calls of {function} were merged, and its batch function returned {rows} rows"),
-        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order.",
+        format!("{calls} calls of {function} were merged, and its batch function {why}"),
+        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order; of a \
+         function that returns a set, any number of rows for each, with the call's number in front.",
     )
 }
 

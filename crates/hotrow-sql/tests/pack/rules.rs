@@ -36,7 +36,10 @@ fn a_gateway_is_told_all_that_it_needs() {
         ("name", "buy"),
         ("visible", "false"),
         ("required", "1"),
-        ("composite", "true"),
+        ("named", "true"),
+        ("result", "record"),
+        ("returns_set", "false"),
+        ("wait_argument", "-"),
         ("columns", "[\"left_over\", \"note\"]"),
         ("batch_schema", "shop"),
         ("batch_name", "buy_batch"),
@@ -51,9 +54,13 @@ fn a_gateway_is_told_all_that_it_needs() {
     ] {
         assert_eq!(told(&session, "buy", field), value, "{field}");
     }
-    for (field, value) in
-        [("composite", "false"), ("columns", "[\"twice\"]"), ("key_space", "twos"), ("most_calls", "8")]
-    {
+    for (field, value) in [
+        ("named", "false"),
+        ("result", "plain"),
+        ("columns", "[\"twice\"]"),
+        ("key_space", "twos"),
+        ("most_calls", "8"),
+    ] {
         assert_eq!(told(&session, "twice", field), value, "{field}");
     }
     assert_eq!(told(&session, "reserve", "columns"), "[\"status\", \"reservation_id\", \"remaining\"]");
@@ -112,6 +119,55 @@ fn pairs_that_do_not_fit_are_refused_with_a_reason() {
         let (message, hint) = session.complaint(&add);
         assert!(message.contains(reason) && !hint.is_empty(), "{message}");
     }
+    session.run(
+        "create type shop.parcel as (id bigint, name text);
+        create function shop.fetch(queue text, most int, wait interval default null) returns table (id bigint, name text)
+            language sql as $$ select 1, 'x' $$;
+        create function shop.parcels(queue text, most int, wait interval default null) returns setof shop.parcel
+            language sql as $$ select 1::bigint, 'x' $$;
+        create function shop.names(queue text) returns setof text language sql as $$ select 'x' $$;
+        create function shop.fetch_batch(queue text[], most int[], wait interval[] default null)
+            returns table (call int, again_in interval, id bigint, name text)
+            language sql as $$ select 1, null::interval, 1::bigint, 'x' $$;
+        create function shop.rows_batch(queue text[], most int[], wait interval[] default null)
+            returns table (call int, id bigint, name text) language sql as $$ select 1, 1::bigint, 'x' $$;
+        create function shop.flat_batch(queue text[], most int[], wait interval[] default null)
+            returns table (id bigint, name text) language sql as $$ select 1::bigint, 'x' $$;
+        create function shop.bare_batch(queue text[]) returns setof text language sql as $$ select 'x' $$;
+        create function shop.names_batch(queue text[]) returns table (call int, one text) language sql as $$ select 1, 'x' $$;",
+    );
+    let (fetch, parcels) = ("shop.fetch(text,int,interval)", "shop.parcels(text,int,interval)");
+    let twin = |name: &str| format!("shop.{name}_batch(text[],int[],interval[])");
+    for (function, batch, wait, refused) in [
+        (fetch, twin("rows"), "null", None),
+        (fetch, twin("fetch"), "'wait'", None),
+        (parcels, twin("rows"), "null", None),
+        (parcels, twin("fetch"), "'wait'", None),
+        ("shop.names(text)", "shop.names_batch(text[])".to_owned(), "null", None),
+        (fetch, twin("flat"), "null", Some("call int in front")),
+        (fetch, twin("fetch"), "null", Some("call int in front")),
+        (fetch, twin("rows"), "'wait'", Some("call int and again_in interval in front")),
+        ("shop.names(text)", "shop.bare_batch(text[])".to_owned(), "null", Some("call int in front")),
+        (fetch, twin("fetch"), "'most'", Some("no interval")),
+        (fetch, twin("fetch"), "'patience'", Some("no parameter")),
+        (buy, "shop.buy_batch(text[],int[])".to_owned(), "'n'", Some("must return a set")),
+    ] {
+        let key = if function == buy { "item" } else { "queue" };
+        let add = format!(
+            "select hotrow.add_merge_rule('{function}', '{batch}', '{key}', 'shop.parcel', wait_argument => {wait})"
+        );
+        match refused {
+            None => session.run(&add),
+            Some(reason) => {
+                let (message, _) = session.complaint(&add);
+                assert!(message.contains(reason), "{message}");
+            }
+        }
+    }
+    assert_eq!(told(&session, "fetch", "wait_argument"), "2");
+    assert_eq!(told(&session, "fetch", "result"), "record");
+    assert_eq!(told(&session, "parcels", "result"), "row");
+    assert_eq!(told(&session, "parcels", "returns_set"), "true");
     let fits = "add_merge_rule('shop.buy(text,int)', 'shop.buy_batch(text[],int[])', 'item', null";
     check_in(
         &session,

@@ -25,12 +25,15 @@ fn rule(
         parameters: parameters.iter().map(parameter).collect(),
         required,
         columns: columns.iter().map(|column| (*column).to_owned()).collect(),
-        composite,
+        named: composite,
+        result: if composite { ResultKind::Record } else { ResultKind::Plain },
+        returns_set: false,
         batch_schema: "hotrow".to_owned(),
         batch_name: format!("{name}_batch"),
         key_argument: 0,
         key_space: "hotrow.counter".to_owned(),
         most_calls: 256,
+        wait_argument: None,
         callable: true,
     }
 }
@@ -119,6 +122,40 @@ fn what_is_selected_is_selected_from_the_twin() {
     ] {
         assert_eq!(merged(sql, &[]), format!("{text} [1009, 1016] $1 $2"), "{sql}");
     }
+}
+
+#[test]
+fn calls_that_answer_several_rows_are_told_apart_by_a_number_in_front() {
+    let mut facts = facts();
+    facts.rules[0].returns_set = true;
+    facts.rules[1].returns_set = true;
+    let merged = |sql: &str, facts: &Facts| match decided(sql, &[], facts) {
+        Decision::Packed(Packing { merging: Some(merging), .. }) => (merging.text, merging.returns),
+        other => panic!("{sql}: {other:?}"),
+    };
+    let twin = r#"from "hotrow"."increment_batch"("counter" => $1) as"#;
+    let columns = r#"(hotrow_call, "value", "version")"#;
+    for (sql, items, alias) in [
+        ("select * from hotrow.increment($1)", r#""value", "version""#, "increment"),
+        ("select version as v from hotrow.increment($1) i", r#""version" as "v""#, "i"),
+        ("select hotrow.increment($1)", r#"row("value", "version") as "increment""#, "increment"),
+        ("select hotrow.increment($1) as it", r#"row("value", "version") as "it""#, "it"),
+    ] {
+        let text = format!(r#"select hotrow_call, {items} {twin} "{alias}" {columns}"#);
+        assert_eq!(merged(sql, &facts), (text, Returns::Rows), "{sql}");
+    }
+    let twin = r#"from "public"."bump_batch"("name" => $1, "by" => $2) as"#;
+    for (sql, items, alias) in [
+        ("select * from bump($1, $2)", r#""bump""#, "bump"),
+        ("select b as c from bump($1, $2) b", r#""b" as "c""#, "b"),
+        ("select bump($1, $2)", r#""bump" as "bump""#, "bump"),
+    ] {
+        let text = format!(r#"select hotrow_call, {items} {twin} "{alias}" (hotrow_call, "{alias}")"#);
+        assert_eq!(merged(sql, &facts), (text, Returns::Rows), "{sql}");
+    }
+    facts.rules[0].result = ResultKind::Row;
+    let value = decided("select hotrow.increment($1)", &[], &facts);
+    assert!(matches!(value, Decision::Packed(Packing { merging: None, .. })), "its type would be another");
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! Calls of many clients as one call: its Bind, made of theirs, and each one's answer, cut from its rows. Never decides
 //! what is merged.
 
-use std::ops::Range;
+mod rows;
 
 use bytes::BytesMut;
-use hotrow_core::classify::{ElementSource, Merging};
+use hotrow_core::classify::{ElementSource, Merging, Returns};
 use hotrow_core::key::hash_of;
 use hotrow_core::lane::Merge;
-use hotrow_wire::backend::tag;
 use hotrow_wire::frontend::{self, Bind};
-use hotrow_wire::{put_cstr, put_frame, split};
+use hotrow_wire::{put_cstr, put_frame};
+
+pub use rows::Rows;
 
 /// What a call can be merged with: the same statement, with parameters and results in the same formats.
 pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
@@ -63,12 +64,23 @@ pub fn put_call(statement: &[u8], calls: &[Call<'_>], out: &mut BytesMut) {
             let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
             out[start..start + 4].copy_from_slice(&length.to_be_bytes());
         }
-        let results = first.results();
-        out.extend_from_slice(&u16::try_from(results.len() / 2).unwrap_or(u16::MAX).to_be_bytes());
-        out.extend_from_slice(results);
+        put_results(first.results(), merging.returns, out);
     });
     out.extend_from_slice(frontend::DESCRIBE_PORTAL);
     out.extend_from_slice(frontend::EXECUTE);
+}
+
+/// The formats of the results. One, or none, is for all columns; else the columns in front are binary.
+fn put_results(results: &[u8], returns: Returns, out: &mut BytesMut) {
+    let lead = if results.len() > 2 { usize::from(returns.lead()) } else { 0 };
+    out.extend_from_slice(&u16::try_from(lead + results.len() / 2).unwrap_or(u16::MAX).to_be_bytes());
+    (0..lead).for_each(|_| out.extend_from_slice(&[0, 1]));
+    out.extend_from_slice(results);
+}
+
+/// Whether the columns in front of what the client asks for are binary.
+pub fn is_lead_binary(bind: &Bind<'_>) -> bool {
+    bind.results().len() > 2 || bind.results() == [0, 1]
 }
 
 fn is_binary(source: &ElementSource, bind: &Bind<'_>) -> bool {
@@ -127,65 +139,24 @@ fn put_text_array(place: usize, calls: &[Call<'_>], out: &mut BytesMut) {
     out.extend_from_slice(b"}");
 }
 
-/// What came for a merged call, taken apart.
-#[derive(Debug)]
-pub struct Rows<'a> {
-    bytes: &'a [u8],
-    description: Range<usize>,
-    /// Notices, for all callers.
-    others: Vec<Range<usize>>,
-    rows: Vec<Range<usize>>,
-}
-
-/// The tag of a SELECT of one row.
-const SELECT_1: &[u8] = b"C\0\0\0\rSELECT 1\0";
-
-impl<'a> Rows<'a> {
-    /// Takes the bytes apart.
-    pub fn read(bytes: &'a [u8]) -> Self {
-        let mut read = Rows { bytes, description: 0..0, others: Vec::new(), rows: Vec::new() };
-        let mut start = 0;
-        while let Ok(Some(frame)) = split(&bytes[start..], |_| usize::MAX) {
-            let range = start..start + frame.bytes.len();
-            start = range.end;
-            match frame.tag {
-                tag::DATA_ROW => read.rows.push(range),
-                tag::ROW_DESCRIPTION => read.description = range,
-                tag::BIND_COMPLETE | tag::COMMAND_COMPLETE => {}
-                _ => read.others.push(range),
-            }
-        }
-        read
-    }
-
-    /// How many rows there are.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Appends what the caller at this place would have got behind BindComplete.
-    pub fn put(&self, place: usize, described: bool, out: &mut BytesMut) {
-        if described {
-            out.extend_from_slice(&self.bytes[self.description.clone()]);
-        }
-        self.others.iter().for_each(|range| out.extend_from_slice(&self.bytes[range.clone()]));
-        if let Some(row) = self.rows.get(place) {
-            out.extend_from_slice(&self.bytes[row.clone()]);
-        }
-        out.extend_from_slice(SELECT_1);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hotrow_core::classify::Element;
+    use hotrow_wire::split;
 
     use super::*;
 
     fn merging(sources: &[(ElementSource, u32)]) -> Merging {
         let elements =
             sources.iter().map(|(source, type_oid)| Element { source: source.clone(), type_oid: *type_oid });
-        Merging { text: String::new(), types: Vec::new(), group: 7, elements: elements.collect(), most: 10 }
+        Merging {
+            text: String::new(),
+            types: Vec::new(),
+            group: 7,
+            elements: elements.collect(),
+            returns: Returns::Row,
+            most: 10,
+        }
     }
 
     fn body(formats: &[u16], values: &[Option<&[u8]>], results: &[u16]) -> Vec<u8> {
@@ -295,25 +266,22 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_gets_its_own_row() {
-        let mut bytes = BytesMut::new();
-        for (tag, body) in [
-            (tag::BIND_COMPLETE, &b""[..]),
-            (tag::ROW_DESCRIPTION, b"desc"),
-            (tag::DATA_ROW, b"one"),
-            (tag::NOTICE, b"hear"),
-            (tag::DATA_ROW, b"two"),
-            (tag::COMMAND_COMPLETE, b"SELECT 2\0"),
-        ] {
-            put_frame(&mut bytes, tag, |out| out.extend_from_slice(body));
+    fn the_columns_in_front_have_a_format_too() {
+        let sent = |results: &[u16], returns| {
+            let merging = Merging { returns, ..merging(&[]) };
+            let body = body(&[], &[], results);
+            let mut out = BytesMut::new();
+            put_call(b"twin", &[(&merging, bind(&body))], &mut out);
+            let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
+            bind(frame.body()).results().to_vec()
+        };
+        assert!(sent(&[], Returns::Rows).is_empty());
+        assert_eq!(sent(&[1], Returns::Rows), [0, 1]);
+        assert_eq!(sent(&[0, 1], Returns::Row), [0, 0, 0, 1]);
+        assert_eq!(sent(&[0, 1], Returns::Rows), [0, 1, 0, 0, 0, 1]);
+        assert_eq!(sent(&[0, 0], Returns::RowsOrWait), [0, 1, 0, 1, 0, 1, 0, 0, 0, 0]);
+        for (results, binary) in [(&[][..], false), (&[0], false), (&[1], true), (&[0, 0], true)] {
+            assert_eq!(is_lead_binary(&bind(&body(&[], &[], results))), binary);
         }
-        let rows = Rows::read(&bytes);
-        assert_eq!(rows.len(), 2);
-        let mut out = BytesMut::new();
-        rows.put(1, true, &mut out);
-        assert_eq!(&out[..], b"T\0\0\0\x08descN\0\0\0\x08hearD\0\0\0\x07twoC\0\0\0\x0dSELECT 1\0");
-        out.clear();
-        rows.put(0, false, &mut out);
-        assert_eq!(&out[..], b"N\0\0\0\x08hearD\0\0\0\x07oneC\0\0\0\x0dSELECT 1\0");
     }
 }
