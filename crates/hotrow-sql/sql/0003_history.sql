@@ -35,29 +35,38 @@ create table hotrow.ledger_5 partition of hotrow.ledger for values in (5);
 create table hotrow.ledger_6 partition of hotrow.ledger for values in (6);
 create table hotrow.ledger_7 partition of hotrow.ledger for values in (7);
 
--- One row for each accepted command of a counter of strategy log: its value is what they fold to.
-create table hotrow.command_log (
+-- The log of the counters of strategy log: the commands that a batch had accepted of one counter are one row, since they
+-- share everything but amount and request id. A counter's value is what they fold to.
+create table hotrow.log_entry (
     counter text collate "C" not null,
+    -- The last command's; those before it have the versions before it.
     version bigint not null,
     part smallint not null,
-    request_id uuid,
     command text not null,
-    -- NULL for a drain.
-    amount bigint,
+    -- One element for each command, in order; of drains each is NULL.
+    amounts bigint[] not null check (cardinality(amounts) between 1 and 1000),
+    -- NULL: no command has one.
+    request_ids uuid[],
     at timestamptz not null,
     primary key (counter, version, part)
 ) partition by list (part);
-create table hotrow.command_log_0 partition of hotrow.command_log for values in (0);
-create table hotrow.command_log_1 partition of hotrow.command_log for values in (1);
-create table hotrow.command_log_2 partition of hotrow.command_log for values in (2);
-create table hotrow.command_log_3 partition of hotrow.command_log for values in (3);
-create table hotrow.command_log_4 partition of hotrow.command_log for values in (4);
-create table hotrow.command_log_5 partition of hotrow.command_log for values in (5);
-create table hotrow.command_log_6 partition of hotrow.command_log for values in (6);
-create table hotrow.command_log_7 partition of hotrow.command_log for values in (7);
+create table hotrow.log_entry_0 partition of hotrow.log_entry for values in (0);
+create table hotrow.log_entry_1 partition of hotrow.log_entry for values in (1);
+create table hotrow.log_entry_2 partition of hotrow.log_entry for values in (2);
+create table hotrow.log_entry_3 partition of hotrow.log_entry for values in (3);
+create table hotrow.log_entry_4 partition of hotrow.log_entry for values in (4);
+create table hotrow.log_entry_5 partition of hotrow.log_entry for values in (5);
+create table hotrow.log_entry_6 partition of hotrow.log_entry for values in (6);
+create table hotrow.log_entry_7 partition of hotrow.log_entry for values in (7);
 
--- What the commands of a log counter fold to up to a version; one for each snapshot_every commands that are kept, and the
--- one just before the oldest of them.
+-- The same, one row for each command.
+create view hotrow.command_log as
+    select e.counter, e.version - cardinality(e.amounts) + c.place as version, e.part, e.request_ids[c.place] as request_id,
+        e.command, c.amount, e.at
+    from hotrow.log_entry e cross join lateral unnest(e.amounts) with ordinality c (amount, place);
+
+-- What the commands of a log counter fold to up to the last of a row; one for each snapshot_every commands that are kept,
+-- and the one just before the oldest of them.
 create table hotrow.snapshot (
     counter text collate "C" not null,
     version bigint not null,

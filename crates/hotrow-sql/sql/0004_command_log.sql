@@ -1,20 +1,23 @@
 -- What a log counter's value is: folded from memory, snapshot and commands. Never how a command is judged.
 
--- Folds the commands after a known state. commands says how many there were, so that the caller notices a gap (a part of
--- the ring was emptied); began_at says when the known state's own command was written.
+-- Folds the commands after a known state, which is that behind a row of the log, up to the last one of another row.
+-- commands says how many there were, so that the caller notices a gap (a part of the ring was emptied); began_at says when
+-- the known state's own row was written.
 create function hotrow.fold_log(counter text, known_version bigint, known_value bigint, upto bigint,
     out value bigint, out commands bigint, out began_at timestamptz)
 language plpgsql as $$
 begin
     with behind as materialized (
-        select l.version, l.command, l.amount, l.at from hotrow.command_log l
-        where l.counter = fold_log.counter and l.version >= known_version and l.version <= upto
+        select e.version, e.command, e.amounts, e.at from hotrow.log_entry e
+        where e.counter = fold_log.counter and e.version >= known_version and e.version <= upto
     ), drained as (
         select max(b.version) as version from behind b where b.command = 'drain' and b.version > known_version
     )
-    select (case when d.version is null then known_value else 0 end
-                + coalesce(sum(b.amount) filter (where b.version > coalesce(d.version, known_version)), 0))::bigint,
-           count(*) filter (where b.version > known_version), min(b.at) filter (where b.version = known_version)
+    select (case when d.version is null then known_value else 0 end + coalesce(
+                sum((select sum(a) from unnest(b.amounts) a)) filter (where b.version > coalesce(d.version, known_version)),
+                0))::bigint,
+           coalesce(sum(cardinality(b.amounts)) filter (where b.version > known_version), 0),
+           min(b.at) filter (where b.version = known_version)
     into fold_log.value, fold_log.commands, fold_log.began_at
     from drained d left join behind b on true
     group by d.version;
@@ -34,29 +37,26 @@ begin
 end
 $$;
 
--- A signature over what a connection remembers of a counter: hashed twice, so that nobody can lengthen a message whose
--- signature he has seen. This and the next are single expressions, so that the server puts them in place of the call.
-create function hotrow.sign_memory(secret text, counter text, memory text) returns text
-language sql immutable as $$
-    select md5(secret || md5(secret || memory || ' ' || counter))
-$$;
-
 -- The setting in which a connection remembers a counter. There are 64, shared by all counters: a connection's memory
--- stays small, and whoever finds another counter's memory starts from the snapshot.
+-- stays small, and whoever finds another counter's memory starts from the snapshot. This and the next two are single
+-- expressions, so that the server puts them in place of the call.
 create function hotrow.memory_name(counter text) returns text
 language sql immutable as $$
     select 'hotrow.memory_' || (hashtext(counter) & 63)::text
 $$;
 
--- Remembers the state that this transaction leaves behind, and returns what it remembers. A rollback undoes the setting
--- with everything else.
-create function hotrow.remember(secret text, counter text, version bigint, value bigint, at timestamptz) returns text
-language plpgsql as $$
-declare
-    memory text := version || ' ' || value || ' ' || (extract(epoch from at) * 1000000)::bigint;
-begin
-    return set_config(hotrow.memory_name(counter), memory || ' ' || hotrow.sign_memory(secret, counter, memory), false);
-end
+-- What a connection remembers of a counter: version, value, when that version's command was written, and a signature over
+-- these and the counter. The secret stands before and behind them, so that nobody can lengthen a message whose signature
+-- he has seen.
+create function hotrow.memory(secret text, counter text, version text, value text, at text) returns text
+language sql stable as $$
+    select concat_ws(' ', version, value, at, md5(concat_ws(' ', secret, version, value, at, counter, secret)))
+$$;
+
+-- A time as memory has it, whatever the session's settings.
+create function hotrow.memory_time(at timestamptz) returns text
+language sql immutable as $$
+    select encode(timestamptz_send(at), 'hex')
 $$;
 
 -- The value of a log counter at its present version. The caller has read version and last_at of its row, under its
@@ -68,20 +68,21 @@ $$;
 create function hotrow.log_value(secret text, counter text, version bigint, last_at timestamptz) returns bigint
 language plpgsql as $$
 declare
-    memory text[] := string_to_array(current_setting(hotrow.memory_name(counter), true), ' ');
-    remembered_at timestamptz;
+    memory text := current_setting(hotrow.memory_name(counter), true);
+    parts text[];
+    last text := hotrow.memory_time(last_at);
     known record;
     folded record;
 begin
-    if cardinality(memory) = 4
-        and memory[4] = hotrow.sign_memory(secret, counter, memory[1] || ' ' || memory[2] || ' ' || memory[3])
-    then
-        remembered_at := timestamptz 'epoch' + memory[3]::bigint * interval '1 microsecond';
-        if memory[1]::bigint = log_value.version and remembered_at = last_at then
-            return memory[2]::bigint;
-        end if;
-        folded := hotrow.fold_log(counter, memory[1]::bigint, memory[2]::bigint, log_value.version);
-        if folded.commands = log_value.version - memory[1]::bigint and folded.began_at = remembered_at then
+    if memory = hotrow.memory(secret, counter, version::text, split_part(memory, ' ', 2), last) then
+        return split_part(memory, ' ', 2)::bigint;
+    end if;
+    parts := string_to_array(memory, ' ');
+    if memory = hotrow.memory(secret, counter, parts[1], parts[2], parts[3]) then
+        folded := hotrow.fold_log(counter, parts[1]::bigint, parts[2]::bigint, log_value.version);
+        if folded.commands = log_value.version - parts[1]::bigint
+            and hotrow.memory_time(folded.began_at) = parts[3]
+        then
             return folded.value;
         end if;
     end if;

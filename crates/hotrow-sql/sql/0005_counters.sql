@@ -77,16 +77,26 @@ begin
         where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'ledger';
     end if;
     if 'log' = any (strategies) then
-        insert into hotrow.command_log (counter, version, part, request_id, command, amount, at)
-        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount, write_commands.at
-        from unnest(counter, slots, request_id, amount, replayed, versions, statuses)
-            u (counter, slot, id, amount, replayed, version, status)
-        where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'log';
+        if cardinality(entries) = 1 and entries[1].version - began[1] = cardinality(counter) then
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            values (counter[1], entries[1].version, setting.history_part, write_commands.command,
+                coalesce(amount, array_fill(null::bigint, array[cardinality(counter)])), request_id, write_commands.at);
+        else
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            select u.counter, max(u.version), setting.history_part, write_commands.command,
+                array_agg(u.amount order by u.version),
+                case when count(u.id) > 0 then array_agg(u.id order by u.version) end, write_commands.at
+            from unnest(counter, slots, request_id, amount, replayed, versions, statuses)
+                u (counter, slot, id, amount, replayed, version, status)
+            where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'log'
+            group by u.counter;
+        end if;
         for i in 1 .. cardinality(entries) loop
             entry := entries[i];
-            continue when entry.strategy <> 'log' or entry.version = began[i];
-            -- An assignment costs less than PERFORM, which is a query.
-            remembered := hotrow.remember(setting.secret, entry.counter, entry.version, entry.value, at);
+            continue when strategies[i] <> 'log' or entry.version = began[i];
+            -- A rollback undoes the setting with everything else.
+            remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
+                entry.version::text, entry.value::text, hotrow.memory_time(at)), false);
             if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
                 insert into hotrow.snapshot (counter, version, value, at)
                 values (entry.counter, entry.version, entry.value, write_commands.at);

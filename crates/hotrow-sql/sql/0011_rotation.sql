@@ -10,7 +10,7 @@ declare
     folded record;
 begin
     for last in
-        select l.counter, max(l.version) as version, max(l.at) as at from hotrow.command_log l
+        select l.counter, max(l.version) as version, max(l.at) as at from hotrow.log_entry l
         where l.part = keep_snapshots_of.part group by l.counter order by l.counter
     loop
         known := hotrow.snapshot_before(last.counter, last.version);
@@ -57,7 +57,7 @@ begin
         return;
     end if;
     perform hotrow.keep_snapshots_of(following);
-    execute format('truncate hotrow.ledger_%s, hotrow.command_log_%s', following, following);
+    execute format('truncate hotrow.ledger_%s, hotrow.log_entry_%s', following, following);
     update hotrow.history_part p
     set opened_at = case when p.part = following then now_at else p.opened_at end,
         closed_at = case when p.part = present then now_at end

@@ -1,5 +1,6 @@
 -- The past of one counter ($1) or of all, in order: its row, then each command, before the snapshot of the state behind it.
--- Of commands only those after version $2 and up to $3; of snapshots the one at $2 too.
+-- Of commands only those after version $2 and up to $3; of snapshots the one at $2 too. A row of the log holds at most 1000
+-- commands and has the version of its last one.
 select h.counter, h.version, h.kind, h.command, h.amount, h.value, h.returned, h.at, h.min, h.max, h.strategy
 from (
     -- Sorted before its history; what is asked for as returned is the row's own version.
@@ -11,7 +12,12 @@ from (
     from hotrow.ledger l where ($1 is null or l.counter = $1) and l.version > $2 and l.version <= $3
     union all
     select l.counter, l.version, 2, l.command, l.amount, null, null, l.at, null, null, null
-    from hotrow.command_log l where ($1 is null or l.counter = $1) and l.version > $2 and l.version <= $3
+    from (
+        select e.counter, e.version - cardinality(e.amounts) + c.place as version, e.command, c.amount, e.at
+        from hotrow.log_entry e cross join lateral unnest(e.amounts) with ordinality c (amount, place)
+        where ($1 is null or e.counter = $1) and e.version > $2 and e.version <= least($3, 9223372036854774807) + 1000
+    ) l
+    where l.version > $2 and l.version <= $3
     union all
     select s.counter, s.version, 3, null, null, s.value, null, s.at, null, null, null
     from hotrow.snapshot s where ($1 is null or s.counter = $1) and s.version >= $2 and s.version <= $3

@@ -242,11 +242,11 @@ async fn every_kind_of_damage_is_found_and_named() {
         ),
         ("delete from hotrow.counter where counter = 'led'", "counter led: there is history of it"),
         (
-            "delete from hotrow.command_log where counter = 'log' and version = 15",
+            "delete from hotrow.log_entry where counter = 'log' and version = 15",
             "counter log: version 15: the command is missing",
         ),
         (
-            "update hotrow.command_log set amount = amount + 1 where counter = 'log' and version = 15",
+            "update hotrow.log_entry set amounts[1] = amounts[1] + 1 where counter = 'log' and version = 15",
             "counter log: version 20: the commands make 211, the snapshot says 210",
         ),
         (

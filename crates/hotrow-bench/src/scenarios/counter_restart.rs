@@ -13,7 +13,7 @@ pub static COUNTER_RESTART: Scenario = Scenario {
     pack: true,
     takes_long: true,
     before_run: include_str!("../../sql/restart_before_run.sql"),
-    tables: &["hotrow.command_log", "hotrow.counter"],
+    tables: &["hotrow.log_entry", "hotrow.counter"],
     reading: include_str!("../../sql/restart_reading.sql"),
     rows: Rows::UpTo(10_000_000),
     clients: Clients::Always(&[1]),

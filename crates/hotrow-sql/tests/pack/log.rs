@@ -56,7 +56,7 @@ fn snapshots_bound_what_a_fresh_connection_folds() {
     session.run("select hotrow.increment('a') from generate_series(1, 15)");
     // One each time a ten is passed, at the end of the batch that passes it.
     assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["26 30", "30 34", "40 44"]);
-    session.run("delete from hotrow.command_log where version <= 40");
+    session.run("delete from hotrow.log_entry where version <= 40");
     check_in(&database.session("postgres"), "increment('a') -> 48 44 ok");
 }
 

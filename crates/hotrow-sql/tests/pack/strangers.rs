@@ -23,13 +23,14 @@ fn members_call_and_read_nothing_and_others_do_not_even_call() {
         add_merge_rule('f(int)', 'g(int[])', 'x') -> 42501
         apply_commands('increment', '{a}', '{1}', null, false) -> 42501
         apply_reservations('{x}', '{ann}', '{-5}', null, null, false) -> 42501
-        sign_memory('x', 'a', '1 1 1') -> 42501",
+        memory('x', 'a', '1', '1', '1') -> 42501",
     );
+    assert_eq!(member.ask("select from hotrow.command_log"), Err("42501".to_owned()));
     for table in [
         "counter",
         "ledger",
         "ledger_0",
-        "command_log",
+        "log_entry",
         "snapshot",
         "sale",
         "reservation",
