@@ -106,11 +106,15 @@ begin
 end
 $$;
 
+-- What calls are answered, in arrays with one element for each: rows that are handed from function to function would be
+-- copied each time.
+create type hotrow.command_answers as (answers bigint[], versions bigint[], statuses text[]);
+
 -- Judges the calls of one command ('increment' or 'drain', which has no amounts) and writes what they leave behind:
 -- one update of each counter, one insert into each table.
 create function hotrow.apply_commands(
     command text, counter text[], amount bigint[], request_id uuid[], look boolean)
-returns table (value bigint, version bigint, status text)
+returns hotrow.command_answers
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -264,33 +268,29 @@ begin
             u (id, counter, amount, replayed, status, value, version)
         where u.id is not null and u.replayed is null order by u.id;
     end if;
-    return query select u.* from unnest(answers, versions, statuses) u;
+    return row(answers, versions, statuses);
 end
 $$;
 
 -- The answers of apply_commands. Nearly all ids are new, so at first nobody looks for them: where one is known, the
 -- unique index says so when the answers are recorded, all is undone, and the second attempt looks.
 create function hotrow.answer_commands(command text, counter text[], amount bigint[], request_id uuid[])
-returns table (value bigint, version bigint, status text)
+returns hotrow.command_answers
 language plpgsql as $$
-#variable_conflict use_column
 declare
     violated text;
 begin
     if num_nonnulls(variadic request_id) > 0 then
         for attempt in 1 .. 2 loop
             begin
-                return query select a.* from hotrow.apply_commands(answer_commands.command, answer_commands.counter,
-                    answer_commands.amount, answer_commands.request_id, attempt = 2) a;
-                return;
+                return hotrow.apply_commands(command, counter, amount, request_id, attempt = 2);
             exception when unique_violation then
                 get stacked diagnostics violated = constraint_name;
                 perform hotrow.check_retry(violated, attempt);
             end;
         end loop;
     end if;
-    return query select a.* from hotrow.apply_commands(
-        answer_commands.command, answer_commands.counter, answer_commands.amount, null, false) a;
+    return hotrow.apply_commands(command, counter, amount, null, false);
 end
 $$;
 
@@ -301,6 +301,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set enab
 #variable_conflict use_column
 declare
     entry hotrow.counter;
+    answers hotrow.command_answers;
     at timestamptz;
 begin
     if request_id is null and amount is not null then
@@ -323,23 +324,26 @@ begin
             return;
         end if;
     end if;
-    select a.value, a.version, a.status into increment.value, increment.version, increment.status
-    from hotrow.answer_commands('increment', array[increment.counter], array[amount], array[request_id]) a;
+    answers := hotrow.answer_commands('increment', array[counter], array[amount], array[request_id]);
+    value := answers.answers[1];
+    version := answers.versions[1];
+    status := answers.statuses[1];
 end
 $$;
 
 create function hotrow.increment_batch(counter text[], amount bigint[] default null, request_id uuid[] default null)
 returns table (value bigint, version bigint, status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-#variable_conflict use_column
 declare
     calls int := cardinality(counter);
+    answers hotrow.command_answers;
 begin
     perform hotrow.check_batch(calls, array_upper(counter, 1), cardinality(amount), array_upper(amount, 1),
         cardinality(request_id), array_upper(request_id, 1));
     if calls > 0 then
-        return query select a.* from hotrow.answer_commands('increment', increment_batch.counter,
-            coalesce(amount, array_fill(1::bigint, array[calls])), request_id) a;
+        answers := hotrow.answer_commands(
+            'increment', counter, coalesce(amount, array_fill(1::bigint, array[calls])), request_id);
+        return query select a.* from unnest(answers.answers, answers.versions, answers.statuses) a;
     end if;
 end
 $$;
@@ -347,24 +351,27 @@ $$;
 create function hotrow.drain(
     counter text, request_id uuid default null, out value bigint, out version bigint, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-#variable_conflict use_column
+declare
+    answers hotrow.command_answers := hotrow.answer_commands('drain', array[counter], null, array[request_id]);
 begin
-    select a.value, a.version, a.status into drain.value, drain.version, drain.status
-    from hotrow.answer_commands('drain', array[drain.counter], null, array[request_id]) a;
+    value := answers.answers[1];
+    version := answers.versions[1];
+    status := answers.statuses[1];
 end
 $$;
 
 create function hotrow.drain_batch(counter text[], request_id uuid[] default null)
 returns table (value bigint, version bigint, status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-#variable_conflict use_column
 declare
     calls int := cardinality(counter);
+    answers hotrow.command_answers;
 begin
     perform hotrow.check_batch(
         calls, array_upper(counter, 1), cardinality(request_id), array_upper(request_id, 1));
     if calls > 0 then
-        return query select a.* from hotrow.answer_commands('drain', drain_batch.counter, null, request_id) a;
+        answers := hotrow.answer_commands('drain', counter, null, request_id);
+        return query select a.* from unnest(answers.answers, answers.versions, answers.statuses) a;
     end if;
 end
 $$;

@@ -19,13 +19,14 @@ create view hotrow.reservation as
     select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, q.at as reserved_at, q.expires_at
     from hotrow.request q where q.state is not null;
 
--- What each buyer has of a sale with a limit: held and confirmed.
+-- What each buyer has of a sale with a limit: held and confirmed. Few to a page: each change makes a dead version, which
+-- whoever comes to the page next removes, and that costs by the number of rows it holds.
 create table hotrow.buyer (
     item text collate "C",
     buyer text collate "C",
     quantity bigint not null check (quantity >= 0),
-    primary key (item, buyer)
-) with (fillfactor = 80);
+    primary key (buyer, item)
+) with (fillfactor = 20);
 
 create function hotrow.create_sale(
     item text, stock bigint, per_buyer bigint default null, starts_at timestamptz default null,

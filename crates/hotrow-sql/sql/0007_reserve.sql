@@ -75,11 +75,15 @@ begin
 end
 $$;
 
+-- What calls are answered, in arrays with one element for each: rows that are handed from function to function would be
+-- copied each time.
+create type hotrow.reservation_answers as (statuses text[], ids uuid[], left_over bigint[]);
+
 -- Judges reservations one after another and writes what they leave behind: one update of each sale, one insert into
 -- each table. Right for every batch; hotrow.reserve_plainly spares the usual one most of this.
 create function hotrow.apply_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
-returns table (status text, reservation_id uuid, remaining bigint)
+returns hotrow.reservation_answers
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -259,7 +263,7 @@ begin
         from unnest(item, buyer, taken, places, slots) with ordinality u (item, buyer, quantity, place, slot, call)
         where u.place = u.call and u.quantity > 0 and (rows[coalesce(u.slot, 1)]).per_buyer is not null
         order by u.item collate "C", u.buyer collate "C"
-        on conflict (item, buyer) do update set quantity = excluded.quantity
+        on conflict (buyer, item) do update set quantity = excluded.quantity
         where buyer.quantity <> excluded.quantity;
     end if;
     -- Reservations, and refusals of requests with an id.
@@ -273,7 +277,7 @@ begin
             u (requested, reserved, item, buyer, quantity, replayed, status, remaining, slot)
         where u.replayed is null and u.status <> 'busy' and coalesce(u.reserved, u.requested) is not null order by 1;
     end if;
-    return query select u.* from unnest(statuses, ids, left_over) u;
+    return row(statuses, ids, left_over);
 end
 $$;
 
@@ -282,7 +286,7 @@ $$;
 -- from hotrow.apply_reservations. The caller undoes this, and judges the batch there, where it is not so:
 -- unique_violation: a request id is known, or twice in the batch; cardinality_violation: a buyer is; HR002: all others.
 create function hotrow.reserve_plainly(item text, buyer text[], quantity bigint[], request_id uuid[])
-returns table (status text, reservation_id uuid, remaining bigint)
+returns hotrow.reservation_answers
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -313,7 +317,7 @@ begin
         insert into hotrow.buyer (item, buyer, quantity)
         select entry.item, u.buyer, u.quantity from unnest(buyer, quantity) u (buyer, quantity)
         where u.quantity <= entry.per_buyer
-        on conflict (item, buyer) do update set quantity = buyer.quantity + excluded.quantity
+        on conflict (buyer, item) do update set quantity = buyer.quantity + excluded.quantity
         where excluded.quantity <= entry.per_buyer - buyer.quantity;
         get diagnostics within = row_count;
         if within < calls then
@@ -327,7 +331,7 @@ begin
     update hotrow.sale s
     set remaining = present, next_expiry = least(entry.next_expiry, at + entry.hold), last_at = at
     where s.item = reserve_plainly.item;
-    return query select 'reserved', u.id, u.remaining from unnest(ids, left_over) u (id, remaining);
+    return row(array_fill('reserved'::text, array[calls]), ids, left_over);
 end
 $$;
 
@@ -336,9 +340,8 @@ $$;
 -- looks.
 create function hotrow.answer_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
-returns table (status text, reservation_id uuid, remaining bigint)
+returns hotrow.reservation_answers
 language plpgsql as $$
-#variable_conflict use_column
 declare
     recorded boolean := coalesce(num_nonnulls(variadic request_id) > 0, false);
     first int := 1;
@@ -349,9 +352,7 @@ begin
         and (recorded or (hotrow.hopeless(item[1])).refusal is null)
     then
         begin
-            return query select a.* from hotrow.reserve_plainly(answer_reservations.item[1], answer_reservations.buyer,
-                answer_reservations.quantity, answer_reservations.request_id) a;
-            return;
+            return hotrow.reserve_plainly(item[1], buyer, quantity, request_id);
         exception
             when sqlstate 'HR002' or cardinality_violation then null;
             when unique_violation then first := 2;
@@ -360,18 +361,14 @@ begin
     if recorded then
         for attempt in first .. 2 loop
             begin
-                return query select a.* from hotrow.apply_reservations(answer_reservations.item,
-                    answer_reservations.buyer, answer_reservations.quantity, answer_reservations.request_id,
-                    answer_reservations.nowait, attempt = 2) a;
-                return;
+                return hotrow.apply_reservations(item, buyer, quantity, request_id, nowait, attempt = 2);
             exception when unique_violation then
                 get stacked diagnostics violated = constraint_name;
                 perform hotrow.check_retry(violated, attempt);
             end;
         end loop;
     end if;
-    return query select a.* from hotrow.apply_reservations(answer_reservations.item, answer_reservations.buyer,
-        answer_reservations.quantity, null, answer_reservations.nowait, false) a;
+    return hotrow.apply_reservations(item, buyer, quantity, null, nowait, false);
 end
 $$;
 
@@ -411,10 +408,13 @@ declare
     items text[] := array[item];
     buyers text[] := array[buyer];
     quantities bigint[] := array[quantity];
+    answers hotrow.reservation_answers;
 begin
     perform hotrow.check_reservations(items, buyers, quantities, null, array[nowait]);
-    select a.status, a.reservation_id, a.remaining into reserve.status, reserve.reservation_id, reserve.remaining
-    from hotrow.answer_reservations(items, buyers, quantities, array[request_id], array[nowait]) a;
+    answers := hotrow.answer_reservations(items, buyers, quantities, array[request_id], array[nowait]);
+    status := answers.statuses[1];
+    reservation_id := answers.ids[1];
+    remaining := answers.left_over[1];
 end
 $$;
 
@@ -423,12 +423,14 @@ create function hotrow.reserve_batch(
     nowait boolean[] default null)
 returns table (status text, reservation_id uuid, remaining bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-#variable_conflict use_column
+declare
+    answers hotrow.reservation_answers;
 begin
     perform hotrow.check_reservations(item, buyer, quantity, request_id, nowait);
     if cardinality(item) > 0 then
-        return query select a.* from hotrow.answer_reservations(reserve_batch.item, reserve_batch.buyer,
-            coalesce(quantity, array_fill(1::bigint, array[cardinality(item)])), request_id, nowait) a;
+        answers := hotrow.answer_reservations(
+            item, buyer, coalesce(quantity, array_fill(1::bigint, array[cardinality(item)])), request_id, nowait);
+        return query select a.* from unnest(answers.statuses, answers.ids, answers.left_over) a;
     end if;
 end
 $$;

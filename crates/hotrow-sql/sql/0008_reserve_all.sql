@@ -9,8 +9,7 @@ declare
     calls int := cardinality(items);
     buyers text[];
     known hotrow.request;
-    answer record;
-    judged int := 0;
+    answers hotrow.reservation_answers;
     arguments text := array[quantities::text, items::text, buyer]::text;
 begin
     if items is null then
@@ -42,13 +41,13 @@ begin
 
     begin
         status := 'reserved';
-        for answer in select a.* from hotrow.apply_reservations(items, buyers, quantities, null, null, false) a loop
-            judged := judged + 1;
-            reservation_ids := reservation_ids || answer.reservation_id;
-            if answer.status <> 'reserved' then
-                status := answer.status;
+        answers := hotrow.apply_reservations(items, buyers, quantities, null, null, false);
+        reservation_ids := answers.ids;
+        for i in 1 .. calls loop
+            if answers.statuses[i] <> 'reserved' then
+                status := answers.statuses[i];
                 reservation_ids := null;
-                refused_item := items[judged];
+                refused_item := items[i];
                 -- Takes the reservations back, and leaves the answer and the locks from before as they are.
                 raise exception using errcode = 'HR001';
             end if;

@@ -48,6 +48,33 @@ fn a_rollback_forgets_what_it_undid() {
 }
 
 #[test]
+fn what_a_batch_adds_to_a_counter_is_one_row_of_the_log() {
+    let (database, session) = log_counter();
+    check_in(&session, "create_counter('b', 'log', 0, 10) -> created");
+    session.run(
+        "select hotrow.increment_batch('{b,b,a,b}', '{4,20,1,5}', array['00000000-0000-4000-8000-000000000001',
+            '00000000-0000-4000-8000-000000000002', null, '00000000-0000-4000-8000-000000000003']::uuid[])",
+    );
+    session.run("select hotrow.drain_batch('{a,a}')");
+    let commands =
+        "select counter, version, command, amount, right(request_id::text, 1) from hotrow.command_log
+        order by counter, version";
+    assert_eq!(
+        session.ask(commands).unwrap(),
+        [
+            "a 1 increment 5 -",
+            "a 2 increment 1 -",
+            "a 3 drain - -",
+            "a 4 drain - -",
+            "b 1 increment 4 1",
+            "b 2 increment 5 3"
+        ]
+    );
+    assert_eq!(session.value("select count(*) from hotrow.log_entry"), "4");
+    check_in(&database.session("postgres"), "counter('a') -> 0 4\ncounter('b') -> 9 2");
+}
+
+#[test]
 fn snapshots_bound_what_a_fresh_connection_folds() {
     let (database, session) = log_counter();
     session.run("update hotrow.setting set snapshot_every = 10");
