@@ -1,6 +1,8 @@
 //! Rows as JSON: an object with the function's columns, in their order. Which columns there are is the schema pack's
 //! business.
 
+use std::collections::BTreeMap;
+
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -35,6 +37,22 @@ pub fn json<B: IntoResponse>(body: B) -> Response {
     (headers, body).into_response()
 }
 
+/// An answer of 200 with rows, as an array under a name.
+pub struct Answers {
+    pub name: &'static str,
+    pub rows: Vec<Row>,
+}
+
+impl IntoResponse for Answers {
+    fn into_response(self) -> Response {
+        let rows: Vec<_> = self.rows.iter().map(Fields).collect();
+        match serde_json::to_vec(&BTreeMap::from([(self.name, rows)])) {
+            Ok(body) => json(body),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
+    }
+}
+
 struct Fields<'a>(&'a Row);
 
 impl Serialize for Fields<'_> {
@@ -44,6 +62,7 @@ impl Serialize for Fields<'_> {
             let name = column.name();
             match *column.type_() {
                 Type::INT8 => map.serialize_entry(name, &get::<i64, S::Error>(self.0, index)?)?,
+                Type::BOOL => map.serialize_entry(name, &get::<bool, S::Error>(self.0, index)?)?,
                 Type::TEXT => map.serialize_entry(name, &get::<&str, S::Error>(self.0, index)?)?,
                 Type::TIMESTAMPTZ => {
                     map.serialize_entry(name, &get::<Timestamp, S::Error>(self.0, index)?)?

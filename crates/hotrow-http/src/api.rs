@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::auth::{self, Tokens};
 use crate::clients::{Call, Clients, Connector, Key, Value};
 use crate::problem::{Kind, Problem};
-use crate::{counters, health, reservations, sales};
+use crate::{counters, feeds, health, reservations, sales};
 
 /// How to reach the lanes, and as whom.
 pub struct Upstream {
@@ -39,6 +39,15 @@ pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
         .route("/v1/reservations/{id}/confirm", post(reservations::confirm))
         .route("/v1/reservations/{id}/cancel", post(reservations::cancel))
         .route("/v1/reservations/{id}/extend", post(reservations::extend))
+        .route("/v1/users/{user}/follow", post(feeds::follow))
+        .route("/v1/users/{user}/unfollow", post(feeds::unfollow))
+        .route("/v1/users/{user}/mute", post(feeds::mute))
+        .route("/v1/users/{user}/posts", post(feeds::post))
+        .route("/v1/users/{user}/inbox", post(feeds::push).get(feeds::past))
+        .route("/v1/users/{user}/inbox/consume", post(feeds::consume))
+        .route("/v1/users/{user}/inbox/next", get(feeds::peek))
+        .route("/v1/users/{user}/inbox/read", post(feeds::mark_read))
+        .route("/v1/users/{user}/inbox/unread", get(feeds::unread))
         .route_layer(from_fn_with_state(tokens.map(Arc::new), auth::check))
         .layer(DefaultBodyLimit::max(limits::HTTP_BODY_BYTES_MAX));
     Router::new()

@@ -70,6 +70,32 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// The number of a user.
+pub struct User(pub i64);
+
+impl<S: Send + Sync> FromRequestParts<S> for User {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = segment(parts, state).await?;
+        let hint = "A user is a number of 64 bits.";
+        text.parse().map(User).map_err(|_| bad(format!("{text:?} is no user"), hint))
+    }
+}
+
+/// What stands behind the path's question mark.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        let hint = "See /openapi.json for the parameters of this request.";
+        query.map(|query| Query(query.0)).map_err(|error| bad(error.body_text(), hint))
+    }
+}
+
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
     let path = Path::<String>::from_request_parts(parts, state).await;
     path.map(|Path(text)| text)

@@ -17,6 +17,7 @@ mod api;
 mod auth;
 mod clients;
 mod counters;
+mod feeds;
 mod health;
 mod hold;
 mod input;

@@ -1,4 +1,4 @@
-//! What the schema pack's counters, sales and queues answer, as plain data: the specification that the SQL is held to. Never
+//! What the schema pack's counters, sales, queues and feeds answer, as plain data: the specification that the SQL is held to. Never
 //! talks to a server, never reads a clock, never draws a random number.
 //!
 //! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
@@ -20,7 +20,8 @@
 //! | `sale.rs`, `reservation.rs` | items and their stock, reservations and their life |
 //! | `queue.rs` | an ordered queue, with calls and answers of its own |
 //! | `requests.rs` | what is answered when a request comes again |
-//! | `world.rs` | all of it together |
+//! | `world.rs` | counters and sales together |
+//! | `feed.rs`, `feed_command.rs` | feeds, their calls and how they are written |
 //! | `script.rs` | scripts that the model and the SQL both run |
 //! | `linear.rs` | whether what many clients saw at once has an order that explains it |
 
@@ -28,6 +29,8 @@ mod answer;
 mod arguments;
 mod command;
 mod counter;
+mod feed;
+mod feed_command;
 mod id;
 pub mod linear;
 mod parse;
@@ -41,6 +44,8 @@ mod world;
 pub use answer::{Answer, SaleView, Status};
 pub use arguments::Fault;
 pub use command::{Command, Strategy};
+pub use feed::{FeedLimits, Feeds};
+pub use feed_command::{FeedCommand, Message, Sort};
 pub use id::Id;
 pub use parse::ParseError;
 pub use queue::{Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};

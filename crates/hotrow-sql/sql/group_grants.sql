@@ -43,5 +43,22 @@ grant execute on function
     hotrow.redrive(text, int, uuid),
     hotrow.queue_stats(text),
     hotrow.find_order(text, uuid),
-    hotrow.list_orders(text, text, bigint, int)
+    hotrow.list_orders(text, text, bigint, int),
+    hotrow.follow(bigint, bigint, int),
+    hotrow.follow_batch(bigint[], bigint[], int[]),
+    hotrow.unfollow(bigint, bigint),
+    hotrow.unfollow_batch(bigint[], bigint[]),
+    hotrow.mute(bigint, bigint, boolean),
+    hotrow.post(bigint, text, uuid),
+    hotrow.post_batch(bigint[], text[], uuid[]),
+    hotrow.push(bigint, bigint, text, timestamptz, uuid),
+    hotrow.push_batch(bigint[], bigint[], text[], timestamptz[], uuid[]),
+    hotrow.consume(bigint, int, text),
+    hotrow.consume_batch(bigint[], int[], text[]),
+    hotrow.peek(bigint, int, text),
+    hotrow.unread(bigint),
+    hotrow.mark_read_up_to(bigint, bigint),
+    hotrow.past(bigint, bigint, int),
+    hotrow.fan_out(int),
+    hotrow.trim_feeds(int)
 to :role;

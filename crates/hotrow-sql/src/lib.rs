@@ -16,6 +16,13 @@
 //! | `sql/0009_reservations.sql` | confirm, cancel, extend |
 //! | `sql/0010_merge_rules.sql` | which calls may be merged |
 //! | `sql/0011_rotation.sql` | how ledger and command log forget |
+//! | `sql/0020_feeds.sql` | feeds: their tables and partitions |
+//! | `sql/0021_push.sql` | entries of inboxes, and `push` |
+//! | `sql/0022_consume.sql` | what readers do: `consume`, `peek`, `unread`, `mark_read_up_to`, `past`, rankings |
+//! | `sql/0023_follow.sql` | `follow`, `unfollow`, `mute` |
+//! | `sql/0024_post.sql` | `post` and `fan_out` |
+//! | `sql/0025_feed_keeping.sql` | what feeds forget by age |
+//! | `sql/0026_feed_rules.sql` | merge rules of feeds |
 //! | `sql/bootstrap.sql`, `sql/grants.sql`, `sql/group_grants.sql` | what runs each time, before and after |
 //! | `migrations.rs` | the list of them |
 //! | `install.rs` | runs what is missing, says what would run, compares |

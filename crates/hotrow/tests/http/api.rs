@@ -130,3 +130,46 @@ async fn the_same_key_gets_the_same_answer() {
         assert_eq!(restocked.json(), json!({"status": "restocked", "remaining": 5}));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feeds_life() {
+    let api = Api::start(&[]).await;
+    let (ann, bob) = ("/v1/users/-501", "/v1/users/502");
+    let status = |status: &str| json!({ "status": status });
+    assert_eq!(api.ok("POST", &format!("{ann}/follow"), r#"{"followee": -501}"#).await, status("self"));
+    let followee = r#"{"followee": 502}"#;
+    assert_eq!(api.ok("POST", &format!("{ann}/follow"), followee).await, status("followed"));
+    let posted = json!({"post_id": 1, "status": "ok"});
+    assert_eq!(api.ok("POST", &format!("{bob}/posts"), r#"{"content": "hello"}"#).await, posted);
+    let push = r#"{"from_user": 9, "content": "psst", "created_at": "2020-01-01T01:00:00+01:00"}"#;
+    let pushed = json!({"entry_id": 2, "status": "ok"});
+    assert_eq!(api.ok("POST", &format!("{ann}/inbox"), push).await, pushed);
+    assert_eq!(api.ok("GET", &format!("{ann}/inbox/unread"), "").await, json!({"unread": 2}));
+    let next = api.ok("GET", &format!("{ann}/inbox/next?max=1&sort=newest"), "").await;
+    let pushed = json!({"entry_id": 2, "from_user": 9, "post_id": null, "created_at": "2020-01-01T00:00:00Z", "content": "psst"});
+    assert_eq!(next, json!({ "messages": [pushed] }));
+    let consume = format!("{ann}/inbox/consume");
+    let first = api.ok("POST", &consume, r#"{"max": 1}"#).await;
+    let first =
+        first["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect::<Vec<_>>();
+    assert_eq!(first, [&json!("hello")]);
+    assert_eq!(api.ok("POST", &format!("{ann}/inbox/read"), r#"{"up_to": 7}"#).await, json!({"marked": 1}));
+    assert_eq!(api.ok("POST", &consume, "").await, json!({ "messages": [] }));
+    let page = api.ok("GET", &format!("{ann}/inbox?before=2"), "").await;
+    assert_eq!(
+        (&page["messages"][0]["entry_id"], &page["messages"][0]["consumed"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(api.ok("POST", &format!("{ann}/mute"), followee).await, status("muted"));
+    assert_eq!(api.ok("POST", &format!("{ann}/unfollow"), followee).await, status("unfollowed"));
+    for (method, path, body) in [
+        ("POST", consume.as_str(), r#"{"max": -1}"#),
+        ("POST", consume.as_str(), r#"{"sort": "best"}"#),
+        ("GET", "/v1/users/ann/inbox", ""),
+        ("GET", "/v1/users/1/inbox?max=many", ""),
+        ("GET", "/v1/users/1/inbox?limit=1", ""),
+    ] {
+        let refused = client::json(api.port, method, path, body).await;
+        assert_eq!(refused.status, 400, "{path} {body}: {refused:?}");
+    }
+}

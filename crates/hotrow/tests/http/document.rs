@@ -41,6 +41,7 @@ async fn every_path_in_it_answers() {
             let concrete = path
                 .replace("{counter}", "documented")
                 .replace("{item}", "documented")
+                .replace("{user}", "77")
                 .replace("{id}", "00000000-0000-0000-0000-000000000000");
             let body = match operation["operationId"].as_str().unwrap() {
                 "createSale" => r#"{"stock": 1}"#,
@@ -48,6 +49,10 @@ async fn every_path_in_it_answers() {
                 "reserveAll" => r#"{"buyer": "ann", "items": [{"item": "documented"}]}"#,
                 "restock" => r#"{"quantity": 1}"#,
                 "extend" => r#"{"hold": 1}"#,
+                "follow" | "unfollow" | "mute" => r#"{"followee": 78}"#,
+                "post" => r#"{"content": "hello"}"#,
+                "push" => r#"{"from_user": 78, "content": "hello"}"#,
+                "markRead" => r#"{"up_to": 0}"#,
                 _ => "",
             };
             if method == "get" && path == "/v1/sales/{item}" {
@@ -64,5 +69,5 @@ async fn every_path_in_it_answers() {
             assert_eq!(refused.status, 405, "{path} is there for methods only that the document names");
         }
     }
-    assert_eq!(operations, 15);
+    assert_eq!(operations, 25);
 }

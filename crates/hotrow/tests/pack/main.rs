@@ -10,6 +10,7 @@ mod bad_input;
 mod client;
 mod concurrent;
 mod faults;
+mod feeds;
 mod history;
 #[path = "../support/line.rs"]
 #[allow(dead_code, reason = "shared by files that each use a part")]

@@ -1,0 +1,2 @@
+-- How many messages are unread.
+select unread from hotrow.unread($1) unread

@@ -1,0 +1,192 @@
+//! `/v1/users`: who follows whom, posts, and inboxes that are pushed to and read.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::answer::{Answer, Answers};
+use crate::api::one;
+use crate::clients::{Call, Clients, Effect, Key, Value, values};
+use crate::input::{IdempotencyKey, Input, Query, User};
+use crate::problem::Problem;
+
+const FOLLOW: Call = Call { sql: include_str!("../sql/follow.sql"), effect: Effect::Merged };
+const UNFOLLOW: Call = Call { sql: include_str!("../sql/unfollow.sql"), effect: Effect::Merged };
+const MUTE: Call = Call { sql: include_str!("../sql/mute.sql"), effect: Effect::Writes };
+const POST: Call = Call { sql: include_str!("../sql/post.sql"), effect: Effect::Merged };
+const PUSH: Call = Call { sql: include_str!("../sql/push.sql"), effect: Effect::Merged };
+const CONSUME: Call = Call { sql: include_str!("../sql/consume.sql"), effect: Effect::Merged };
+const PEEK: Call = Call { sql: include_str!("../sql/peek.sql"), effect: Effect::Writes };
+const UNREAD: Call = Call { sql: include_str!("../sql/unread.sql"), effect: Effect::Reads };
+const MARK_READ: Call = Call { sql: include_str!("../sql/mark_read_up_to.sql"), effect: Effect::Writes };
+const PAST: Call = Call { sql: include_str!("../sql/past.sql"), effect: Effect::Reads };
+
+/// Whom to follow.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Follow {
+    followee: i64,
+    backfill: Option<i32>,
+}
+
+/// Whom to follow no longer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unfollow {
+    followee: i64,
+}
+
+/// Whose posts shall not come, or come again.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mute {
+    followee: i64,
+    muted: Option<bool>,
+}
+
+/// What is posted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Post {
+    content: String,
+}
+
+/// What is pushed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Push {
+    from_user: i64,
+    content: String,
+    created_at: Option<Timestamp>,
+}
+
+/// Which unread messages, and how many.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    max: Option<i32>,
+    sort: Option<String>,
+}
+
+/// Up to which entry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarkRead {
+    up_to: i64,
+}
+
+/// Which page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    before: Option<i64>,
+    max: Option<i32>,
+}
+
+impl Read {
+    fn values(self, user: i64) -> Vec<Value> {
+        values![user, self.max.unwrap_or(20), self.sort.unwrap_or_else(|| "oldest".to_owned())]
+    }
+}
+
+/// `POST /v1/users/{user}/follow`
+pub async fn follow(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Input(follow): Input<Follow>,
+) -> Result<Answer, Problem> {
+    let values = values![user, follow.followee, follow.backfill.unwrap_or(20)];
+    one(&clients, FOLLOW, Key::of(&follow.followee), values).await
+}
+
+/// `POST /v1/users/{user}/unfollow`
+pub async fn unfollow(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Input(unfollow): Input<Unfollow>,
+) -> Result<Answer, Problem> {
+    one(&clients, UNFOLLOW, Key::of(&unfollow.followee), values![user, unfollow.followee]).await
+}
+
+/// `POST /v1/users/{user}/mute`
+pub async fn mute(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Input(mute): Input<Mute>,
+) -> Result<Answer, Problem> {
+    let values = values![user, mute.followee, mute.muted.unwrap_or(true)];
+    one(&clients, MUTE, Key::of(&mute.followee), values).await
+}
+
+/// `POST /v1/users/{user}/posts`
+pub async fn post(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    IdempotencyKey(key): IdempotencyKey,
+    Input(post): Input<Post>,
+) -> Result<Answer, Problem> {
+    one(&clients, POST, Key::of(&user), values![user, post.content, key]).await
+}
+
+/// `POST /v1/users/{user}/inbox`
+pub async fn push(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    IdempotencyKey(key): IdempotencyKey,
+    Input(push): Input<Push>,
+) -> Result<Answer, Problem> {
+    let values = values![user, push.from_user, push.content, push.created_at, key];
+    one(&clients, PUSH, Key::of(&user), values).await
+}
+
+/// `POST /v1/users/{user}/inbox/consume`
+pub async fn consume(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Input(read): Input<Read>,
+) -> Result<Answers, Problem> {
+    messages(&clients, CONSUME, user, read.values(user)).await
+}
+
+/// `GET /v1/users/{user}/inbox/unread`
+pub async fn unread(State(clients): State<Arc<Clients>>, User(user): User) -> Result<Answer, Problem> {
+    one(&clients, UNREAD, Key::of(&user), values![user]).await
+}
+
+/// `GET /v1/users/{user}/inbox/next`
+pub async fn peek(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Query(read): Query<Read>,
+) -> Result<Answers, Problem> {
+    messages(&clients, PEEK, user, read.values(user)).await
+}
+
+/// `POST /v1/users/{user}/inbox/read`
+pub async fn mark_read(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Input(mark): Input<MarkRead>,
+) -> Result<Answer, Problem> {
+    one(&clients, MARK_READ, Key::of(&user), values![user, mark.up_to]).await
+}
+
+/// `GET /v1/users/{user}/inbox`
+pub async fn past(
+    State(clients): State<Arc<Clients>>,
+    User(user): User,
+    Query(page): Query<Page>,
+) -> Result<Answers, Problem> {
+    messages(&clients, PAST, user, values![user, page.before, page.max.unwrap_or(20)]).await
+}
+
+async fn messages(
+    clients: &Arc<Clients>,
+    call: Call,
+    user: i64,
+    values: Vec<Value>,
+) -> Result<Answers, Problem> {
+    Ok(Answers { name: "messages", rows: clients.rows(call, Key::of(&user), values).await? })
+}

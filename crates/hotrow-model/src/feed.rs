@@ -1,0 +1,307 @@
+//! What feeds answer: inboxes, who follows whom, and posts on their way. Never how they are stored or brought.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::feed_command::{Fault, FeedCommand, Message, Sort};
+
+/// The settings that answers depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedLimits {
+    /// A post goes out at once to at most so many followers.
+    pub inline: usize,
+    /// Authors with more followers than this are come for.
+    pub pull_above: usize,
+    /// How many entries an inbox keeps.
+    pub kept: i64,
+}
+
+/// All feeds.
+#[derive(Clone, Debug)]
+pub struct Feeds {
+    limits: FeedLimits,
+    inboxes: BTreeMap<i64, Inbox>,
+    authors: BTreeMap<i64, Author>,
+    /// Posts on their way, the one that has waited longest first: since when, author, post, next user, whether it tells
+    /// the followers to come themselves.
+    under_way: BTreeSet<(u64, i64, i64, i64, bool)>,
+    requests: BTreeMap<u128, (FeedCommand, i64)>,
+    /// Counts calls and batches: what is of one batch is of one moment.
+    now: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inbox {
+    last: i64,
+    entries: BTreeMap<i64, Message>,
+    unread: BTreeSet<i64>,
+    /// Whose posts are come for, and the last one that was.
+    pulls: BTreeMap<i64, i64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Author {
+    posts: Vec<(u64, String)>,
+    /// Since which post, and whether muted.
+    followers: BTreeMap<i64, (i64, bool)>,
+    marking: bool,
+    pulled_from: Option<i64>,
+}
+
+impl Author {
+    fn last(&self) -> i64 {
+        self.posts.len() as i64
+    }
+
+    fn is_come_for(&self) -> bool {
+        self.marking || self.pulled_from.is_some()
+    }
+}
+
+impl Inbox {
+    fn add(&mut self, from: i64, post: Option<i64>, content: &str, kept: i64) -> i64 {
+        self.last += 1;
+        let message = Message { entry: self.last, from, post, content: content.to_owned() };
+        self.entries.insert(self.last, message);
+        self.unread.insert(self.last);
+        let gone = self.last - kept;
+        self.entries.retain(|entry, _| *entry > gone);
+        self.unread.retain(|entry| *entry > gone);
+        self.last
+    }
+}
+
+impl Feeds {
+    /// Nobody follows anybody.
+    pub fn new(limits: FeedLimits) -> Self {
+        let (inboxes, authors, requests) = Default::default();
+        Self { limits, inboxes, authors, under_way: BTreeSet::new(), requests, now: 0 }
+    }
+
+    /// The calls of one batch, or one call, judged one after another: each one's rows. One that raises fails all.
+    pub fn apply(&mut self, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, Fault> {
+        let mut next = self.clone();
+        next.now += 1;
+        let answers = commands.iter().map(|command| next.judge(command)).collect::<Result<_, _>>()?;
+        *self = next;
+        Ok(answers)
+    }
+
+    fn judge(&mut self, command: &FeedCommand) -> Result<Vec<String>, Fault> {
+        command.check()?;
+        let one = |text: &str| Ok(vec![text.to_owned()]);
+        match command {
+            FeedCommand::Follow { user, followee, backfill } => one(self.follow(*user, *followee, *backfill)),
+            FeedCommand::Unfollow { user, followee } => one(self.unfollow(*user, *followee)),
+            FeedCommand::Mute { user, followee, muted } => one(self.mute(*user, *followee, *muted)),
+            FeedCommand::Post { request, .. } | FeedCommand::Push { request, .. } => {
+                let known = request.and_then(|id| self.requests.get(&id));
+                let number = match known {
+                    Some((before, number)) if before.canonical() == command.canonical() => *number,
+                    Some(_) => return Err(Fault::RequestReused),
+                    None => self.write(command),
+                };
+                if let Some(id) = request {
+                    self.requests.insert(*id, (command.clone(), number));
+                }
+                one(&format!("{number} ok"))
+            }
+            FeedCommand::Consume { user, max, sort } => Ok(self.read(*user, *max, *sort, true)),
+            FeedCommand::Peek { user, max, sort } => Ok(self.read(*user, *max, *sort, false)),
+            FeedCommand::Unread { user } => {
+                // What is still to come for counts.
+                let mut next = self.clone();
+                next.pull(*user);
+                one(&next.inboxes.get(user).map_or(0, |inbox| inbox.unread.len()).to_string())
+            }
+            FeedCommand::MarkReadUpTo { user, entry } => {
+                self.pull(*user);
+                let Some(inbox) = self.inboxes.get_mut(user) else { return one("0") };
+                let before = inbox.unread.len();
+                inbox.unread.retain(|unread| unread > entry);
+                one(&(before - inbox.unread.len()).to_string())
+            }
+            FeedCommand::Past { user, before, max } => Ok(self.past(*user, *before, *max)),
+            FeedCommand::FanOut { most } => one(&self.fan_out(*most).to_string()),
+        }
+    }
+
+    fn write(&mut self, command: &FeedCommand) -> i64 {
+        match command {
+            FeedCommand::Push { user, from, content, .. } => {
+                self.inboxes.entry(*user).or_default().add(*from, None, content, self.limits.kept)
+            }
+            FeedCommand::Post { author, content, .. } => self.post(*author, content),
+            other => unreachable!("{other} writes no message"),
+        }
+    }
+
+    fn follow(&mut self, user: i64, followee: i64, backfill: i64) -> &'static str {
+        if user == followee {
+            return "self";
+        }
+        let author = self.authors.entry(followee).or_default();
+        if author.followers.contains_key(&user) {
+            return "already";
+        }
+        let last = author.last();
+        author.followers.insert(user, (last, false));
+        let inbox = self.inboxes.entry(user).or_default();
+        if author.is_come_for() {
+            inbox.pulls.insert(followee, last);
+        }
+        let from = (last - backfill).max(0);
+        for post in from + 1..=last {
+            inbox.add(followee, Some(post), &author.posts[post as usize - 1].1, self.limits.kept);
+        }
+        "followed"
+    }
+
+    fn unfollow(&mut self, user: i64, followee: i64) -> &'static str {
+        if self.authors.get_mut(&followee).and_then(|author| author.followers.remove(&user)).is_none() {
+            return "not_following";
+        }
+        self.pull(user);
+        let inbox = self.inboxes.entry(user).or_default();
+        inbox.pulls.remove(&followee);
+        let is_his = |message: &Message| message.from == followee && message.post.is_some();
+        let gone: Vec<i64> = inbox.entries.values().filter(|m| is_his(m)).map(|m| m.entry).collect();
+        for entry in gone {
+            inbox.entries.remove(&entry);
+            inbox.unread.remove(&entry);
+        }
+        "unfollowed"
+    }
+
+    fn mute(&mut self, user: i64, followee: i64, muted: bool) -> &'static str {
+        let Some(author) = self.authors.get_mut(&followee) else { return "not_following" };
+        let Some(entry) = author.followers.get_mut(&user) else { return "not_following" };
+        entry.1 = muted;
+        let (last, is_come_for) = (author.last(), author.is_come_for());
+        if is_come_for && muted {
+            self.pull(user);
+            self.inboxes.entry(user).or_default().pulls.remove(&followee);
+        } else if is_come_for {
+            self.inboxes.entry(user).or_default().pulls.entry(followee).or_insert(last);
+        }
+        if muted { "muted" } else { "unmuted" }
+    }
+
+    fn post(&mut self, author: i64, content: &str) -> i64 {
+        let waits = self.under_way.iter().any(|(_, of, ..)| *of == author);
+        let entry = self.authors.entry(author).or_default();
+        entry.posts.push((self.now, content.to_owned()));
+        let post = entry.last();
+        let followers = entry.followers.len();
+        if entry.pulled_from.is_some() {
+            return post;
+        }
+        entry.marking |= followers > self.limits.pull_above;
+        if entry.marking || waits || followers > self.limits.inline {
+            self.under_way.insert((self.now, author, post, i64::MIN, entry.marking));
+        } else {
+            let all: Vec<i64> = entry.followers.keys().copied().collect();
+            self.bring(author, post, &all);
+        }
+        post
+    }
+
+    /// To those of these followers who want it.
+    fn bring(&mut self, author: i64, post: i64, followers: &[i64]) -> usize {
+        let from = &self.authors[&author];
+        let content = &from.posts[post as usize - 1].1;
+        let wanted = |user: &&i64| {
+            let (since, muted) = from.followers[*user];
+            since < post && !muted
+        };
+        let wanting: Vec<i64> = followers.iter().filter(wanted).copied().collect();
+        for user in &wanting {
+            self.inboxes.entry(*user).or_default().add(author, Some(post), content, self.limits.kept);
+        }
+        wanting.len()
+    }
+
+    fn fan_out(&mut self, most: usize) -> usize {
+        loop {
+            let next = self.under_way.iter().copied().find(|(_, author, post, ..)| {
+                !self.under_way.iter().any(|(_, of, other, ..)| of == author && other < post)
+            });
+            let Some(job @ (_, author, post, next_user, marks)) = next else { return 0 };
+            self.under_way.remove(&job);
+            let looked: Vec<i64> = self.authors[&author]
+                .followers
+                .range(next_user..)
+                .map(|(user, _)| *user)
+                .take(most)
+                .collect();
+            if marks {
+                for user in looked.iter().filter(|user| !self.authors[&author].followers[*user].1) {
+                    self.inboxes.entry(*user).or_default().pulls.entry(author).or_insert(0);
+                }
+            }
+            let brought = self.bring(author, post, &looked);
+            if looked.len() < most {
+                let entry = self.authors.entry(author).or_default();
+                if marks && entry.marking {
+                    entry.marking = false;
+                    entry.pulled_from = Some(entry.last() + 1);
+                }
+            } else {
+                self.now += 1;
+                self.under_way.insert((self.now, author, post, looked[most - 1] + 1, marks));
+            }
+            if brought > 0 {
+                return brought;
+            }
+        }
+    }
+
+    /// Brings what a reader comes for, in the order in which it was posted.
+    fn pull(&mut self, user: i64) {
+        let Some(inbox) = self.inboxes.get_mut(&user) else { return };
+        let mut found = Vec::new();
+        for (followee, pulled_to) in &mut inbox.pulls {
+            let author = &self.authors[followee];
+            let Some(pulled_from) = author.pulled_from else { continue };
+            let after = (*pulled_to).max(pulled_from - 1).max(author.last() - self.limits.kept);
+            for post in after + 1..=author.last() {
+                let (at, content) = &author.posts[post as usize - 1];
+                found.push((*at, *followee, post, content.clone()));
+            }
+            *pulled_to = author.last();
+        }
+        found.sort();
+        for (_, author, post, content) in found {
+            inbox.add(author, Some(post), &content, self.limits.kept);
+        }
+    }
+
+    fn read(&mut self, user: i64, max: i64, sort: Sort, taking: bool) -> Vec<String> {
+        self.pull(user);
+        let Some(inbox) = self.inboxes.get_mut(&user) else { return Vec::new() };
+        let mut unread: Vec<&Message> =
+            inbox.unread.iter().filter_map(|entry| inbox.entries.get(entry)).collect();
+        match sort {
+            Sort::Oldest => {}
+            Sort::Newest => unread.reverse(),
+            Sort::Author => unread.sort_by_key(|message| (message.from, message.entry)),
+        }
+        unread.truncate(max as usize);
+        let rows = unread.iter().map(ToString::to_string).collect();
+        let taken: Vec<i64> = unread.iter().map(|message| message.entry).collect();
+        if taking {
+            for entry in taken {
+                inbox.unread.remove(&entry);
+            }
+        }
+        rows
+    }
+
+    fn past(&self, user: i64, before: Option<i64>, max: i64) -> Vec<String> {
+        let Some(inbox) = self.inboxes.get(&user) else { return Vec::new() };
+        let page = inbox.entries.range(..before.unwrap_or(i64::MAX)).rev().take(max as usize);
+        page.map(|(entry, message)| {
+            format!("{message} {}", if inbox.unread.contains(entry) { "f" } else { "t" })
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! Calls of feeds, what they may ask for, and how they and their answers are written. Never judges them.
+
+use std::fmt;
+
+pub use crate::Fault;
+
+/// The order of unread messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the arguments")]
+pub enum Sort {
+    Oldest,
+    Newest,
+    Author,
+}
+
+/// A message in an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its number in the inbox.
+    pub entry: i64,
+    /// Who sent it.
+    pub from: i64,
+    /// The post that it is, if it is one.
+    pub post: Option<i64>,
+    /// What it says.
+    pub content: String,
+}
+
+/// A call of a function of feeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
+pub enum FeedCommand {
+    Follow { user: i64, followee: i64, backfill: i64 },
+    Unfollow { user: i64, followee: i64 },
+    Mute { user: i64, followee: i64, muted: bool },
+    Post { author: i64, content: String, request: Option<u128> },
+    Push { user: i64, from: i64, content: String, request: Option<u128> },
+    Consume { user: i64, max: i64, sort: Sort },
+    Peek { user: i64, max: i64, sort: Sort },
+    Unread { user: i64 },
+    MarkReadUpTo { user: i64, entry: i64 },
+    Past { user: i64, before: Option<i64>, max: i64 },
+    FanOut { most: usize },
+}
+
+impl FeedCommand {
+    /// Whether the arguments are such as a call may have.
+    pub fn check(&self) -> Result<(), Fault> {
+        let fine = match self {
+            Self::Follow { backfill, .. } => (0..=1000).contains(backfill),
+            Self::Consume { max, .. } | Self::Peek { max, .. } | Self::Past { max, .. } => {
+                (0..=1000).contains(max)
+            }
+            Self::Post { content, .. } | Self::Push { content, .. } => content.len() <= 1_000_000,
+            Self::FanOut { most } => (1..=10_000).contains(most),
+            _ => true,
+        };
+        fine.then_some(()).ok_or(Fault::Argument)
+    }
+
+    /// The same call without its request id: what a retry must repeat.
+    pub fn canonical(&self) -> Self {
+        let mut command = self.clone();
+        if let Self::Post { request, .. } | Self::Push { request, .. } = &mut command {
+            *request = None;
+        }
+        command
+    }
+
+    /// The function's name and, for each argument, its literal and its type: what SQL text is made of.
+    pub fn call(&self) -> (&'static str, Vec<(String, &'static str)>) {
+        let number = |value: &i64| (value.to_string(), "bigint");
+        let size = |value: &i64| (value.to_string(), "int");
+        let text = |value: &str| (format!("'{value}'"), "text");
+        let id = |value: &Option<u128>| {
+            let literal = value.map_or_else(|| "null".to_owned(), |id| format!("'{id:032x}'"));
+            (literal, "uuid")
+        };
+        match self {
+            Self::Follow { user, followee, backfill } => {
+                ("follow", vec![number(user), number(followee), size(backfill)])
+            }
+            Self::Unfollow { user, followee } => ("unfollow", vec![number(user), number(followee)]),
+            Self::Mute { user, followee, muted } => {
+                ("mute", vec![number(user), number(followee), (muted.to_string(), "boolean")])
+            }
+            Self::Post { author, content, request } => {
+                ("post", vec![number(author), text(content), id(request)])
+            }
+            Self::Push { user, from, content, request } => {
+                let at = ("null".to_owned(), "timestamptz");
+                ("push", vec![number(user), number(from), text(content), at, id(request)])
+            }
+            Self::Consume { user, max, sort } => {
+                ("consume", vec![number(user), size(max), text(sort.name())])
+            }
+            Self::Peek { user, max, sort } => ("peek", vec![number(user), size(max), text(sort.name())]),
+            Self::Unread { user } => ("unread", vec![number(user)]),
+            Self::MarkReadUpTo { user, entry } => ("mark_read_up_to", vec![number(user), number(entry)]),
+            Self::Past { user, before, max } => {
+                let before = before.map_or_else(|| "null".to_owned(), |entry| entry.to_string());
+                ("past", vec![number(user), (before, "bigint"), size(max)])
+            }
+            Self::FanOut { most } => ("fan_out", vec![(most.to_string(), "int")]),
+        }
+    }
+}
+
+impl Sort {
+    /// As the argument says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Oldest => "oldest",
+            Self::Newest => "newest",
+            Self::Author => "author",
+        }
+    }
+}
+
+impl fmt::Display for FeedCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (function, arguments) = self.call();
+        let arguments: Vec<_> = arguments.into_iter().map(|(literal, _)| literal).collect();
+        write!(f, "{function}({})", arguments.join(", "))
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let post = self.post.map_or_else(|| "-".to_owned(), |post| post.to_string());
+        write!(f, "{} {} {post} {}", self.entry, self.from, self.content)
+    }
+}

@@ -1,0 +1,117 @@
+-- Feeds: their tables and settings. Never who writes or reads them.
+
+alter table hotrow.setting
+    -- A post goes to its followers in the transaction that posts it if they are at most so many.
+    add feed_inline int not null default 1000 check (feed_inline >= 0),
+    -- Posts of authors with more followers than this are merged in when their followers read.
+    add feed_pull_above bigint not null default 10000 check (feed_pull_above >= 0),
+    -- How many entries an inbox keeps, read or not, and for how long.
+    add inbox_length bigint not null default 1000 check (inbox_length between 64 and 100000),
+    add inbox_age interval not null default '90 days' check (inbox_age > '0');
+
+-- Gives an inbox's entries their numbers. Only writers lock it.
+create table hotrow.inbox (
+    user_id bigint primary key,
+    -- The newest entry's number.
+    last bigint not null
+) partition by hash (user_id);
+
+-- What is read of an inbox. Only readers lock it, so that readers and writers never wait for each other. No row: nothing.
+create table hotrow.reader (
+    user_id bigint primary key,
+    -- Every entry up to this one is consumed.
+    read_to bigint not null default 0,
+    -- And these beyond it.
+    taken int8multirange not null default '{}',
+    -- Posts of some authors are merged in at the read: see hotrow.pull.
+    pulls boolean not null default false
+) partition by hash (user_id);
+
+create table hotrow.inbox_entry (
+    user_id bigint not null,
+    number bigint not null,
+    from_user bigint not null,
+    -- The post that it refers to, whose content is stored once; NULL: the content is here.
+    post_id bigint,
+    at timestamptz not null,
+    content text,
+    primary key (user_id, number)
+) partition by hash (user_id);
+
+create table hotrow.author (
+    author bigint primary key,
+    -- The newest post's number.
+    last_post bigint not null default 0,
+    followers bigint not null default 0,
+    -- Its followers are being told to come for its posts themselves.
+    marking boolean not null default false,
+    -- From this post on they do; NULL: posts are brought to them.
+    pulled_from bigint
+) partition by hash (author);
+
+create table hotrow.post (
+    author bigint not null,
+    post_id bigint not null,
+    at timestamptz not null,
+    content text not null,
+    primary key (author, post_id)
+) partition by hash (author);
+
+create table hotrow.follow (
+    author bigint not null,
+    user_id bigint not null,
+    -- Posts after this one go to the follower.
+    since_post bigint not null,
+    muted boolean not null default false,
+    primary key (author, user_id)
+) partition by hash (author);
+
+-- Whose posts a reader comes for, and the last one that was merged into the inbox. Written under the reader's lock.
+create table hotrow.pull (
+    user_id bigint not null,
+    author bigint not null,
+    pulled_to bigint not null,
+    primary key (user_id, author)
+) partition by hash (user_id);
+
+-- Posts that are still on their way, each with the first follower that does not have it.
+create table hotrow.fan_out (
+    author bigint not null,
+    post_id bigint not null,
+    next_user bigint not null default -9223372036854775808,
+    -- Followers of this author also get a row of hotrow.pull.
+    marks boolean not null,
+    -- When a part of it was last brought: the one that has waited longest is next.
+    at timestamptz not null,
+    primary key (author, post_id)
+);
+create index fan_out_at on hotrow.fan_out (at, author, post_id);
+
+-- How unread messages may be ordered besides by arrival and author.
+create table hotrow.ranking (
+    ranking text collate "C" primary key,
+    function text not null
+);
+
+-- Partitions by user and author, all of one number, which is chosen when the pack is installed and stays.
+do $$
+declare
+    chosen text := coalesce(nullif(current_setting('hotrow.feed_partitions', true), ''), '8');
+    part record;
+begin
+    if chosen !~ '^[0-9]{1,4}$' or chosen::int not between 1 and 1024 then
+        perform hotrow.bad_argument(format('hotrow.feed_partitions is %L', chosen), 'Set it to a number from 1 to 1024.');
+    end if;
+    for part in
+        select t.name, t.fillfactor, n from (values ('inbox', 50), ('reader', 50), ('inbox_entry', 100), ('author', 50), ('post', 100),
+            ('follow', 90), ('pull', 50)) t (name, fillfactor), generate_series(0, chosen::int - 1) n
+    loop
+        execute format('create table hotrow.%1$s_%2$s partition of hotrow.%1$s for values with (modulus %3$s, remainder %2$s)'
+            ' with (fillfactor = %4$s)', part.name, part.n, chosen, part.fillfactor);
+        if part.name in ('inbox_entry', 'post') then
+            -- Compressed if that helps, and with its row as long as it fits a page: 2 KB of text are one row, not three.
+            execute format('alter table hotrow.%s_%s alter content set storage main', part.name, part.n);
+        end if;
+    end loop;
+end
+$$;

@@ -1,0 +1,241 @@
+//! Feeds against their model, one client at a time: random calls, alone and in batches, with request ids that come again.
+//! A difference is shown with its seed, which `HOTROW_SEED` runs again.
+
+use std::mem::discriminant;
+
+use fastrand::Rng;
+use hotrow_model::{FeedCommand, FeedLimits, Feeds, Sort};
+
+use crate::server::{Database, Session};
+
+const SEEDS: u64 = 60;
+const STEPS: usize = 60;
+const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
+const SETTINGS: &str = "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
+
+/// Makes calls about a few users, whose numbers begin at `base`, so that runs in one database don't meet.
+struct Workload {
+    random: Rng,
+    base: i64,
+    requests: Vec<FeedCommand>,
+    /// What the model says, so that numbers are near those that there are.
+    entry: i64,
+}
+
+impl Workload {
+    fn user(&mut self) -> i64 {
+        self.base + self.random.i64(0..7)
+    }
+
+    /// Two authors that nearly everybody follows, and the others.
+    fn author(&mut self) -> i64 {
+        let users = if self.random.u8(0..3) > 0 { 2 } else { 7 };
+        self.base + self.random.i64(0..users)
+    }
+
+    fn max(&mut self) -> i64 {
+        [-1, 0, 1, 2, 3, 5, 20, 1001]
+            [if self.random.u8(0..12) == 0 { self.random.usize(0..8) } else { self.random.usize(2..7) }]
+    }
+
+    fn sort(&mut self) -> Sort {
+        [Sort::Oldest, Sort::Oldest, Sort::Newest, Sort::Author][self.random.usize(0..4)]
+    }
+
+    fn command(&mut self) -> FeedCommand {
+        if !self.requests.is_empty() && self.random.u8(0..10) == 0 {
+            return self.requests[self.random.usize(0..self.requests.len())].clone();
+        }
+        let request = match self.random.u8(0..30) {
+            0..18 => None,
+            18 => self.requests.last().and_then(|last| match last {
+                FeedCommand::Post { request, .. } | FeedCommand::Push { request, .. } => *request,
+                _ => None,
+            }),
+            _ => Some(self.random.u128(..)),
+        };
+        let content = format!("m{}", self.random.u16(..));
+        let command = match self.random.u8(0..100) {
+            0..20 => FeedCommand::Follow { user: self.user(), followee: self.author(), backfill: self.max() },
+            20..24 => FeedCommand::Unfollow { user: self.user(), followee: self.author() },
+            24..29 => {
+                FeedCommand::Mute { user: self.user(), followee: self.author(), muted: self.random.bool() }
+            }
+            29..50 => FeedCommand::Post { author: self.author(), content, request },
+            50..62 => FeedCommand::Push { user: self.user(), from: self.author(), content, request },
+            62..75 => FeedCommand::Consume { user: self.user(), max: self.max(), sort: self.sort() },
+            75..79 => FeedCommand::Peek { user: self.user(), max: self.max(), sort: self.sort() },
+            79..85 => FeedCommand::Unread { user: self.user() },
+            85..89 => FeedCommand::MarkReadUpTo { user: self.user(), entry: self.random.i64(0..=self.entry) },
+            89..93 => {
+                let before = self.random.bool().then(|| self.random.i64(0..=self.entry));
+                FeedCommand::Past { user: self.user(), before, max: self.max() }
+            }
+            _ => FeedCommand::FanOut { most: self.random.usize(0..4) },
+        };
+        if matches!(
+            &command,
+            FeedCommand::Post { request: Some(_), .. } | FeedCommand::Push { request: Some(_), .. }
+        ) {
+            self.requests.push(command.clone());
+        }
+        command
+    }
+
+    /// One call, or several of one function that has a twin; sometimes so many that an inbox is full.
+    fn next(&mut self) -> Vec<FeedCommand> {
+        let first = self.command();
+        let has_twin = matches!(
+            first,
+            FeedCommand::Follow { .. }
+                | FeedCommand::Unfollow { .. }
+                | FeedCommand::Post { .. }
+                | FeedCommand::Push { .. }
+                | FeedCommand::Consume { .. }
+        );
+        let calls = match self.random.u8(0..12) {
+            _ if !has_twin => 1,
+            0 => 40,
+            1..7 => self.random.usize(2..=8),
+            _ => 1,
+        };
+        let mut commands = vec![first];
+        while commands.len() < calls {
+            let other = self.command();
+            if discriminant(&other) == discriminant(&commands[0]) {
+                commands.push(other);
+            }
+        }
+        commands
+    }
+}
+
+/// What the SQL answers: each call's rows.
+fn ask(session: &Session, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, String> {
+    let columns = |command: &FeedCommand| match command {
+        FeedCommand::Consume { .. } | FeedCommand::Peek { .. } => "entry_id, from_user, post_id, content",
+        FeedCommand::Past { .. } => "entry_id, from_user, post_id, content, consumed",
+        _ => "*",
+    };
+    if let [command] = commands {
+        return Ok(vec![session.ask(&format!("select {} from hotrow.{command}", columns(command)))?]);
+    }
+    let calls: Vec<_> = commands.iter().map(FeedCommand::call).collect();
+    let arrays = (0..calls[0].1.len()).map(|place| {
+        let values: Vec<_> = calls.iter().map(|(_, arguments)| arguments[place].0.as_str()).collect();
+        format!("array[{}]::{}[]", values.join(", "), calls[0].1[place].1)
+    });
+    let batch = format!("hotrow.{}_batch({})", calls[0].0, arrays.collect::<Vec<_>>().join(", "));
+    if !matches!(commands[0], FeedCommand::Consume { .. }) {
+        return Ok(session
+            .ask(&format!("select * from {batch}"))?
+            .into_iter()
+            .map(|row| vec![row])
+            .collect());
+    }
+    let mut answers = vec![Vec::new(); commands.len()];
+    let mut last = 0;
+    for row in session.ask(&format!("select call, {} from {batch}", columns(&commands[0])))? {
+        let (call, row) = row.split_once(' ').unwrap();
+        let call: usize = call.parse().unwrap();
+        assert!(call >= last, "the calls' rows come in their order");
+        last = call;
+        answers[call - 1].push(row.to_owned());
+    }
+    Ok(answers)
+}
+
+/// The first difference between SQL and model, as a story.
+pub fn difference(session: &Session, seed: u64) -> Option<String> {
+    let mut workload = Workload {
+        random: Rng::with_seed(seed),
+        base: (seed % 1_000_000_000) as i64 * 10,
+        requests: Vec::new(),
+        entry: 40,
+    };
+    let mut feeds = Feeds::new(LIMITS);
+    let mut story = String::new();
+    for step in 0..STEPS {
+        // At last all that is under way arrives, so that the next run finds nothing of this one.
+        let commands =
+            if step < STEPS - 1 { workload.next() } else { vec![FeedCommand::FanOut { most: 10_000 }] };
+        let mut again = true;
+        while again {
+            let found = ask(session, &commands);
+            let right = feeds.apply(&commands);
+            let texts: Vec<_> = commands.iter().map(ToString::to_string).collect();
+            story.push_str(&format!("{} -> {found:?}\n", texts.join("; ")));
+            let same = match (&found, &right) {
+                (Ok(found), Ok(right)) => found == right,
+                (Err(code), Err(_)) => code == "22023",
+                _ => false,
+            };
+            if !same {
+                return Some(format!("HOTROW_SEED={seed}\n{story}  the model: {right:?}"));
+            }
+            again = step == STEPS - 1 && right != Ok(vec![vec!["0".to_owned()]]);
+        }
+    }
+    None
+}
+
+/// A session in a database of its own, with settings that make a few users many.
+pub fn session(database: &Database) -> Session {
+    let session = database.session("postgres");
+    session.run(&format!("set synchronous_commit = off; {SETTINGS}"));
+    session
+}
+
+#[test]
+fn random_calls_get_the_models_answers() {
+    let database = Database::migrated();
+    let session = session(&database);
+    let seeds = match std::env::var("HOTROW_SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
+    };
+    for seed in seeds {
+        if let Some(difference) = difference(&session, seed) {
+            panic!("{difference}");
+        }
+    }
+}
+
+/// A function, what it says, and what is planted in its place: each must be noticed.
+const FAULTS: [(&str, &str, &str); 14] = [
+    ("write_entries", "last[w.slot] - entries[w.slot] + w.nth", "last[w.slot] - w.nth + 1"),
+    ("trim_inboxes", "e.number <= u.newest - kept", "e.number <= u.newest - kept + 30"),
+    ("first_numbers", "upper(part) - size, upper(part)", "lower(part), lower(part) + size"),
+    ("settle", "lower(part) = read_to + 1", "lower(part) >= read_to + 1"),
+    ("lock_readers", "read_to[i] < last[i] - kept", "false"),
+    ("pull_posts", "a.pulled_from - 1", "a.pulled_from - 2"),
+    ("pull_posts", "a.last_post > l.pulled_to", "a.last_post > l.pulled_to + 1"),
+    ("unread", "last + coming - kept", "last - kept"),
+    ("mark_read_up_to", "int8range(null, upto + 1)", "int8range(null, upto)"),
+    ("follow_batch", "a.marking or a.pulled_from is not null", "a.pulled_from is not null"),
+    ("write_posts", "and not f.muted", ""),
+    ("write_posts", "w.under_way or", ""),
+    ("fan_out", "f.since_post < job.post_id and", ""),
+    ("write_once", "r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content))", "false"),
+];
+
+#[test]
+fn planted_faults_in_feeds_are_noticed() {
+    let database = Database::migrated();
+    let session = session(&database);
+    let mut missed = Vec::new();
+    for (number, (function, from, to)) in (0..).zip(FAULTS) {
+        let definition = format!(
+            "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
+        );
+        let sound = session.value(&definition);
+        assert!(sound.contains(from), "{function} does not say {from:?} any more: plant the fault elsewhere");
+        session.run(&sound.replace(from, to));
+        if !(0..200).any(|seed| difference(&session, number * 200 + seed).is_some()) {
+            missed.push((function, from));
+        }
+        session.run(&sound);
+        session.run("delete from hotrow.fan_out");
+    }
+    assert_eq!(missed, [], "nobody noticed these");
+}

@@ -1,0 +1,204 @@
+//! Feeds, call by call: what the answers look like, what is refused, who waits for whom, and what a crash leaves.
+
+use crate::script::{check, check_in};
+use crate::server::Database;
+
+#[test]
+fn bad_calls_say_what_is_wrong() {
+    let (_database, session) = check(
+        "follow(1, 1) -> self
+        follow(1, null) -> 22004
+        follow(null, 1) -> 22004
+        follow(1, 2, -1) -> 22023
+        follow(1, 2, 1001) -> 22023
+        unfollow(1, 2) -> not_following
+        mute(1, 2) -> not_following
+        push(1, 2, null) -> 22004
+        push(null, 2, 'x') -> 22004
+        push(1, null, 'x') -> 22004
+        push(1, 2, repeat('x', 1000001)) -> 22023
+        post(null, 'x') -> 22004
+        post(1, null) -> 22004
+        post(1, repeat('x', 1000001)) -> 22023
+        consume(1) -> nothing
+        consume(1, 0) -> nothing
+        consume(1, -1) -> 22023
+        consume(1, 1001) -> 22023
+        consume(1, null) -> 22004
+        consume(null) -> 22004
+        consume(1, 1, 'best') -> 22023
+        consume(1, 1, null) -> 22004
+        peek(1, -1) -> 22023
+        past(1, null, -1) -> 22023
+        unread(1) -> 0
+        unread(null) -> 22004
+        mark_read_up_to(1, 5) -> 0
+        mark_read_up_to(1, null) -> 22004
+        fan_out(0) -> 22023
+        fan_out(null) -> 22004
+        trim_feeds(0) -> 22023
+        push_batch('{1,2}', '{1}', '{x,y}') -> 22023
+        push_batch('{}', '{}', '{}') -> nothing
+        consume_batch('{1,2}', '{1}') -> 22023
+        follow_batch('{1}', '{2}', '{1,2}') -> 22023
+        add_ranking('oldest', 'pg_catalog.now()') -> 22023
+        add_ranking('r', 'pg_catalog.nothing()') -> 22023
+        add_ranking('r', 'pg_catalog.now()') -> 22023",
+    );
+    // Who only asks leaves nothing behind.
+    assert_eq!(session.value("select count(*) from hotrow.reader"), "0");
+    let (message, hint) = session.complaint("select hotrow.consume(1, -1)");
+    assert!(message.contains("max") && hint.contains("0 to 1000"), "{message}; {hint}");
+}
+
+#[test]
+fn a_registered_ranking_orders_what_is_unread() {
+    let (_database, session) =
+        check("push(1, 7, 'a') -> 1 ok\npush(1, 8, 'ccc') -> 2 ok\npush(1, 9, 'bb') -> 3 ok");
+    session.run(
+        "create schema shop; create function shop.longest(bigint, bigint, timestamptz, text) returns double precision
+        language sql as $$ select length($4)::double precision $$",
+    );
+    session.run("select hotrow.add_ranking('longest', 'shop.longest(bigint,bigint,timestamptz,text)')");
+    let consume = "select entry_id, content from hotrow.consume(1, 2, 'longest')";
+    assert_eq!(session.ask(consume), Ok(vec!["2 ccc".to_owned(), "3 bb".to_owned()]));
+    assert_eq!(session.ask(consume), Ok(vec!["1 a".to_owned()]));
+}
+
+#[test]
+fn readers_and_writers_of_an_inbox_do_not_wait_for_each_other() {
+    let database = Database::migrated();
+    let (one, other) = (database.session("postgres"), database.session("postgres"));
+    other.run("set statement_timeout = '20 s'");
+    check_in(&one, "push(1, 7, 'a') -> 1 ok\npush(1, 7, 'b') -> 2 ok");
+    one.run("begin; select hotrow.push(1, 7, 'c')");
+    assert_eq!(other.value("select content from hotrow.consume(1, 1)"), "a");
+    one.run("commit; begin; select hotrow.consume(1, 1)");
+    check_in(&other, "push(1, 7, 'd') -> 4 ok\nunread(1) -> 3");
+    one.run("commit");
+    check_in(&other, "unread(1) -> 2");
+}
+
+#[test]
+fn two_readers_of_an_inbox_get_different_messages() {
+    let database = Database::migrated();
+    let (one, other) = (database.session("postgres"), database.session("postgres"));
+    check_in(&one, "push_batch('{1,1,1}', '{7,7,7}', '{a,b,c}') -> 1 ok | 2 ok | 3 ok");
+    // The second has no reader's row to lock before the first has committed.
+    for answer in ["b", "c"] {
+        one.run("begin; select hotrow.consume(1, 1)");
+        let pid = other.value("select pg_backend_pid()");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| other.ask("select content from hotrow.peek(1, 1)"));
+            one.until(&format!(
+                "exists (select from pg_stat_activity where pid = {pid} and wait_event_type = 'Lock')"
+            ));
+            one.run("commit");
+            assert_eq!(waits.join().unwrap(), Ok(vec![answer.to_owned()]));
+        });
+    }
+}
+
+#[test]
+fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
+    let database = Database::migrated();
+    let (one, other) = (database.session("postgres"), database.session("postgres"));
+    one.run("update hotrow.setting set feed_inline = 2");
+    one.run(
+        "select hotrow.follow_batch(array(select generate_series(1, 5)), array_fill(9::bigint, array[5]))",
+    );
+    check_in(&one, "post(9, 'x') -> 1 ok\npost(9, 'y') -> 2 ok\nfan_out(2) -> 2");
+    one.run("begin");
+    check_in(&one, "fan_out(2) -> 2");
+    // Somebody else finds nothing that this one is not busy with, and the next post waits for this one's end.
+    check_in(&other, "fan_out(2) -> 0");
+    one.run("rollback");
+    check_in(
+        &other,
+        "fan_out(2) -> 2
+        fan_out(2) -> 1
+        fan_out(10) -> 5
+        fan_out(10) -> 0",
+    );
+    for user in 1..=5 {
+        let found = other.ask(&format!("select entry_id, content from hotrow.consume({user})"));
+        assert_eq!(found, Ok(vec!["1 x".to_owned(), "2 y".to_owned()]));
+    }
+}
+
+#[test]
+fn what_is_too_old_goes_and_the_rest_stays() {
+    let (_database, session) = check(
+        "push(1, 7, 'old', now() - interval '91 days') -> 1 ok
+        push(1, 7, 'new') -> 2 ok
+        push(2, 7, 'old', now() - interval '91 days') -> 1 ok
+        follow(1, 5) -> followed
+        post(5, 'old') -> 1 ok
+        post(5, 'new') -> 2 ok",
+    );
+    session.run("update hotrow.post set at = at - interval '91 days' where post_id = 1");
+    check_in(
+        &session,
+        "trim_feeds(1) -> 1 1
+        trim_feeds(1) -> 1 0
+        trim_feeds(1) -> 0 0
+        unread(1) -> 3
+        unread(2) -> 0
+        push(2, 7, 'next') -> 2 ok
+        unread(2) -> 1
+        unfollow(1, 5) -> unfollowed
+        unread(1) -> 1",
+    );
+}
+
+#[test]
+fn the_number_of_partitions_is_chosen_at_install() {
+    let database = Database::empty();
+    let mut session = database.session("postgres");
+    session.run("set hotrow.feed_partitions = 3");
+    session.migrate(hotrow_sql::DEFAULT_ROLE).unwrap();
+    let parts = "select count(*) from pg_inherits where inhparent = 'hotrow.inbox'::regclass";
+    assert_eq!(session.value(parts), "3");
+    check_in(&session, "push(1, 2, 'x') -> 1 ok\npush(2, 2, 'x') -> 1 ok");
+    let database = Database::empty();
+    let mut session = database.session("postgres");
+    session.run("set hotrow.feed_partitions = 'many'");
+    assert!(session.migrate(hotrow_sql::DEFAULT_ROLE).is_err());
+}
+
+#[test]
+fn members_call_feeds_and_see_none_of_their_tables() {
+    let database = Database::migrated();
+    let member = database.login("reader", true);
+    check_in(
+        &member,
+        "push(1, 2, 'x') -> 1 ok
+        push_batch('{1}', '{2}', '{y}') -> 2 ok
+        follow(1, 3) -> followed
+        mute(1, 3) -> muted
+        unfollow(1, 3) -> unfollowed
+        post(3, 'x') -> 1 ok
+        fan_out() -> 0
+        trim_feeds() -> 0 0
+        unread(1) -> 2
+        mark_read_up_to(1, 2) -> 2
+        consume(1) -> nothing
+        add_ranking('r', 'pg_catalog.now()') -> 42501
+        write_entries('{1}', '{2}', null, null, '{x}', false) -> 42501
+        trim_inboxes('{1}', '{2}') -> 42501",
+    );
+    for table in [
+        "inbox",
+        "inbox_0",
+        "inbox_entry",
+        "reader",
+        "author",
+        "post",
+        "follow",
+        "pull",
+        "fan_out",
+        "ranking",
+    ] {
+        assert_eq!(member.ask(&format!("select from hotrow.{table}")), Err("42501".to_owned()), "{table}");
+    }
+}

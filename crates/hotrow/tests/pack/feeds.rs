@@ -1,0 +1,271 @@
+//! Feeds under many clients: every message is consumed exactly once, through two gateways and directly, over killed
+//! gateways and servers, and a fan-out that dies in its middle is completed. Never what a single call answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hotrow_postgres::PrivateServer;
+
+use crate::client::connect;
+use crate::history::PATIENCE;
+use crate::line::{Line, Until};
+use crate::migrate;
+use crate::support::Gateway;
+
+/// Few, so that their readers and writers meet.
+const INBOXES: i64 = 6;
+const AUTHORS: [i64; 2] = [1001, 1002];
+const WRITERS: usize = 6;
+const READERS: usize = 6;
+const WRITES: usize = 110;
+/// What says that a call was not run, or that nobody knows.
+const TRY_AGAIN: [&str; 6] = ["08007", "08006", "57P01", "57P02", "57P03", "53300"];
+
+/// What all clients share.
+struct Feeds {
+    ports: Vec<AtomicU16>,
+    /// What was acknowledged, by inbox; posts are of all.
+    sent: Mutex<BTreeMap<i64, BTreeSet<String>>>,
+    /// What readers got, by inbox, in the order of their answers.
+    got: Mutex<Vec<(i64, i64, String)>>,
+    acknowledged: AtomicUsize,
+    /// Reads of which nobody knows whether they took something.
+    lost_reads: AtomicUsize,
+    written: AtomicBool,
+    over: AtomicBool,
+}
+
+/// A client that connects again.
+struct Client<'a> {
+    feeds: &'a Feeds,
+    number: usize,
+    line: Option<Line>,
+}
+
+impl Client<'_> {
+    /// One attempt. An error says whether it was sent, so that nobody knows what became of it.
+    fn ask(&mut self, sql: &str, values: &[Option<&str>]) -> Result<Vec<Vec<Option<String>>>, bool> {
+        if self.line.is_none() {
+            let ports = &self.feeds.ports;
+            self.line = connect(ports[self.number % ports.len()].load(SeqCst));
+        }
+        let Some(line) = &mut self.line else {
+            thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+            return Err(false);
+        };
+        line.put_unnamed_call(sql, values);
+        line.put_sync();
+        let answer = line.send().is_ok().then(|| line.answer()).filter(|answer| answer.whole);
+        let Some(answer) = answer else {
+            self.line = None;
+            return Err(true);
+        };
+        match answer.error() {
+            None => Ok(answer.rows()),
+            Some(report) => {
+                assert!(TRY_AGAIN.contains(&report.code.as_str()), "{sql}: {report:?}");
+                Err(true)
+            }
+        }
+    }
+
+    /// Again and again, with the same request id.
+    fn insist(&mut self, sql: &str, values: &[Option<&str>]) -> Vec<Vec<Option<String>>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "{sql} is not answered");
+            if let Ok(rows) = self.ask(sql, values) {
+                return rows;
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        for message in 0..WRITES {
+            let content = format!("{}.{message}", self.number);
+            let id = format!("{:032x}", fastrand::u128(..));
+            let (text, id) = (Some(content.as_str()), Some(id.as_str()));
+            let inboxes = if fastrand::u8(0..4) == 0 {
+                let author = AUTHORS[fastrand::usize(0..2)].to_string();
+                self.insist("select * from hotrow.post($1, $2, $3)", &[Some(&author), text, id]);
+                0..INBOXES
+            } else {
+                let inbox = fastrand::i64(0..INBOXES);
+                let user = inbox.to_string();
+                let sql = "select * from hotrow.push($1, $2, $3, $4, $5)";
+                self.insist(sql, &[Some(&user), Some("7"), text, None, id]);
+                inbox..inbox + 1
+            };
+            let mut sent = self.feeds.sent.lock().unwrap();
+            for inbox in inboxes {
+                sent.entry(inbox).or_default().insert(content.clone());
+            }
+            drop(sent);
+            self.feeds.acknowledged.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Until everything is written and every inbox is empty.
+    fn read(&mut self) {
+        let mut empty = BTreeSet::new();
+        while empty.len() < INBOXES as usize && !self.feeds.over.load(SeqCst) {
+            let all_is_there = self.feeds.written.load(SeqCst);
+            let inbox = fastrand::i64(0..INBOXES);
+            let sort = ["oldest", "oldest", "newest", "author"][fastrand::usize(0..4)];
+            let (user, max) = (inbox.to_string(), fastrand::i64(1..=4).to_string());
+            let sql = "select entry_id, content from hotrow.consume($1, $2, $3)";
+            let rows = match self.ask(sql, &[Some(&user), Some(&max), Some(sort)]) {
+                Ok(rows) => rows,
+                Err(sent) => {
+                    self.feeds.lost_reads.fetch_add(usize::from(sent), SeqCst);
+                    continue;
+                }
+            };
+            if rows.is_empty() && all_is_there {
+                empty.insert(inbox);
+            }
+            let mut got = self.feeds.got.lock().unwrap();
+            for row in rows {
+                got.push((inbox, row[0].as_deref().unwrap().parse().unwrap(), row[1].clone().unwrap()));
+            }
+        }
+    }
+
+    /// Brings posts to their followers, two at a time.
+    fn fan_out(&mut self) {
+        while !self.feeds.over.load(SeqCst) {
+            let all_is_there = self.feeds.acknowledged.load(SeqCst) == WRITERS * WRITES;
+            let rows = self.ask("select * from hotrow.fan_out(2)", &[]);
+            if all_is_there && rows.is_ok_and(|rows| rows[0][0].as_deref() == Some("0")) {
+                return;
+            }
+        }
+    }
+}
+
+/// Writers, readers and two that fan out; `disturb` runs until all is written.
+fn run(ports: &[u16], disturb: impl FnOnce(&Feeds)) -> Feeds {
+    let feeds = Feeds {
+        ports: ports.iter().map(|port| AtomicU16::new(*port)).collect(),
+        sent: Mutex::default(),
+        got: Mutex::default(),
+        acknowledged: AtomicUsize::new(0),
+        lost_reads: AtomicUsize::new(0),
+        written: AtomicBool::new(false),
+        over: AtomicBool::new(false),
+    };
+    thread::scope(|scope| {
+        let _until = Until(&feeds.over);
+        let client = |number| Client { feeds: &feeds, number, line: None };
+        let fanning: Vec<_> = (0..2).map(|number| scope.spawn(move || client(number).fan_out())).collect();
+        let writing: Vec<_> =
+            (0..WRITERS).map(|number| scope.spawn(move || client(number).write())).collect();
+        let reading: Vec<_> = (0..READERS).map(|number| scope.spawn(move || client(number).read())).collect();
+        disturb(&feeds);
+        for thread in writing.into_iter().chain(fanning) {
+            thread.join().unwrap();
+        }
+        feeds.written.store(true, SeqCst);
+        for thread in reading {
+            thread.join().unwrap();
+        }
+    });
+    feeds
+}
+
+/// A server whose posts all go out in chunks and whose authors everybody follows.
+fn prepared(label: &str) -> PrivateServer {
+    let server = PrivateServer::builder().label(label).start().unwrap();
+    migrate(&server.url());
+    let mut line = connect(server.port()).unwrap();
+    line.query("update hotrow.setting set feed_inline = 0, inbox_length = 100000");
+    for author in AUTHORS {
+        for inbox in 0..INBOXES {
+            assert_eq!(line.query(&format!("select hotrow.follow({inbox}, {author})")).error(), None);
+        }
+    }
+    server
+}
+
+/// No message twice; none that nobody sent; and what no reader got was taken by a read whose answer was lost.
+fn check(feeds: &Feeds, direct: u16) {
+    let (sent, got) = (feeds.sent.lock().unwrap(), feeds.got.lock().unwrap());
+    let mut found: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+    let mut numbers = BTreeSet::new();
+    for (inbox, entry, content) in &*got {
+        assert!(numbers.insert((inbox, entry)), "entry {entry} of inbox {inbox} was consumed twice");
+        assert!(found.entry(*inbox).or_default().insert(content.clone()), "{content} came to {inbox} twice");
+    }
+    let mut line = connect(direct).unwrap();
+    let mut lost = 0;
+    for inbox in 0..INBOXES {
+        let past = "select entry_id, content, consumed from hotrow.past($, $before, 1000)";
+        let (mut stored, mut before) = (BTreeMap::new(), "null".to_owned());
+        loop {
+            let page = past.replace("$before", &before).replace('$', &inbox.to_string());
+            let rows = line.query(&page).rows();
+            let Some(last) = rows.last() else { break };
+            before = last[0].clone().unwrap();
+            for row in rows {
+                assert_eq!(row[2].as_deref(), Some("t"), "{row:?} of {inbox} is left");
+                let twice = stored.insert(row[1].clone().unwrap(), row[0].clone());
+                assert_eq!(twice, None, "{row:?} of {inbox} was written twice");
+            }
+        }
+        assert!(sent[&inbox].iter().eq(stored.keys()), "inbox {inbox} has what was sent");
+        lost += sent[&inbox].difference(&found[&inbox]).count();
+    }
+    let lost_reads = feeds.lost_reads.load(SeqCst);
+    println!("{} messages consumed; {lost_reads} reads of unknown outcome had {lost} more", got.len());
+    assert!(lost <= 4 * lost_reads, "{lost} messages were consumed by nobody");
+    assert!(got.len() > 500, "hardly anything was consumed");
+}
+
+#[test]
+fn every_message_is_consumed_once() {
+    let server = prepared("feeds");
+    let gateways =
+        [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "1"])];
+    let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
+    assert_eq!(feeds.lost_reads.load(SeqCst), 0, "nothing disturbs");
+    check(&feeds, server.port());
+    let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
+    assert!(merged > 0, "no calls were merged");
+}
+
+#[test]
+fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
+    let server = prepared("feedcrash");
+    let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
+    let feeds = run(&[gateways[0].port(), gateways[1].port(), server.port()], |feeds| {
+        let flow = |messages: usize| {
+            let wanted = (feeds.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
+            let deadline = Instant::now() + PATIENCE;
+            while feeds.acknowledged.load(SeqCst) < wanted {
+                assert!(Instant::now() < deadline, "no answers any more");
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        for round in 1..=6 {
+            flow(60);
+            if round % 3 == 0 {
+                server.kill_dash_nine().unwrap();
+                server.restart().unwrap();
+                continue;
+            }
+            let next = Gateway::in_front_of(&server.url(), &[]);
+            let last = &mut gateways[round % 2];
+            let port = last.port();
+            feeds
+                .ports
+                .iter()
+                .filter(|found| found.load(SeqCst) == port)
+                .for_each(|found| found.store(next.port(), SeqCst));
+            std::mem::replace(last, next).kill_dash_nine();
+        }
+    });
+    check(&feeds, server.port());
+}
