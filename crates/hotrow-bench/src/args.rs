@@ -5,6 +5,7 @@ use crate::scenarios;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// Compares Hotrow with the techniques people use today, side by side, on a private server.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,11 +59,16 @@ pub struct Args {
     pub gateway_program: Option<PathBuf>,
 }
 
-/// One scenario, or all of them.
+/// Scenarios that are asked for together.
+const FAMILIES: [&str; 2] = ["queue", "feed"];
+
+/// One scenario, or several of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Choice {
     /// Each one after the other.
     All,
+    /// Those whose names begin with this.
+    Family(&'static str),
     /// This one.
     One(&'static Scenario),
 }
@@ -72,6 +78,7 @@ impl Choice {
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
+            Self::Family(name) => name,
             Self::One(scenario) => scenario.name,
         }
     }
@@ -80,6 +87,13 @@ impl Choice {
     pub fn scenarios(self) -> Vec<&'static Scenario> {
         match self {
             Self::All => scenarios::ALL.into_iter().filter(|scenario| !scenario.takes_long).collect(),
+            Self::Family(name) => {
+                let mut all = Self::All.scenarios();
+                all.retain(|scenario| {
+                    scenario.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'))
+                });
+                all
+            }
             Self::One(scenario) => vec![scenario],
         }
     }
@@ -87,23 +101,24 @@ impl Choice {
 
 impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
-        static CHOICES: [Choice; scenarios::ALL.len() + 1] = {
-            let mut choices = [Choice::All; scenarios::ALL.len() + 1];
-            let mut next = 0;
-            while next < scenarios::ALL.len() {
-                choices[next] = Choice::One(scenarios::ALL[next]);
-                next += 1;
-            }
-            choices
-        };
+        static CHOICES: LazyLock<Vec<Choice>> = LazyLock::new(|| {
+            let families = FAMILIES.into_iter().map(Choice::Family);
+            scenarios::ALL.into_iter().map(Choice::One).chain(families).chain([Choice::All]).collect()
+        });
         &CHOICES
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()).help(match self {
-            Self::All => "All of these but `platform` and `counter-restart`, one after the other",
-            Self::One(scenario) => scenario.shows,
-        }))
+        Some(
+            PossibleValue::new(self.name()).help(match self {
+                Self::All => {
+                    "All of these but `platform`, `counter-restart` and `queue-held`, one after the other"
+                        .to_owned()
+                }
+                Self::Family(name) => format!("All of `{name}-...` that don't take long, in one report"),
+                Self::One(scenario) => scenario.shows.to_owned(),
+            }),
+        )
     }
 }
 

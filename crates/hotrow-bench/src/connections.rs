@@ -23,7 +23,7 @@ pub async fn run(endpoint: &Endpoint, clients: u32, seconds: u32) -> Result<Answ
         visits.into_iter().for_each(|microseconds| latencies.record(microseconds));
     }
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    Ok(Answers { acknowledged, per_second, latencies, pace: None })
+    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None })
 }
 
 /// How long each of one client's visits took, in microseconds, until it was let in.

@@ -131,6 +131,20 @@ impl Control {
         Ok(Reading { done: column("done")?, broken: column("broken")? })
     }
 
+    /// How far the server's log has been written, in bytes.
+    pub async fn wal_position(&self) -> Result<u64, Error> {
+        let query = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
+        let row = self.client.query_one(query, &[]).await.map_err(refused("say where its log ends"))?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
+    /// The extensions that can be created.
+    pub async fn extensions(&self) -> Result<Vec<String>, Error> {
+        let query = "select name::text from pg_available_extensions";
+        let rows = self.client.query(query, &[]).await.map_err(refused("list its extensions"))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
     /// The server's version.
     pub async fn version(&self) -> Result<String, Error> {
         self.one("select current_setting('server_version')").await

@@ -40,7 +40,7 @@ pub async fn run(
         acknowledged += 1;
     }
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    Ok(Ok(Answers { acknowledged, per_second, latencies, pace: None }))
+    Ok(Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None }))
 }
 
 /// One call. Every command on that counter adds one, so its value must be the number of commands.

@@ -71,14 +71,22 @@ impl Gathering {
     fn figures(self) -> CellOutcome {
         let spread =
             |figure: fn(&Round) -> f64| Spread::of(&self.rounds.iter().map(figure).collect::<Vec<_>>());
-        match (spread(|round| round.per_second), spread(|round| round.turned_away_per_second)) {
-            (Some(per_second), Some(turned_away_per_second)) => CellOutcome::Measured(Figures {
-                per_second,
-                turned_away_per_second,
-                due_per_second: self.rate,
-                latency: self.latencies.quantiles(),
-                rounds: self.rounds,
-            }),
+        let figures = (
+            spread(|round| round.per_second),
+            spread(|round| round.turned_away_per_second),
+            spread(|round| round.wal_bytes_each),
+        );
+        match figures {
+            (Some(per_second), Some(turned_away_per_second), Some(wal_bytes_each)) => {
+                CellOutcome::Measured(Figures {
+                    per_second,
+                    turned_away_per_second,
+                    wal_bytes_each,
+                    due_per_second: self.rate,
+                    latency: self.latencies.quantiles(),
+                    rounds: self.rounds,
+                })
+            }
             _ => CellOutcome::Skipped { reason: "no round was run".into() },
         }
     }
@@ -99,6 +107,7 @@ mod tests {
             turned_away_per_second: 1.0,
             done: 10,
             turned_away: 1,
+            wal_bytes_each: 100.0,
             latency: latencies.quantiles(),
             pace: None,
         };

@@ -81,7 +81,7 @@ async fn send_and_gather(load: &Load<'_>) -> Result<Answers, Failure> {
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
     let (arrived_per_second, late_p99_us) = unless_panicked(sending.await);
     let pace = Some(Pace { arrived_per_second, late_p99_us, refused });
-    Ok(Answers { acknowledged, per_second, latencies, pace })
+    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace })
 }
 
 /// Hands each request to the next connection's queue when it is due. How many in a second that were, and how late this itself

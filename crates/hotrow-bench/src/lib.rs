@@ -11,10 +11,10 @@
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | what runs are made on, of which: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
-//! | `pack.rs` | the schema pack, for the scenarios that need it |
+//! | `pack.rs`, `snapshot.rs` | the schema pack, and a held snapshot, for the scenarios that need them |
 //! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
-//! | `applications.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
+//! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
 //! | `arrivals.rs` | when the requests of an open loop are due |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
@@ -50,9 +50,11 @@ mod rounds;
 mod scenario;
 mod scenarios;
 mod server;
+mod snapshot;
 mod statistics;
 mod testbed;
 mod verdict;
+mod workers;
 
 pub use args::{Args, Choice};
 pub use benchmark::Outcome;

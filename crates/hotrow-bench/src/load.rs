@@ -8,7 +8,9 @@ use serde::Serialize;
 pub struct Answers {
     /// How many requests were acknowledged.
     pub acknowledged: u64,
-    /// How many that were in a second.
+    /// How many requests of the load beside it were.
+    pub beside: u64,
+    /// How many of its own that were in a second.
     pub per_second: f64,
     /// How long they took, if that was logged.
     pub latencies: Latencies,

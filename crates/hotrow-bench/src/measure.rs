@@ -4,11 +4,11 @@ use crate::error::Error;
 use crate::load::{Answers, Failure};
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{LoadBy, Scenario, Technique};
+use crate::scenario::{Ageing, LoadBy, Scenario, Technique, Worth};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
-use crate::verdict::{Work, judge};
-use crate::{applications, connections, fresh, http, pgbench};
+use crate::verdict::{Told, Work, judge};
+use crate::{applications, connections, fresh, http, pgbench, workers};
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
@@ -47,33 +47,70 @@ pub async fn measure(
         Err(error) => return Ok(Err(Failure(error.to_string()))),
     };
 
+    let ageing = run.technique.ageing;
+    let snapshot = match ageing {
+        Some(_) => Some(testbed.hold_snapshot().await?),
+        None => None,
+    };
     let warm_up = Part {
         script: run.technique.warm_up,
-        seconds: plan.warm_up_seconds,
+        seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
+        rate: ageing.map_or(run.rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
         rows: plan.rows(run.scenario),
         run,
         number,
         warmed_up: None,
     };
     let per_second = match checked(plan, testbed, &warm_up).await? {
-        Ok((answers, _)) => answers.per_second,
+        Ok(loaded) => loaded.answers.per_second,
         Err(failure) => return Ok(Err(Failure(format!("warm-up: {}", failure.0)))),
     };
-    let part =
-        Part { script: run.technique.script, seconds: plan.seconds, warmed_up: Some(per_second), ..warm_up };
-    let measured = checked(plan, testbed, &part).await?;
-    Ok(measured.map(|(answers, work)| {
+    let part = Part {
+        script: run.technique.script,
+        seconds: plan.seconds,
+        rate: run.rate,
+        warmed_up: Some(per_second),
+        ..warm_up
+    };
+    let loaded = match checked(plan, testbed, &part).await? {
+        Ok(loaded) => loaded,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    if let Some(snapshot) = snapshot
+        && let Err(lost) = snapshot.release().await
+    {
+        return Ok(Err(Failure(format!("the snapshot was not held to the end: {lost}"))));
+    }
+    Ok(Ok(loaded.measured(run)))
+}
+
+/// A part that was made and checked.
+struct Loaded {
+    answers: Answers,
+    work: Work,
+    wal_bytes: u64,
+}
+
+impl Loaded {
+    fn measured(self, run: Run) -> Measured {
+        let Self { answers, work, wal_bytes } = self;
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
+        // In an open loop the rate is one of requests, so what is done must be told in requests too.
+        let pieces = match (run.technique.worth, run.rate) {
+            (Worth::Each(pieces), Some(_)) => f64::from(pieces),
+            _ => 1.0,
+        };
         let round = Round {
-            per_second: share(work.done),
+            per_second: share(work.done) / pieces,
             turned_away_per_second: share(work.turned_away),
             done: work.done,
             turned_away: work.turned_away,
+            wal_bytes_each: wal_bytes as f64 / work.done.max(1) as f64,
             latency: answers.latencies.quantiles(),
             pace: answers.pace,
         };
         Measured { round, latencies: answers.latencies }
-    }))
+    }
 }
 
 /// A run's warm-up, or what is measured after it.
@@ -83,8 +120,10 @@ struct Part {
     number: u32,
     script: &'static str,
     seconds: u32,
+    /// Requests a second, in an open loop.
+    rate: Option<u32>,
     rows: u32,
-    /// The rate of the warm-up, once there was one.
+    /// What the warm-up did in a second, once there was one.
     warmed_up: Option<f64>,
 }
 
@@ -101,34 +140,33 @@ impl Part {
 }
 
 /// Makes a part and compares the rows with its answers.
-async fn checked(
-    plan: &Plan,
-    testbed: &mut Testbed,
-    part: &Part,
-) -> Result<Result<(Answers, Work), Failure>, Error> {
+async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Loaded, Failure>, Error> {
     let Run { scenario, technique, .. } = part.run;
     let unreadable = |error: Error| Ok(Err(Failure(format!("its check could not be made: {error}"))));
     let before = match testbed.read(scenario, technique).await {
         Ok(before) => before,
         Err(error) => return unreadable(error),
     };
+    let wal_began = testbed.control.wal_position().await?;
     let answers = match load(plan, testbed, part).await? {
         Ok(answers) => answers,
         Err(failure) => return Ok(Err(testbed.explain(technique.through, failure))),
     };
+    let wal_bytes = testbed.control.wal_position().await?.saturating_sub(wal_began);
     let after = match testbed.read(scenario, technique).await {
         Ok(after) => after,
         Err(error) => return unreadable(error),
     };
-    Ok(match judge(technique.worth, answers.acknowledged, before, after) {
-        Ok(work) => Ok((answers, work)),
+    let told = Told { acknowledged: answers.acknowledged, beside: answers.beside };
+    Ok(match judge(technique.worth, told, before, after) {
+        Ok(work) => Ok(Loaded { answers, work, wal_bytes }),
         Err(disagreement) => Err(Failure(disagreement)),
     })
 }
 
 /// Lets whoever makes this technique's load make it.
 async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Answers, Failure>, Error> {
-    let Run { technique, clients, rate, .. } = part.run;
+    let (Run { technique, clients, .. }, rate) = (part.run, part.rate);
     if technique.load_by == LoadBy::RedisBenchmark {
         return match testbed.redis() {
             Ok(redis) => redis.reserve(clients, part.requests()).await,
@@ -148,6 +186,10 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     if technique.load_by == LoadBy::Connections {
         return Ok(connections::run(endpoint, clients, part.seconds).await);
     }
+    if let LoadBy::Workers(steps) = technique.load_by {
+        let (run, seconds) = (part.number, part.seconds);
+        return Ok(workers::run(&workers::Load { endpoint, steps, run, workers: clients, seconds }).await);
+    }
     if let LoadBy::Applications(batching) = technique.load_by {
         let counter = &part.number.to_string();
         let (seconds, checked) = (part.seconds, part.warmed_up.is_none());
@@ -166,13 +208,26 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
         run: part.number,
         logged_part: part.logged_part(),
     };
-    testbed.pgbench.run(&load).await
+    let Some(beside) = technique.beside else { return testbed.pgbench.run(&load).await };
+    let others = pgbench::Load {
+        script: beside.script,
+        clients: beside.clients,
+        rate: None,
+        logged_part: 0.0,
+        ..load.clone()
+    };
+    let (answers, others) = tokio::join!(testbed.pgbench.run(&load), testbed.pgbench.run(&others));
+    Ok(match (answers?, others?) {
+        (Ok(answers), Ok(others)) => Ok(Answers { beside: others.acknowledged, ..answers }),
+        (Err(failure), _) => Err(failure),
+        (Ok(_), Err(failure)) => Err(Failure(format!("the load beside it: {}", failure.0))),
+    })
 }
 
 /// The load over HTTP, which is always an open loop.
 async fn over_http(testbed: &Testbed, part: &Part) -> Result<Answers, Failure> {
     let addresses = testbed.http_addresses().map_err(Failure)?;
-    let rate = part.run.rate.ok_or_else(|| Failure("a load over HTTP needs a rate".into()))?;
+    let rate = part.rate.ok_or_else(|| Failure("a load over HTTP needs a rate".into()))?;
     let load = http::Load {
         addresses,
         counter: &part.number.to_string(),

@@ -23,7 +23,7 @@ pub struct Pgbench {
 }
 
 /// What one run of pgbench is to do.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Load<'a> {
     /// Whom to connect to.
     pub endpoint: &'a Endpoint,
@@ -37,7 +37,7 @@ pub struct Load<'a> {
     pub seconds: u32,
     /// Requests a second, unless each client sends its next one when it has its answer.
     pub rate: Option<u32>,
-    /// The script's variable `rows`.
+    /// The script's variable `rows`. Beside it and `run` it finds `previous`, which is 0 until it sets it.
     pub rows: u32,
     /// The script's variable `run`: a number that no other run has.
     pub run: u32,
@@ -89,6 +89,7 @@ impl Pgbench {
         let latencies = log::read(folder.path())?;
         Ok(Ok(Answers {
             acknowledged: counts.processed,
+            beside: 0,
             per_second: counts.per_second,
             latencies,
             pace: None,
@@ -103,6 +104,7 @@ impl Pgbench {
         command.arg("--time").arg((load.seconds + seconds_to_connect(load.clients)).to_string());
         command.arg("--define").arg(format!("rows={}", load.rows));
         command.arg("--define").arg(format!("run={}", load.run));
+        command.arg("--define").arg("previous=0");
         command.arg("--file").arg(script);
         if let Some(rate) = load.rate {
             command.arg("--rate").arg(rate.to_string());

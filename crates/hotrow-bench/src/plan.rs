@@ -83,6 +83,10 @@ impl Plan {
             Rows::One => 1,
             Rows::UpTo(rows) if self.quick => rows.min(MOST_IN_A_HURRY),
             Rows::UpTo(rows) => rows,
+            Rows::UsedUp { in_a_hurry, .. } if self.quick => in_a_hurry,
+            Rows::UsedUp { per_second, besides, .. } => {
+                per_second.saturating_mul(self.seconds + self.warm_up_seconds).saturating_add(besides)
+            }
         }
     }
 
@@ -91,6 +95,11 @@ impl Plan {
         const MOST_IN_A_HURRY: u32 = 1_000;
         let rate = self.rate.unwrap_or(usually);
         if self.quick { rate.min(MOST_IN_A_HURRY) } else { rate }
+    }
+
+    /// How long somebody holds a snapshot before a run.
+    pub fn ageing_seconds(&self, usually: u32) -> u32 {
+        if self.quick { 1 } else { usually }
     }
 
     /// How many clients a scenario is run with, one number after the other.
@@ -185,7 +194,7 @@ mod tests {
         assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate(20_000)), (1, 1, 1, 1_000));
         assert_eq!(clients(&plan, "hot-row"), [1, 8]);
         let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
-        assert_eq!(most, Some(10_000));
+        assert_eq!(most, Some(800_000), "they are used up by twenties");
     }
 
     #[test]

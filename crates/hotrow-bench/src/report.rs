@@ -136,6 +136,7 @@ mod sample {
         let figures = Figures {
             per_second: Spread { median: per_second, min: per_second * 0.9, max: per_second * 1.1 },
             turned_away_per_second: Spread { median: 0.0, min: 0.0, max: 0.0 },
+            wal_bytes_each: Spread { median: 312.4, min: 300.0, max: 320.0 },
             due_per_second: None,
             latency: Some(latency),
             rounds: Vec::new(),

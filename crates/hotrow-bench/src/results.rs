@@ -151,6 +151,8 @@ pub struct Figures {
     pub per_second: Spread,
     /// Attempts turned away in a second, over the rounds.
     pub turned_away_per_second: Spread,
+    /// Bytes of the server's log for each piece of work, over the rounds.
+    pub wal_bytes_each: Spread,
     /// Requests due in a second, in an open loop.
     pub due_per_second: Option<u32>,
     /// How long requests took, all rounds together.
@@ -170,6 +172,8 @@ pub struct Round {
     pub done: u64,
     /// Attempts turned away.
     pub turned_away: u64,
+    /// What the server wrote to its log meanwhile, for each piece of work.
+    pub wal_bytes_each: f64,
     /// How long its requests took.
     pub latency: Option<Quantiles>,
     /// How well the load itself did, where it says so.

@@ -50,6 +50,15 @@ pub enum Rows {
     One,
     /// This many, or fewer in a hurry.
     UpTo(u32),
+    /// They are used up.
+    UsedUp {
+        /// This many for each second of a run and of its warm-up, which is more than any technique does.
+        per_second: u32,
+        /// And these besides.
+        besides: u32,
+        /// All of them in a hurry, when few clients have two seconds.
+        in_a_hurry: u32,
+    },
 }
 
 /// How many clients a scenario is run with.
@@ -78,8 +87,14 @@ pub struct Technique {
     pub name: &'static str,
     /// One line for people.
     pub about: &'static str,
+    /// An extension that it needs, which is created on the benchmark's own server only.
+    pub extension: Option<&'static str>,
     /// SQL that this technique alone needs before each of its runs.
     pub prepare: &'static str,
+    /// What makes the rows old before it is measured, if anything.
+    pub ageing: Option<Ageing>,
+    /// Who else is at work meanwhile.
+    pub beside: Option<Beside>,
     /// Who makes its load.
     pub load_by: LoadBy,
     /// The pgbench script.
@@ -98,6 +113,24 @@ pub struct Technique {
     pub against: &'static str,
 }
 
+/// A warm-up of another kind: somebody holds a snapshot, so that nothing dead can be cleared away, until the run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ageing {
+    /// For how long the snapshot is held before the run.
+    pub seconds: u32,
+    /// Requests a second in this time, as far as the technique keeps up.
+    pub rate: u32,
+}
+
+/// A second load, in a closed loop, with clients of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    /// How many.
+    pub clients: u32,
+    /// The pgbench script; each transaction does one piece of work.
+    pub script: &'static str,
+}
+
 /// Who makes a technique's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadBy {
@@ -107,12 +140,23 @@ pub enum LoadBy {
     Applications(Batching),
     /// redis-benchmark, with the Lua script.
     RedisBenchmark,
+    /// This program: workers that take a batch of orders, see that they are in order, and complete it.
+    Workers(Steps),
     /// This program: a fresh connection for each call, through a fresh gateway if through one.
     FreshConnections,
     /// This program: clients that log in and leave, again and again.
     Connections,
     /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
     Http,
+}
+
+/// What a worker does, again and again; in both texts `:run` stands for the run's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// A query for a batch of orders, the next ones by their column `id`.
+    pub take: &'static str,
+    /// The statement that completes the orders of the ids `$1`.
+    pub complete: &'static str,
 }
 
 /// How an application that batches by itself keeps a counter.
@@ -170,6 +214,8 @@ impl Protocol {
 pub enum Worth {
     /// One unit sold, or one command carried out: the rows must show exactly as many as were acknowledged.
     Sold,
+    /// So many pieces of work: the rows must show exactly as many for each answer.
+    Each(u32),
     /// One unit sold, or turned away because another client held the lock: the rows tell which.
     SoldOrTurnedAway,
     /// An answer that changes no row.

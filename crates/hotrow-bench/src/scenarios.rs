@@ -5,10 +5,12 @@ mod counter;
 mod counter_http;
 mod counter_restart;
 mod counter_zipf;
+mod feed;
 mod hot_row;
 mod open_loop;
 mod pass_through;
 mod platform;
+mod queue;
 mod reads;
 mod sale;
 mod single;
@@ -19,7 +21,7 @@ mod transaction;
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 16] = [
+pub static ALL: [&Scenario; 24] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
@@ -34,6 +36,14 @@ pub static ALL: [&Scenario; 16] = [
     &counter_zipf::COUNTER_ZIPF,
     &sale::SALE,
     &sold_out::SOLD_OUT,
+    &queue::QUEUE_TAKE,
+    &queue::QUEUE_LEASE,
+    &queue::QUEUE_BATCH,
+    &queue::QUEUE_ENQUEUE,
+    &feed::FEED_PUSH,
+    &feed::FEED_POST,
+    &feed::FEED_CONSUME,
+    &feed::FEED_BUSY,
     &platform::PLATFORM,
     &counter_restart::COUNTER_RESTART,
 ];
@@ -50,7 +60,10 @@ const SELL: &str = include_str!("../sql/pgbench/sell.sql");
 const SELL_DIRECT: Technique = Technique {
     name: "direct",
     about: "the plain statement, straight to the server",
+    extension: None,
     prepare: "",
+    ageing: None,
+    beside: None,
     load_by: LoadBy::Pgbench,
     script: SELL,
     warm_up: SELL,

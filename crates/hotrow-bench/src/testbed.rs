@@ -15,6 +15,7 @@ use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::find_server;
+use crate::snapshot::Snapshot;
 use crate::verdict::Reading;
 use hotrow_postgres::PrivateServer;
 use std::net::SocketAddr;
@@ -40,6 +41,7 @@ pub struct Testbed {
     pgbouncer: Option<PgBouncer>,
     redis: Option<Redis>,
     room: u32,
+    extensions: Vec<String>,
     schema_is_ours: bool,
     pack_is_ours: bool,
     runs: u32,
@@ -53,6 +55,7 @@ impl Testbed {
         let pgbench = Pgbench::find(binaries.as_ref()).await?;
         let control = Control::connect(&upstream).await?;
         let room = control.room().await?;
+        let extensions = control.extensions().await?;
         let running_gateway = match &plan.gateway {
             GatewaySource::Running(endpoint) => Some(endpoint.clone()),
             GatewaySource::Program(_) => None,
@@ -71,6 +74,7 @@ impl Testbed {
             pgbouncer: None,
             redis: None,
             room,
+            extensions,
             schema_is_ours: false,
             pack_is_ours: false,
             runs: 0,
@@ -152,6 +156,17 @@ impl Testbed {
     /// Whether a technique can be run with this many clients; an answer of `Err` says why it can't.
     pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), String> {
         let own_gateway = self.running_gateway.is_none();
+        let clients = clients + technique.beside.map_or(0, |beside| beside.clients);
+        if let Some(extension) = technique.extension {
+            if self.server.is_none() {
+                return Err(format!(
+                    "the extension {extension} is created on the benchmark's own server only"
+                ));
+            }
+            if !self.extensions.iter().any(|available| available == extension) {
+                return Err(format!("the server has no extension {extension}"));
+            }
+        }
         match (technique.load_by, technique.through) {
             (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
                 Err("the gateway is not the benchmark's own, so it can't be started afresh".into())
@@ -232,6 +247,11 @@ impl Testbed {
             self.control.checkpoint().await?;
         }
         Ok(self.runs)
+    }
+
+    /// Keeps what dies from being cleared away, until it is released.
+    pub async fn hold_snapshot(&self) -> Result<Snapshot, Error> {
+        Snapshot::hold(&self.upstream).await
     }
 
     /// What the technique's rows say now.

@@ -20,18 +20,35 @@ pub struct Work {
     pub turned_away: u64,
 }
 
+/// What the clients of a run were told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    /// Answers to the technique's own requests.
+    pub acknowledged: u64,
+    /// Answers to those of the load beside it, each worth one piece of work.
+    pub beside: u64,
+}
+
 /// Compares the rows before and after a run with the answers its clients got.
-pub fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -> Result<Work, String> {
+pub fn judge(worth: Worth, told: Told, before: Reading, after: Reading) -> Result<Work, String> {
+    let Told { acknowledged, beside } = told;
     if after.broken != 0 {
         return Err(format!("{} rows are missing or no longer add up", after.broken));
     }
-    let changed = u64::try_from(after.done - before.done).map_err(|_| {
-        format!("units went missing: {} before the run, {} after it", before.done, after.done)
-    })?;
     if acknowledged == 0 {
         return Err("no client got an answer".into());
     }
+    let changed = u64::try_from(after.done - before.done).ok().and_then(|all| all.checked_sub(beside));
+    let changed = changed.ok_or_else(|| {
+        format!(
+            "units went missing: {} before the run, {} after it, in which others were told of {beside}",
+            before.done, after.done
+        )
+    })?;
     match worth {
+        Worth::Each(pieces) if changed != acknowledged * u64::from(pieces) => Err(format!(
+            "{acknowledged} requests for {pieces} each were acknowledged, but the rows show {changed}: did they run out?"
+        )),
         Worth::Sold if changed != acknowledged => {
             Err(format!("{acknowledged} requests were acknowledged, but the rows show {changed}"))
         }
@@ -44,14 +61,19 @@ pub fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -
         Worth::Sold | Worth::SoldOrTurnedAway => {
             Ok(Work { done: changed, turned_away: acknowledged - changed })
         }
+        Worth::Each(_) => Ok(Work { done: changed, turned_away: 0 }),
         Worth::Read => Ok(Work { done: acknowledged, turned_away: 0 }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Reading, Work, judge};
-    use crate::scenario::Worth::{Read, Sold, SoldOrTurnedAway};
+    use super::{Reading, Told, Work};
+    use crate::scenario::Worth::{self, Each, Read, Sold, SoldOrTurnedAway};
+
+    fn judge(worth: Worth, acknowledged: u64, before: Reading, after: Reading) -> Result<Work, String> {
+        super::judge(worth, Told { acknowledged, beside: 0 }, before, after)
+    }
 
     fn reading(done: i64) -> Reading {
         Reading { done, broken: 0 }
@@ -63,6 +85,16 @@ mod tests {
         assert_eq!(judge(Sold, 10, reading(5), reading(15)), work(10, 0));
         assert_eq!(judge(SoldOrTurnedAway, 10, reading(5), reading(8)), work(3, 7));
         assert_eq!(judge(Read, 10, reading(5), reading(5)), work(10, 0));
+        assert_eq!(judge(Each(20), 10, reading(5), reading(205)), work(200, 0));
+    }
+
+    #[test]
+    fn what_others_did_meanwhile_is_neither_counted_nor_forgotten() {
+        let told = Told { acknowledged: 10, beside: 7 };
+        let judged = |after| super::judge(Each(2), told, reading(5), reading(after));
+        assert_eq!(judged(32), Ok(Work { done: 20, turned_away: 0 }));
+        assert!(judged(31).is_err() && judged(33).is_err());
+        assert!(judged(11).unwrap_err().contains("went missing"));
     }
 
     #[test]
@@ -71,6 +103,7 @@ mod tests {
         assert!(judge(Sold, 10, reading(5), reading(16)).unwrap_err().contains("the rows show 11"));
         assert!(judge(SoldOrTurnedAway, 10, reading(0), reading(11)).is_err());
         assert!(judge(Read, 10, reading(0), reading(1)).is_err());
+        assert!(judge(Each(20), 10, reading(0), reading(199)).unwrap_err().contains("run out"));
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(super) async fn run(calls: &Calls, queues: Vec<Queue>) -> Result<Answers, Fa
     }
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
     let latencies = crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Answers { acknowledged, per_second, latencies, pace: None })
+    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None })
 }
 
 /// One caller: how many answers it got.

@@ -95,11 +95,11 @@ mod tests {
         let hot_row = details.split("## open-loop").next().unwrap();
         assert_eq!(
             line(hot_row, "| `hotrow`"),
-            "| `hotrow` | 75,335 | 67,802 to 82,868 | 0 | 26.5× `direct` | 0.88 ms | 1.46 ms |"
+            "| `hotrow` | 75,335 | 67,802 to 82,868 | 0 | 26.5× `direct` | 0.88 ms | 1.46 ms | 312 B |"
         );
         assert_eq!(
             line(hot_row, "| `direct`"),
-            "| `direct` | 2,844 | 2,560 to 3,128 | 0 | 1 | 0.88 ms | 1.46 ms |"
+            "| `direct` | 2,844 | 2,560 to 3,128 | 0 | 1 | 0.88 ms | 1.46 ms | 312 B |"
         );
         assert!(line(hot_row, "| `try-lock`").contains("| 40,000 |"));
         assert_eq!(line(&text, "| `select-1` | 9,000 | -"), "| `select-1` | 9,000 | - |");
@@ -120,7 +120,7 @@ mod tests {
         let text = render(&sample::report());
         assert_eq!(
             line(&text, "| `select-1` | 9,000 | 8"),
-            "| `select-1` | 9,000 | 8,100 to 9,900 | 1.33× `direct` | - | 1.46 ms |"
+            "| `select-1` | 9,000 | 8,100 to 9,900 | 1.33× `direct` | - | 1.46 ms | 312 B |"
         );
         assert!(line(&text, "`select-1`: more than half").contains("too soon for it to time"));
     }
@@ -150,6 +150,7 @@ mod tests {
                 turned_away_per_second: 0.0,
                 done: 17_000,
                 turned_away: 0,
+                wal_bytes_each: 0.0,
                 latency: None,
                 pace,
             };

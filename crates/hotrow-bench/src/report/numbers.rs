@@ -24,6 +24,15 @@ pub fn milliseconds(microseconds: u64) -> String {
     }
 }
 
+/// A number of bytes; none where it is only what an idle server writes.
+pub fn bytes(number: f64) -> String {
+    match number {
+        none if none < 0.5 => "-".to_owned(),
+        few if few < 9_999.5 => format!("{} B", whole(number)),
+        _ => format!("{} kB", whole(number / 1_000.0)),
+    }
+}
+
 /// How many times as much, to two or three digits.
 pub fn times(ratio: f64) -> String {
     if ratio < 9.95 { format!("{ratio:.2}×") } else { format!("{ratio:.1}×") }
@@ -31,12 +40,13 @@ pub fn times(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{milliseconds, times, whole};
+    use super::{bytes, milliseconds, times, whole};
 
     #[test]
     fn numbers_are_grouped_and_rounded() {
         let grouped = [0.4, 999.0, 1_000.0, 75_334.5, 1_314_529.2].map(whole);
         assert_eq!(grouped, ["0", "999", "1,000", "75,334", "1,314,529"]);
+        assert_eq!([0.1, 312.4, 9_999.0, 10_020.0].map(bytes), ["-", "312 B", "9,999 B", "10 kB"]);
         let times_as_much = [0.684, 9.96, 26.49].map(times);
         assert_eq!(times_as_much, ["0.68×", "10.0×", "26.5×"]);
     }

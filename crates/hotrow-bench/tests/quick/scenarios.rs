@@ -14,7 +14,9 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
     assert_eq!(report["server"]["private"], true);
     for technique in report["scenarios"][0]["techniques"].as_array().unwrap() {
         for cell in technique["cells"].as_array().unwrap() {
-            let elsewhere = technique["through"] == "pg-bouncer" || technique["through"] == "redis";
+            let elsewhere = technique["through"] == "pg-bouncer"
+                || technique["through"] == "redis"
+                || technique["name"] == "pgq";
             let skipped = cell["outcome"] == "skipped" && elsewhere;
             assert!(skipped || cell["per_second"]["median"].as_f64().unwrap() > 0.0, "{technique}");
             assert!(skipped || cell["latency"]["max_us"].as_u64().unwrap() > 0, "{technique}");
@@ -112,4 +114,44 @@ fn sold_out() {
 #[test]
 fn platform() {
     every_technique_gives_a_figure("platform");
+}
+
+#[test]
+fn queue_take() {
+    every_technique_gives_a_figure("queue-take");
+}
+
+#[test]
+fn queue_lease() {
+    every_technique_gives_a_figure("queue-lease");
+}
+
+#[test]
+fn queue_batch() {
+    every_technique_gives_a_figure("queue-batch");
+}
+
+#[test]
+fn queue_enqueue() {
+    every_technique_gives_a_figure("queue-enqueue");
+}
+
+#[test]
+fn feed_push() {
+    every_technique_gives_a_figure("feed-push");
+}
+
+#[test]
+fn feed_post() {
+    every_technique_gives_a_figure("feed-post");
+}
+
+#[test]
+fn feed_consume() {
+    every_technique_gives_a_figure("feed-consume");
+}
+
+#[test]
+fn feed_busy() {
+    every_technique_gives_a_figure("feed-busy");
 }

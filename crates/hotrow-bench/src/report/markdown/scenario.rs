@@ -1,6 +1,6 @@
 //! One scenario of the report for people: its techniques, its tables, and what has no figure; judges nothing.
 
-use super::super::numbers::{milliseconds, times, whole};
+use super::super::numbers::{bytes, milliseconds, times, whole};
 use super::counted;
 use crate::results::{CellOutcome, Figures, ScenarioResult, TechniqueResult};
 use crate::scenario::Figure;
@@ -52,8 +52,8 @@ fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) 
     let turned_away =
         measured(scenario, clients).any(|(_, figures)| figures.turned_away_per_second.max > 0.0);
     let (title, rule) = if turned_away { (" turned away/s |", "---:|") } else { ("", "") };
-    writeln!(text, "| technique | done/s | least to most |{title} compared | p50 | p99 |")?;
-    writeln!(text, "|---|---:|---:|{rule}---:|---:|---:|")?;
+    writeln!(text, "| technique | done/s | least to most |{title} compared | p50 | p99 | log for each |")?;
+    writeln!(text, "|---|---:|---:|{rule}---:|---:|---:|---:|")?;
     for (technique, figures) in measured(scenario, clients) {
         write!(
             text,
@@ -71,7 +71,8 @@ fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) 
             None => "-".to_owned(),
         };
         let [p50, p99] = latencies(figures, [|latency| latency.p50_us, |latency| latency.p99_us]);
-        writeln!(text, " {compared} | {p50} | {p99} |")?;
+        let log = bytes(figures.wal_bytes_each.median);
+        writeln!(text, " {compared} | {p50} | {p99} | {log} |")?;
     }
     writeln!(text)?;
     write_untimed(text, scenario, clients)

@@ -1,0 +1,1 @@
+call hotrow_bench.fill_pgq(0);

@@ -1,0 +1,1 @@
+call hotrow_bench.fill_pgq(current_setting('hotrow_bench.rows')::int / 4);

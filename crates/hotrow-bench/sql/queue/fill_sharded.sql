@@ -1,0 +1,4 @@
+-- Before a run: a fourth of the orders that Hotrow gets, in shards.
+insert into hotrow_bench.begun values (current_setting('hotrow_bench.rows')::int / 4);
+insert into hotrow_bench.sharded (order_id, payload)
+select gen_random_uuid(), '{"amount": 1}' from generate_series(1, current_setting('hotrow_bench.rows')::int / 4);

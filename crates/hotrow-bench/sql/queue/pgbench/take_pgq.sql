@@ -1,0 +1,1 @@
+select hotrow_bench.pgq_batch();

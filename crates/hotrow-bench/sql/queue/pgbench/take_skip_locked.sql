@@ -1,0 +1,8 @@
+with taken as (
+    delete from hotrow_bench.waiting
+    where id = (select id from hotrow_bench.waiting order by id limit 1 for update skip locked)
+    returning id, order_id, cts, payload
+), noted as (
+    insert into hotrow_bench.processed (id, order_id, cts, status) select id, order_id, cts, 1 from taken
+)
+select id, order_id, cts, payload from taken;

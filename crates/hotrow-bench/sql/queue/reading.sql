@@ -1,0 +1,18 @@
+-- What the rows say: how many orders are processed, and how many are lost, both waiting and processed, or were overtaken by
+-- one that came later.
+with processed as (
+    select id, order_id from hotrow_bench.processed
+),
+furthest as (
+    select id % 64 as lane, max(id) as id from processed group by 1
+    union all
+    select null, max(id) from processed
+)
+select
+    (select count(*) from processed) as done,
+    (abs((select count(*) from processed) + (select count(*) from hotrow_bench.waits)
+            - (select orders from hotrow_bench.begun))
+        + (select count(*) from hotrow_bench.waits join processed using (order_id))
+        + (select count(*) from hotrow_bench.waits w join furthest f on f.lane is not distinct from w.lane
+            where w.id < f.id)
+    )::bigint as broken

@@ -1,0 +1,109 @@
+//! The scenarios `feed-...`: messages of 2,048 characters that go to inboxes and are consumed there; they hold no SQL and run
+//! nothing.
+
+use super::SELL_DIRECT;
+use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Worth};
+
+/// One message goes to one inbox.
+pub static FEED_PUSH: Scenario = Scenario {
+    name: "feed-push",
+    shows: "Messages of 2,048 characters pushed to one inbox each: how many a second, by technique",
+    set_up: include_str!("../../sql/feed/tables.sql"),
+    fill: "",
+    pack: true,
+    takes_long: false,
+    before_run: include_str!("../../sql/feed/before_run.sql"),
+    tables: &[],
+    reading: include_str!("../../sql/feed/reading.sql"),
+    rows: Rows::One,
+    clients: Clients::Usually(&[56]),
+    figure: Figure::Throughput,
+    techniques: &[PUSH],
+    remarks: &[
+        ARTICLE,
+        CHECKS,
+        "Inboxes are drawn from two thousand million, so that nearly every message goes to a new one.",
+    ],
+};
+
+/// One post goes to a thousand followers.
+pub static FEED_POST: Scenario = Scenario {
+    name: "feed-post",
+    shows: "Posts of 2,048 characters to 1,000 followers each: how many inboxes a second get one, by technique",
+    techniques: &[POST],
+    remarks: &[
+        ARTICLE,
+        CHECKS,
+        "64 authors have a thousand followers each among 16,384 users. An inbox that got a post counts as one.",
+    ],
+    ..FEED_PUSH
+};
+
+/// Twenty messages a call are consumed.
+pub static FEED_CONSUME: Scenario = Scenario {
+    name: "feed-consume",
+    shows: "The next 20 messages of an inbox consumed: how many messages a second, by technique",
+    rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 800_000 },
+    techniques: &[CONSUME],
+    remarks: &[ARTICLE, CHECKS, WALK],
+    ..FEED_PUSH
+};
+
+/// The same while others push.
+pub static FEED_BUSY: Scenario = Scenario {
+    name: "feed-busy",
+    shows: "The next 20 messages consumed, 1,000 times a second, while 64 clients push to the same inboxes: how long it takes",
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
+    figure: Figure::Latency,
+    techniques: &[Technique { arrivals: BUSY, beside: Some(PUSHERS), ..CONSUME }],
+    remarks: &[
+        ARTICLE,
+        CHECKS,
+        WALK,
+        "Messages are pushed as fast as the 64 clients get their answers. A latency of consuming counts from the time the \
+         request was due.",
+    ],
+    ..FEED_PUSH
+};
+
+const ARTICLE: &str = "`status-column` is the design of digoal's article \"PostgreSQL Feed Systems Similar to Weibo\" (2018): \
+    partitions by inheritance, a status column under a partial index, functions that put their SQL together. It has 64 \
+    partitions here instead of 1,024, which is to its advantage in short runs on a small machine: no connection lasts long enough \
+    to have met a thousand tables. The text is the article's, `repeat(md5('a'), 64)`, which compresses well; here each call \
+    carries it from the client.";
+
+const CHECKS: &str =
+    "After each run there must be as many messages, and as many of them consumed, as were acknowledged.";
+
+const WALK: &str = "There are 4,096 inboxes, which every client visits in an order without favourites, so that none runs empty: each \
+    call gets its 20 messages.";
+
+const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };
+
+const PUSH: Technique = Technique {
+    name: "status-column",
+    about: "one row for each message and inbox, with a status, straight to the server",
+    script: include_str!("../../sql/feed/pgbench/push_by_hand.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/push_by_hand.sql"),
+    against: "status-column",
+    ..SELL_DIRECT
+};
+
+const POST: Technique = Technique {
+    prepare: include_str!("../../sql/feed/follow_by_hand.sql"),
+    script: include_str!("../../sql/feed/pgbench/post_by_hand.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/post_by_hand.sql"),
+    worth: Worth::Each(1_000),
+    ..PUSH
+};
+
+const CONSUME: Technique = Technique {
+    prepare: include_str!("../../sql/feed/fill_by_hand.sql"),
+    script: include_str!("../../sql/feed/pgbench/consume_by_hand.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/consume_by_hand.sql"),
+    worth: Worth::Each(20),
+    ..PUSH
+};
+
+const PUSHERS: Beside =
+    Beside { clients: 64, script: include_str!("../../sql/feed/pgbench/push_near_by_hand.sql") };
