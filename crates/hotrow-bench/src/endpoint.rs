@@ -14,6 +14,7 @@ pub struct Endpoint {
     user: String,
     password: Option<String>,
     database: String,
+    tls: bool,
 }
 
 impl Endpoint {
@@ -39,12 +40,17 @@ impl Endpoint {
             .map_err(|_| unusable("its password is not UTF-8".into()))?;
         let database = config.get_dbname().unwrap_or(&user).to_owned();
         let port = config.get_ports().first().copied().unwrap_or(5432);
-        Ok(Self { host, port, user, password, database })
+        Ok(Self { host, port, user, password, database, tls: false })
     }
 
     /// The same user and database at another address: a gateway before this server.
     pub fn at(&self, host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port, ..self.clone() }
+    }
+
+    /// The same for clients that insist on TLS, as long as they use libpq.
+    pub fn with_tls(&self) -> Self {
+        Self { tls: true, ..self.clone() }
     }
 
     /// How to connect to it from this program.
@@ -60,14 +66,14 @@ impl Endpoint {
 
     /// How to connect to it from a program that uses libpq, out of sight of other users of the machine.
     ///
-    /// TLS is off everywhere, so that all techniques pay the same for the wire.
+    /// TLS is off unless it is what a technique is about, so that all others pay the same for the wire.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![
             ("PGHOST", self.host.clone()),
             ("PGPORT", self.port.to_string()),
             ("PGUSER", self.user.clone()),
             ("PGDATABASE", self.database.clone()),
-            ("PGSSLMODE", "disable".into()),
+            ("PGSSLMODE", if self.tls { "require" } else { "disable" }.into()),
             ("PGGSSENCMODE", "disable".into()),
             ("PGAPPNAME", "hotrow-bench".into()),
         ];

@@ -1,5 +1,6 @@
 //! Hotrow as the benchmark sees it: a program that is started before a server; nothing of its inside.
 
+use crate::certificate::Certificate;
 use crate::child::Child;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -11,6 +12,7 @@ use tokio::process::Command;
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
+    _certificate: Certificate,
     /// Where its clients connect to.
     pub endpoint: Endpoint,
 }
@@ -18,9 +20,10 @@ pub struct Gateway {
 impl Gateway {
     /// Starts it before the server at `upstream_url`, on a free port.
     pub async fn start(program: &Path, upstream_url: &str, upstream: &Endpoint) -> Result<Self, Error> {
-        let mut child = Child::start(program, command(program, upstream_url))?;
+        let certificate = Certificate::new()?;
+        let mut child = Child::start(program, command(program, upstream_url, &certificate))?;
         let (host, port) = child.ready(|line| address(WIRE, line)).await?;
-        Ok(Self { child, endpoint: upstream.at(&host, port) })
+        Ok(Self { child, _certificate: certificate, endpoint: upstream.at(&host, port) })
     }
 
     /// The same with the schema pack over HTTP, on another free port.
@@ -29,7 +32,8 @@ impl Gateway {
         upstream_url: &str,
         upstream: &Endpoint,
     ) -> Result<(Self, SocketAddr), Error> {
-        let mut command = command(program, upstream_url);
+        let certificate = Certificate::new()?;
+        let mut command = command(program, upstream_url, &certificate);
         command.args(["--http", "127.0.0.1:0"]);
         let mut child = Child::start(program, command)?;
         let (mut wire, mut http) = (None, None);
@@ -39,7 +43,7 @@ impl Gateway {
             Some((wire.clone()?, http?))
         };
         let ((host, port), http) = child.ready(both).await?;
-        Ok((Self { child, endpoint: upstream.at(&host, port) }, http))
+        Ok((Self { child, _certificate: certificate, endpoint: upstream.at(&host, port) }, http))
     }
 
     /// If it has ended by itself: how, and its last words.
@@ -57,9 +61,10 @@ impl Gateway {
 const WIRE: &str = "hotrow: listening on ";
 const HTTP: &str = "hotrow: serving HTTP on ";
 
-fn command(program: &Path, upstream_url: &str) -> Command {
+fn command(program: &Path, upstream_url: &str, certificate: &Certificate) -> Command {
     let mut command = Command::new(program);
     command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
+    command.arg("--tls-cert-file").arg(certificate.chain()).arg("--tls-key-file").arg(certificate.key());
     command
 }
 

@@ -12,7 +12,7 @@
 //! | `testbed.rs` | what runs are made on, of which: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
 //! | `pack.rs`, `snapshot.rs` | the schema pack, and a held snapshot, for the scenarios that need them |
-//! | `gateway.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server |
+//! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server, and what a gateway speaks TLS with |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
 //! | `arrivals.rs` | when the requests of an open loop are due |
@@ -24,6 +24,7 @@ mod applications;
 mod args;
 mod arrivals;
 mod benchmark;
+mod certificate;
 mod child;
 mod connections;
 mod control;

@@ -153,9 +153,9 @@ pub enum LoadBy {
 /// What a worker does, again and again; in both texts `:run` stands for the run's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// A query for a batch of orders, the next ones by their column `id`.
+    /// A query for a batch of orders, in the order of their column `id`; each has a `receipt`.
     pub take: &'static str,
-    /// The statement that completes the orders of the ids `$1`.
+    /// The statement that completes those with the receipts `$1`.
     pub complete: &'static str,
 }
 
@@ -176,6 +176,8 @@ pub enum Through {
     Direct,
     /// To Hotrow.
     Hotrow,
+    /// To Hotrow, with TLS.
+    HotrowTls,
     /// To Hotrow, over HTTP.
     HotrowHttp,
     /// To PgBouncer, pooling by transaction.

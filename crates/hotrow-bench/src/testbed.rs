@@ -1,5 +1,6 @@
 //! What runs are made on: the server, the gateways before it, and pgbench, from start to clean-up; decides no order of runs.
 
+use crate::certificate::speaks_tls;
 use crate::control::Control;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -38,6 +39,7 @@ pub struct Testbed {
     gateway: Option<Gateway>,
     http_gateways: Option<Gateways>,
     running_gateway: Option<Endpoint>,
+    with_tls: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
     redis: Option<Redis>,
     room: u32,
@@ -71,6 +73,7 @@ impl Testbed {
             gateway: None,
             http_gateways: None,
             running_gateway,
+            with_tls: None,
             pgbouncer: None,
             redis: None,
             room,
@@ -103,8 +106,15 @@ impl Testbed {
         };
         self.control.set_up(scenario, rows, say).await?;
         let used = |through| plan.techniques(scenario).iter().any(|technique| technique.through == through);
-        if used(Through::Hotrow) {
+        if used(Through::Hotrow) || used(Through::HotrowTls) {
             self.fresh_gateway(plan).await?;
+        }
+        if used(Through::HotrowTls) {
+            let gateway = self.endpoint(Through::Hotrow, 0).ok().cloned();
+            self.with_tls = match gateway {
+                Some(gateway) if speaks_tls(&gateway).await => Some(gateway.with_tls()),
+                _ => None,
+            };
         }
         if let (true, GatewaySource::Program(program)) = (used(Through::HotrowHttp), &plan.gateway) {
             let gateways = Gateways::start(program, &self.upstream_url, &self.upstream).await?;
@@ -203,6 +213,9 @@ impl Testbed {
             Through::Hotrow => {
                 gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway runs".into())
             }
+            Through::HotrowTls => {
+                self.with_tls.as_ref().ok_or_else(|| "the gateway does not speak TLS".into())
+            }
             Through::PgBouncer => match &self.pgbouncer {
                 Some(pgbouncer) => Ok(&pgbouncer.endpoint),
                 None => Err("PgBouncer is not on this machine".into()),
@@ -224,7 +237,7 @@ impl Testbed {
     pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
         let obituary = match through {
             Through::Direct | Through::Application => None,
-            Through::Hotrow => self.gateway.as_mut().and_then(Gateway::obituary),
+            Through::Hotrow | Through::HotrowTls => self.gateway.as_mut().and_then(Gateway::obituary),
             Through::HotrowHttp => self.http_gateways.as_mut().and_then(Gateways::obituary),
             Through::PgBouncer => self.pgbouncer.as_mut().and_then(PgBouncer::obituary),
             Through::Redis => self.redis.as_mut().and_then(Redis::obituary),

@@ -5,9 +5,11 @@ use crate::endpoint::Endpoint;
 use crate::load::{Answers, Failure};
 use crate::scenario::Steps;
 use crate::statistics::Latencies;
+use bytes::BytesMut;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// What the workers are to do.
 #[derive(Debug)]
@@ -74,23 +76,43 @@ async fn work(
     while Instant::now() < end {
         let began = Instant::now();
         let orders = client.query(&take, &[]).await.map_err(failure)?;
-        let mut ids = Vec::with_capacity(orders.len());
+        let mut receipts = Vec::with_capacity(orders.len());
         for order in &orders {
             let id: i64 = order.try_get("id").map_err(failure)?;
             if id <= last {
                 return Err(Failure(format!("out of order: a worker got {last} before {id}")));
             }
             last = id;
-            ids.push(id);
+            receipts.push(order.try_get("receipt").map_err(failure)?);
         }
-        if ids.is_empty() {
+        if receipts.is_empty() {
             return Err(Failure("the orders ran out".into()));
         }
-        client.query(&complete, &[&ids]).await.map_err(failure)?;
-        done.orders += ids.len() as u64;
+        done.orders += receipts.len() as u64;
+        client.query(&complete, &[&Receipts(receipts)]).await.map_err(failure)?;
         done.latencies.record(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
     Ok(done)
+}
+
+/// An array of bigint, also where a domain of the schema pack's over one is wanted.
+#[derive(Debug)]
+struct Receipts(Vec<i64>);
+
+impl ToSql for Receipts {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.0.to_sql(&Type::INT8_ARRAY, out)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 fn failure(error: tokio_postgres::Error) -> Failure {

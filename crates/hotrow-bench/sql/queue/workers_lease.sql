@@ -4,4 +4,4 @@ with next as (
     update hotrow_bench.leased l set leased_until = now() + '30 s', attempt = attempt + 1
     from next where l.id = next.id returning l.id, l.order_id, l.cts, l.payload, l.attempt
 )
-select id, order_id, cts, payload, attempt from taken order by id
+select id as receipt, id, order_id, cts, payload, attempt from taken order by id

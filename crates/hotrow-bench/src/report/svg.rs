@@ -78,7 +78,7 @@ impl Kind {
 fn colour_of(through: Through) -> &'static str {
     match through {
         Through::Direct => BLUE,
-        Through::Hotrow | Through::HotrowHttp => VERMILION,
+        Through::Hotrow | Through::HotrowTls | Through::HotrowHttp => VERMILION,
         Through::PgBouncer => GREEN,
         Through::Application => PURPLE,
         Through::Redis => OCHRE,

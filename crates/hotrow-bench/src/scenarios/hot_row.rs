@@ -4,7 +4,7 @@ use super::{
     INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELECT_ONE,
     SELL_DIRECT, SELL_HOTROW,
 };
-use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Worth};
+use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
 /// One row, many clients: the case Hotrow is made for.
 pub static HOT_ROW: Scenario = Scenario {
@@ -20,13 +20,15 @@ pub static HOT_ROW: Scenario = Scenario {
     rows: Rows::One,
     clients: Clients::Usually(&[1, 8, 64, 512]),
     figure: Figure::Throughput,
-    techniques: &[SELL_DIRECT, TRY_LOCK, NOWAIT, SELL_HOTROW, SELECT_ONE],
+    techniques: &[SELL_DIRECT, TRY_LOCK, NOWAIT, SELL_HOTROW, HOTROW_TLS, SELECT_ONE],
     remarks: &[
         "`try-lock` and `nowait` turn a client away when another one holds the lock. Only units that were really sold \
          count; attempts that were turned away stand in a column of their own, and the latencies are those of all \
          attempts, most of which sold nothing.",
         "`nowait` is measured generously: one function call takes the lock, updates and commits in one round trip, \
          where an application that opens a transaction needs four.",
+        "With `hotrow-tls` the clients speak TLS with the gateway, and the gateway without it with the server; the load pays for \
+         its half of the encryption on the same machine.",
     ],
 };
 
@@ -37,6 +39,13 @@ const TRY_LOCK: Technique = Technique {
     warm_up: include_str!("../../sql/pgbench/sell_try_lock.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..SELL_DIRECT
+};
+
+const HOTROW_TLS: Technique = Technique {
+    name: "hotrow-tls",
+    about: "the plain statement, through Hotrow, with TLS between client and gateway",
+    through: Through::HotrowTls,
+    ..SELL_HOTROW
 };
 
 const NOWAIT: Technique = Technique {

@@ -128,7 +128,7 @@ const LEASE: Technique = Technique {
 const LEASE_HUNDRED: Technique = Technique {
     load_by: LoadBy::Workers(Steps {
         take: include_str!("../../sql/queue/workers_lease.sql"),
-        complete: include_str!("../../sql/queue/workers_complete.sql"),
+        complete: include_str!("../../sql/queue/workers_delete.sql"),
     }),
     ..LEASE
 };

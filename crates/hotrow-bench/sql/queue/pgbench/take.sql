@@ -1,0 +1,1 @@
+select * from hotrow.take(:run, 1, null);

@@ -1,0 +1,1 @@
+select * from hotrow.complete_all(':run', $1)

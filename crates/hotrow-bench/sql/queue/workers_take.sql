@@ -1,0 +1,1 @@
+select * from hotrow.take(':run', 100, '30 s')
