@@ -75,7 +75,7 @@ const ARTICLE: &str = "`status-column` is the design of digoal's article \"Postg
 const CHECKS: &str =
     "After each run there must be as many messages, and as many of them consumed, as were acknowledged.";
 
-const WALK: &str = "There are 4,096 inboxes, which every client visits in an order without favourites, so that none runs empty: each \
+const WALK: &str = "There are 1,024 inboxes, which every client visits in an order without favourites, so that none runs empty: each \
     call gets its 20 messages.";
 
 const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };

@@ -1,4 +1,4 @@
 -- Every inbox in turn, so that none runs empty before the others.
-\set previous :previous + 2531
-\set user 1 + (:client_id * 73 + :previous) % 4096
+\set previous :previous + 633
+\set user 1 + (:client_id * 73 + :previous) % 1024
 select * from hotrow.consume(:user, 20);

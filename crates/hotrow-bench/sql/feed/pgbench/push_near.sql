@@ -3,5 +3,5 @@
 select repeat(md5('a'), 64) as content \gset
 \set previous 1
 \endif
-\set user random(1, 4096)
+\set user random(1, 1024)
 select * from hotrow.push(:user, :user + 1, :content);

@@ -3,5 +3,5 @@
 select repeat(md5('a'), 64) as content \gset
 \set previous 1
 \endif
-\set user random(1, 4096)
+\set user random(1, 1024)
 select hotrow_bench.push(:user, :user + 1, now()::timestamp, :content, 0);
