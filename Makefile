@@ -5,13 +5,19 @@ FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
 
-.PHONY: help demo test faults conformance examples openapi check audit bench fuzz
+.PHONY: help demo payments-demo test faults conformance examples openapi check audit bench fuzz
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## sell phones to a crowd, directly and through the gateway, on a private server
 	$(CARGO) run --release --quiet --package hotrow -- demo
+
+payments-demo: ## a payment service on a match day, directly and through the gateway (CDC=1: with Kafka and Debezium, needs Java and Maven)
+	$(if $(CDC),examples/payments/cdc/cdc.sh fetch)
+	$(CARGO) build --release --quiet --package payments
+	$(CARGO) run --release --quiet --package hotrow -- bench match-day --rounds 1 --seconds 12 \
+		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: ## all tests; they start the servers they need
 	$(CARGO) test --workspace

@@ -50,6 +50,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Let Debezium and Kafka read the change stream of the payment service, run by this script (examples/payments/cdc/cdc.sh)
+    #[arg(long, value_name = "SCRIPT")]
+    pub change_stream: Option<PathBuf>,
+
     /// See that everything works: one short round on few rows; its figures mean little
     #[arg(long)]
     pub quick: bool,
@@ -112,7 +116,7 @@ impl ValueEnum for Choice {
         Some(
             PossibleValue::new(self.name()).help(match self {
                 Self::All => {
-                    "All of these but `platform`, `counter-restart` and `queue-held`, one after the other"
+                    "All of these but `platform`, `counter-restart`, `queue-held` and the payment service's, one after the other"
                         .to_owned()
                 }
                 Self::Family(name) => format!("All of `{name}-...` that don't take long, in one report"),

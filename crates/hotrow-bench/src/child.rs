@@ -28,7 +28,8 @@ impl Child {
 
     /// Starts it.
     pub fn start(program: &Path, mut command: Command) -> Result<Self, Error> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        // Nothing is ever written to its input, whose end tells a script that this program is gone, however that happened.
         // A group of its own: at Ctrl-C the load is to end first, then the gateway, then the server.
         command.process_group(0);
         let mut process = command.spawn().map_err(|source| Error::File {
@@ -48,7 +49,16 @@ impl Child {
     }
 
     /// Waits until it says a line in which `find` finds something.
-    pub async fn ready<T>(&mut self, mut find: impl FnMut(&str) -> Option<T>) -> Result<T, Error> {
+    pub async fn ready<T>(&mut self, find: impl FnMut(&str) -> Option<T>) -> Result<T, Error> {
+        self.ready_within(Self::PATIENCE, find).await
+    }
+
+    /// The same for one that takes its time.
+    pub async fn ready_within<T>(
+        &mut self,
+        patience: Duration,
+        mut find: impl FnMut(&str) -> Option<T>,
+    ) -> Result<T, Error> {
         let said = async {
             while let Some(line) = self.lines.recv().await {
                 if let Some(found) = find(&line) {
@@ -57,7 +67,7 @@ impl Child {
             }
             None
         };
-        match timeout(Self::PATIENCE, said).await {
+        match timeout(patience, said).await {
             Ok(Some(found)) => {
                 self.lines.close();
                 Ok(found)
@@ -65,7 +75,7 @@ impl Child {
             Ok(None) => Err(Error::Ended { program: self.program.clone(), said: self.last_said() }),
             Err(_) => Err(Error::NotReady {
                 program: self.program.clone(),
-                waited: Self::PATIENCE,
+                waited: patience,
                 said: self.last_said(),
             }),
         }
@@ -80,6 +90,11 @@ impl Child {
     fn last_said(&self) -> String {
         let lines = self.last_said.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.is_empty() { "it said nothing".into() } else { Vec::from(lines.clone()).join("\n") }
+    }
+
+    /// Kills it, as a crash would.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        self.process.start_kill().map_err(|source| Error::System { what: "kill a child process", source })
     }
 
     /// Asks it to end, and kills it if it doesn't.

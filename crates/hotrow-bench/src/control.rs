@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::scenario::{Scenario, Technique};
 use crate::verdict::Reading;
 use serde::Serialize;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 /// One connection, straight to the server.
 #[derive(Debug)]
@@ -44,9 +44,7 @@ const SETTINGS: [&str; 15] = [
 impl Control {
     /// Connects.
     pub async fn connect(endpoint: &Endpoint) -> Result<Self, Error> {
-        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(refused("connect"))?;
-        // Its end shows up as an error of the next statement.
-        tokio::spawn(connection);
+        let client = endpoint.connect().await?;
         // Rows that a hung transaction of the load keeps locked must not hang the benchmark.
         client.batch_execute("set lock_timeout = '30s'").await.map_err(refused("set lock_timeout"))?;
         Ok(Self { client })

@@ -1,8 +1,10 @@
 //! An address that clients connect to, as read from a URL; the one place where a password is held, and none is ever printed.
 
+use crate::control::refused;
 use crate::error::Error;
 use std::fmt;
 use tokio_postgres::config::Host;
+use tokio_postgres::{Client, NoTls};
 
 /// Where to connect, as whom, and to which database.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,8 +14,9 @@ pub struct Endpoint {
     /// Its port.
     pub port: u16,
     user: String,
+    /// The database.
+    pub database: String,
     password: Option<String>,
-    database: String,
     tls: bool,
 }
 
@@ -62,6 +65,20 @@ impl Endpoint {
             config.password(password);
         }
         config
+    }
+
+    /// A connection of this program's own.
+    pub async fn connect(&self) -> Result<Client, Error> {
+        let (client, connection) = self.config().connect(NoTls).await.map_err(refused("connect"))?;
+        // Its end shows up as an error of the next statement.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// How to connect to it from a program that wants a URL in its environment. Names with letters that a URL has to escape are not
+    /// needed here: this is for servers and gateways that the benchmark has started.
+    pub fn url(&self) -> String {
+        format!("postgres://{}@{}:{}/{}", self.user, self.host, self.port, self.database)
     }
 
     /// How to connect to it from a program that uses libpq, out of sight of other users of the machine.

@@ -110,6 +110,7 @@ mod tests {
             wal_bytes_each: 100.0,
             latency: latencies.quantiles(),
             pace: None,
+            server: None,
         };
         Measured { round, latencies }
     }

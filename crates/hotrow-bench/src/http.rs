@@ -1,46 +1,62 @@
-//! Load over HTTP: commands on one counter that arrive at a constant rate, on connections that are kept, half of them to each
-//! of two gateways; nothing of PostgreSQL.
+//! Load over HTTP on connections that are kept, in a closed loop or at a constant rate; nothing of PostgreSQL.
 
+mod commands;
 mod connection;
 mod gateways;
+mod orders;
 
+pub use commands::Commands;
+pub use connection::{Connection, Post};
 pub use gateways::Gateways;
+pub use orders::Orders;
 
 use crate::arrivals::arrivals;
 use crate::load::{Answers, Failure, Pace};
 use crate::statistics::Latencies;
-use connection::{Connection, Outcome};
+use hyper::StatusCode;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 
 /// What is to be sent.
 #[derive(Debug)]
-pub struct Load<'a> {
-    /// Where the gateways serve HTTP; connections and requests take turns.
+pub struct Load<'a, K> {
+    /// Who serves it; connections and requests take turns.
     pub addresses: &'a [SocketAddr],
-    /// The counter that everybody wants.
-    pub counter: &'a str,
-    /// How many, of all gateways together.
+    /// Which requests.
+    pub kind: K,
+    /// How many, at all addresses together.
     pub connections: u32,
     /// How long.
     pub seconds: u32,
-    /// Requests a second.
-    pub rate: u32,
-    /// Whether all increment by one, and each answer must be the number of commands so far.
-    pub checked: bool,
+    /// Requests a second, unless each connection sends its next one when it has its answer.
+    pub rate: Option<u32>,
 }
 
-/// One command of so many is a drain.
-const COMMANDS_PER_DRAIN: u32 = 1000;
+/// A kind of requests.
+pub trait Kind: Send + Sync + 'static {
+    /// The next one.
+    fn request(&self) -> Post;
 
-/// One request that has become due.
-#[derive(Debug, Clone, Copy)]
-struct Due {
-    at: Instant,
-    drain: bool,
+    /// What an answer means; if it is none to go on with, what it said.
+    fn outcome(&self, status: StatusCode, body: &[u8]) -> Result<Outcome, String>;
 }
+
+/// What came of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was carried out and committed.
+    CarriedOut,
+    /// The other side was too busy, and nothing was executed.
+    Refused,
+    /// The same, of a request that has an id: it is sent again.
+    Again,
+}
+
+/// A client that is sent away waits so long.
+const BEFORE_AGAIN: Duration = Duration::from_millis(20);
 
 /// What one connection has to tell.
 struct Answered {
@@ -49,8 +65,25 @@ struct Answered {
     latencies: Latencies,
 }
 
+/// Where a connection learns that its next request is due.
+enum Loop {
+    /// At once, until then.
+    Closed(Instant),
+    /// When it comes out of here.
+    Open(UnboundedReceiver<Instant>),
+}
+
+impl Loop {
+    async fn next(&mut self) -> Option<Instant> {
+        match self {
+            Self::Closed(end) => Some(Instant::now()).filter(|now| now < end),
+            Self::Open(due) => due.recv().await,
+        }
+    }
+}
+
 /// Runs a load to its end. What goes wrong is a failure of this run only.
-pub async fn run(load: &Load<'_>) -> Result<Answers, Failure> {
+pub async fn run(load: Load<'_, impl Kind>) -> Result<Answers, Failure> {
     const FOR_CONNECTING_AND_ENDING: Duration = Duration::from_secs(90);
     let patience = Duration::from_secs(load.seconds.into()) + FOR_CONNECTING_AND_ENDING;
     match tokio::time::timeout(patience, send_and_gather(load)).await {
@@ -59,18 +92,26 @@ pub async fn run(load: &Load<'_>) -> Result<Answers, Failure> {
     }
 }
 
-async fn send_and_gather(load: &Load<'_>) -> Result<Answers, Failure> {
-    let mut queues = Vec::new();
-    let mut connections = JoinSet::new();
+async fn send_and_gather(load: Load<'_, impl Kind>) -> Result<Answers, Failure> {
+    let kind = Arc::new(load.kind);
+    let mut open = Vec::new();
     for address in load.addresses.iter().cycle().take(load.connections as usize) {
-        let (sender, receiver) = unbounded_channel();
-        let connection = Connection::open(*address, load.counter).await?;
-        queues.push(sender);
-        connections.spawn(answer_all(connection, receiver, load.checked));
+        open.push(Connection::open(*address).await?);
     }
     let began = Instant::now();
     let lasting = Duration::from_secs(load.seconds.into());
-    let sending = tokio::spawn(hand_out(queues, load.rate, load.checked, began, lasting));
+    let mut queues = Vec::new();
+    let mut connections = JoinSet::new();
+    for connection in open {
+        let mut due = Loop::Closed(began + lasting);
+        if load.rate.is_some() {
+            let (sender, receiver) = unbounded_channel();
+            queues.push(sender);
+            due = Loop::Open(receiver);
+        }
+        connections.spawn(answer_all(connection, due, Arc::clone(&kind)));
+    }
+    let sending = load.rate.map(|rate| tokio::spawn(hand_out(queues, rate, began, lasting)));
     let (mut acknowledged, mut refused, mut latencies) = (0, 0, Latencies::new());
     while let Some(ended) = connections.join_next().await {
         let answered = unless_panicked(ended)?;
@@ -79,17 +120,22 @@ async fn send_and_gather(load: &Load<'_>) -> Result<Answers, Failure> {
         latencies.add(&answered.latencies);
     }
     let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    let (arrived_per_second, late_p99_us) = unless_panicked(sending.await);
-    let pace = Some(Pace { arrived_per_second, late_p99_us, refused });
+    let pace = match sending {
+        Some(sending) => {
+            let (arrived_per_second, late_p99_us) = unless_panicked(sending.await);
+            Some(Pace { arrived_per_second, late_p99_us, refused })
+        }
+        None if refused > 0 => return Err(Failure(format!("{refused} requests were refused"))),
+        None => None,
+    };
     Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace })
 }
 
 /// Hands each request to the next connection's queue when it is due. How many in a second that were, and how late this itself
 /// was for 99 in 100 of them, in microseconds.
 async fn hand_out(
-    queues: Vec<UnboundedSender<Due>>,
+    queues: Vec<UnboundedSender<Instant>>,
     rate: u32,
-    checked: bool,
     began: Instant,
     lasting: Duration,
 ) -> (f64, u64) {
@@ -99,8 +145,7 @@ async fn hand_out(
     for queue in queues.iter().cycle() {
         let Some(at) = moments.recv().await else { break };
         late.record(microseconds_since(at));
-        let drain = !checked && fastrand::u32(..COMMANDS_PER_DRAIN) == 0;
-        if queue.send(Due { at, drain }).is_err() {
+        if queue.send(at).is_err() {
             break; // that connection's own end says why
         }
         arrived += 1;
@@ -109,23 +154,31 @@ async fn hand_out(
     (f64::from(arrived) / took, late.quantiles().map_or(0, |late| late.p99_us))
 }
 
-/// One connection: sends what is in its queue, one request after the other, until nothing more will come.
+/// One connection: sends what is due, one request after the other, until nothing more will come.
 async fn answer_all(
     mut connection: Connection,
-    mut queue: UnboundedReceiver<Due>,
-    checked: bool,
+    mut due: Loop,
+    kind: Arc<impl Kind>,
 ) -> Result<Answered, Failure> {
     let mut answered = Answered { acknowledged: 0, refused: 0, latencies: Latencies::new() };
-    while let Some(due) = queue.recv().await {
-        match connection.post(due.drain).await? {
-            Outcome::CarriedOut { value, version } if checked && value != version => {
-                return Err(Failure(format!("increment {version} by one was answered with {value}")));
+    while let Some(at) = due.next().await {
+        let request = kind.request();
+        loop {
+            let (status, body) = connection.post(&request).await?;
+            let said_to = |said| Failure(format!("POST {} was answered with {said}", request.path));
+            match kind.outcome(status, &body).map_err(said_to)? {
+                Outcome::CarriedOut => {
+                    answered.latencies.record(microseconds_since(at));
+                    answered.acknowledged += 1;
+                }
+                Outcome::Refused => answered.refused += 1,
+                // The whole load has a time limit, so this ends.
+                Outcome::Again => {
+                    tokio::time::sleep(BEFORE_AGAIN).await;
+                    continue;
+                }
             }
-            Outcome::CarriedOut { .. } => {
-                answered.latencies.record(microseconds_since(due.at));
-                answered.acknowledged += 1;
-            }
-            Outcome::Refused => answered.refused += 1,
+            break;
         }
     }
     Ok(answered)

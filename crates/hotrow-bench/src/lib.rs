@@ -15,6 +15,8 @@
 //! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server, and what a gateway speaks TLS with |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
+//! | `payments.rs`, `change_stream.rs` | the payment service of the examples, and whoever reads its change stream |
+//! | `watch.rs` | what a load costs the server, and what its sessions wait for |
 //! | `arrivals.rs` | when the requests of an open loop are due |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
@@ -25,6 +27,7 @@ mod args;
 mod arrivals;
 mod benchmark;
 mod certificate;
+mod change_stream;
 mod child;
 mod connections;
 mod control;
@@ -39,6 +42,7 @@ mod load;
 mod machine;
 mod measure;
 mod pack;
+mod payments;
 mod pgbench;
 mod pgbouncer;
 mod plan;
@@ -55,6 +59,7 @@ mod snapshot;
 mod statistics;
 mod testbed;
 mod verdict;
+mod watch;
 mod workers;
 
 pub use args::{Args, Choice};

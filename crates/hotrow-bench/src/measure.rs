@@ -8,7 +8,9 @@ use crate::scenario::{Ageing, LoadBy, Scenario, Technique, Worth};
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Told, Work, judge};
+use crate::watch::{ServerWork, Watch};
 use crate::{applications, connections, fresh, http, pgbench, workers};
+use std::time::Duration;
 
 /// One run to be made.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +44,7 @@ pub async fn measure(
     run: Run,
 ) -> Result<Result<Measured, Failure>, Error> {
     // What a failed run left behind, such as a lock, takes the figure of this one only, not those of all others.
-    let number = match testbed.before_run(run.scenario, run.technique).await {
+    let number = match testbed.before_run(plan, run.scenario, run.technique).await {
         Ok(number) => number,
         Err(error) => return Ok(Err(Failure(error.to_string()))),
     };
@@ -72,16 +74,24 @@ pub async fn measure(
         warmed_up: Some(per_second),
         ..warm_up
     };
+    let watch = match run.technique.load_by {
+        LoadBy::Payments { .. } => Some(Watch::start(testbed.server()).await?),
+        _ => None,
+    };
     let loaded = match checked(plan, testbed, &part).await? {
         Ok(loaded) => loaded,
         Err(failure) => return Ok(Err(failure)),
+    };
+    let server = match watch {
+        Some(watch) => Some(watch.finish(loaded.work.done).await?),
+        None => None,
     };
     if let Some(snapshot) = snapshot
         && let Err(lost) = snapshot.release().await
     {
         return Ok(Err(Failure(format!("the snapshot was not held to the end: {lost}"))));
     }
-    Ok(Ok(loaded.measured(run)))
+    Ok(Ok(loaded.measured(run, server)))
 }
 
 /// A part that was made and checked.
@@ -92,7 +102,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn measured(self, run: Run) -> Measured {
+    fn measured(self, run: Run, server: Option<ServerWork>) -> Measured {
         let Self { answers, work, wal_bytes } = self;
         let share = |count: u64| answers.per_second * count as f64 / answers.acknowledged as f64;
         // In an open loop the rate is one of requests, so what is done must be told in requests too.
@@ -108,6 +118,7 @@ impl Loaded {
             wal_bytes_each: wal_bytes as f64 / work.done.max(1) as f64,
             latency: answers.latencies.quantiles(),
             pace: answers.pace,
+            server,
         };
         Measured { round, latencies: answers.latencies }
     }
@@ -153,6 +164,11 @@ async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Resu
         Err(failure) => return Ok(Err(testbed.explain(technique.through, failure))),
     };
     let wal_bytes = testbed.control.wal_position().await?.saturating_sub(wal_began);
+    if let Some(payments) = &testbed.payments
+        && let Err(failure) = payments.settle().await?
+    {
+        return Ok(Err(failure));
+    }
     let after = match testbed.read(scenario, technique).await {
         Ok(after) => after,
         Err(error) => return unreadable(error),
@@ -178,6 +194,9 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     }
     if technique.load_by == LoadBy::Http {
         return Ok(over_http(testbed, part).await);
+    }
+    if let LoadBy::Payments { gateway_dies } = technique.load_by {
+        return pay(testbed, part, gateway_dies).await;
     }
     let endpoint = match testbed.endpoint(technique.through, clients) {
         Ok(endpoint) => endpoint,
@@ -224,17 +243,38 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     })
 }
 
-/// The load over HTTP, which is always an open loop.
+/// Commands on a counter over HTTP.
 async fn over_http(testbed: &Testbed, part: &Part) -> Result<Answers, Failure> {
     let addresses = testbed.http_addresses().map_err(Failure)?;
-    let rate = part.rate.ok_or_else(|| Failure("a load over HTTP needs a rate".into()))?;
-    let load = http::Load {
-        addresses,
-        counter: &part.number.to_string(),
-        connections: part.run.clients,
-        seconds: part.seconds,
-        rate,
-        checked: part.warmed_up.is_none(),
+    let kind = http::Commands { counter: part.number.to_string(), checked: part.warmed_up.is_none() };
+    let (connections, rate) = (part.run.clients, part.rate);
+    http::run(http::Load { addresses, kind, connections, seconds: part.seconds, rate }).await
+}
+
+/// Payments over HTTP. After the warm-up, which every payment gateway survives, one of them may die halfway.
+async fn pay(
+    testbed: &mut Testbed,
+    part: &Part,
+    gateway_dies: bool,
+) -> Result<Result<Answers, Failure>, Error> {
+    let Some(payments) = &mut testbed.payments else {
+        return Ok(Err(Failure("the payment service does not run".into())));
     };
-    http::run(&load).await
+    let measured = part.warmed_up.is_some();
+    let addresses = [payments.address];
+    let kind = http::Orders::new(format!("{}-{measured}", part.number));
+    let (connections, rate) = (part.run.clients, part.rate);
+    let load =
+        http::run(http::Load { addresses: &addresses, kind, connections, seconds: part.seconds, rate });
+    let death = async {
+        if measured && gateway_dies {
+            let third = Duration::from_secs(part.seconds.into()) / 3;
+            tokio::time::sleep(third).await;
+            return payments.lose_a_gateway(third).await;
+        }
+        Ok(())
+    };
+    let (answers, died) = tokio::join!(load, death);
+    died?;
+    Ok(answers)
 }

@@ -28,6 +28,8 @@ pub struct Plan {
     pub started: SystemTime,
     /// Where the report goes.
     pub out: PathBuf,
+    /// The script that runs Debezium, if it is to read the change stream.
+    pub change_stream: Option<PathBuf>,
     rate: Option<u32>,
     clients: Vec<u32>,
     techniques: Vec<String>,
@@ -70,6 +72,7 @@ impl Plan {
             quick,
             started,
             out,
+            change_stream: args.change_stream,
             rate: args.rate,
             clients: without_repeats(args.clients),
             techniques: args.techniques,
@@ -123,6 +126,14 @@ impl Plan {
             self.techniques.is_empty() || self.techniques.iter().any(|name| name == technique.name)
         };
         scenario.techniques.iter().filter(|technique| wanted(technique)).collect()
+    }
+
+    /// Whether the server has to let its log be decoded.
+    pub fn decodes_log(&self) -> bool {
+        self.scenarios
+            .iter()
+            .flat_map(|scenario| scenario.techniques)
+            .any(|technique| technique.change_stream)
     }
 
     /// The most clients that any scenario is run with.

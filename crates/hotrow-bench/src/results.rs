@@ -6,6 +6,7 @@ use crate::load::Pace;
 use crate::machine::Machine;
 use crate::scenario::{Figure, Protocol, Through};
 use crate::statistics::{Quantiles, Spread};
+use crate::watch::ServerWork;
 use serde::Serialize;
 
 /// All of one benchmark.
@@ -179,4 +180,7 @@ pub struct Round {
     /// How well the load itself did, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// What it cost the server, where that was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerWork>,
 }

@@ -19,9 +19,9 @@ pub async fn run(
     let techniques = plan.techniques(scenario);
     let mut results: Vec<_> = techniques.iter().map(|technique| empty_result(testbed, technique)).collect();
     for clients in plan.clients(scenario) {
-        let half = half_of_closed(plan, testbed, scenario, &techniques, clients, progress).await?;
+        let best = closed(plan, testbed, scenario, &techniques, clients, progress).await?;
         let mut gathered: Vec<_> =
-            techniques.iter().map(|technique| prepare(plan, testbed, technique, clients, &half)).collect();
+            techniques.iter().map(|technique| prepare(plan, testbed, technique, clients, &best)).collect();
         for round in 0..plan.rounds {
             for turn in turns(techniques.len(), round) {
                 let gathering = &mut gathered[turn];
@@ -61,29 +61,31 @@ fn prepare(
     testbed: &Testbed,
     technique: &Technique,
     clients: u32,
-    half_of_closed: &Result<u32, Trouble>,
+    closed: &Result<f64, Trouble>,
 ) -> Gathering {
     if let Err(reason) = testbed.can_be_reached(technique, clients) {
         return Gathering::hopeless(Trouble::Skipped(reason));
     }
-    match (technique.arrivals, half_of_closed) {
+    match (technique.arrivals, closed) {
         (Arrivals::Closed, _) => Gathering::new(None),
         (Arrivals::Planned { usually }, _) => Gathering::new(Some(plan.rate(usually))),
-        (Arrivals::HalfOfClosed, Ok(rate)) => Gathering::new(Some(*rate)),
-        (Arrivals::HalfOfClosed, Err(trouble)) => Gathering::hopeless(trouble.clone()),
+        (Arrivals::OfClosed { percent }, Ok(best)) => {
+            Gathering::new(Some(((best * f64::from(percent) / 100.0) as u32).max(1)))
+        }
+        (Arrivals::OfClosed { .. }, Err(trouble)) => Gathering::hopeless(trouble.clone()),
     }
 }
 
-/// Half of what the yardstick can do at best with this many clients: one figure for all techniques that ask for it.
-async fn half_of_closed(
+/// What the yardstick can do at best with this many clients: one figure for all techniques that ask for it.
+async fn closed(
     plan: &Plan,
     testbed: &mut Testbed,
     scenario: &'static Scenario,
     techniques: &[&'static Technique],
     clients: u32,
     progress: &Progress,
-) -> Result<Result<u32, Trouble>, Error> {
-    let asks = |technique: &&&'static Technique| technique.arrivals == Arrivals::HalfOfClosed;
+) -> Result<Result<f64, Trouble>, Error> {
+    let asks = |technique: &&&'static Technique| matches!(technique.arrivals, Arrivals::OfClosed { .. });
     let Some(yardstick) = techniques.iter().find(asks).and_then(|asking| scenario.technique(asking.against))
     else {
         return Ok(Err(Trouble::Skipped("no technique has asked for a yardstick's rate".into())));
@@ -94,7 +96,7 @@ async fn half_of_closed(
     progress.note(&format!("{}: looking for the most that `{}` can do", scenario.name, yardstick.name));
     let run = Run { scenario, technique: yardstick, clients, rate: None };
     Ok(match measure(plan, testbed, run).await? {
-        Ok(best) => Ok(((best.round.per_second / 2.0) as u32).max(1)),
+        Ok(best) => Ok(best.round.per_second),
         Err(failure) => Err(Trouble::Failed(format!("no rate could be found: {}", failure.0))),
     })
 }

@@ -15,7 +15,7 @@ pub struct Scenario {
     pub fill: &'static str,
     /// Whether it needs the schema pack, which is then installed first.
     pub pack: bool,
-    /// Whether `hotrow bench all` leaves it out, because its rows take long to make.
+    /// Whether `hotrow bench all` leaves it out, because it takes long or needs a server or programs of its own.
     pub takes_long: bool,
     /// SQL that puts the rows back before each run, whose number is in the setting `hotrow_bench.run`; empty where runs may
     /// follow each other.
@@ -109,6 +109,8 @@ pub struct Technique {
     pub worth: Worth,
     /// When they send the next one.
     pub arrivals: Arrivals,
+    /// Whether the change stream of the payment service is read meanwhile.
+    pub change_stream: bool,
     /// The technique of the same scenario that this one is set against (itself: it is the yardstick).
     pub against: &'static str,
 }
@@ -148,6 +150,11 @@ pub enum LoadBy {
     Connections,
     /// This program: commands on one counter as JSON over HTTP, half of them to each of two gateways.
     Http,
+    /// This program: customers who pay, at the payment service of `examples/payments`.
+    Payments {
+        /// Whether one of its payment gateways is killed in the middle.
+        gateway_dies: bool,
+    },
 }
 
 /// What a worker does, again and again; in both texts `:run` stands for the run's number.
@@ -234,6 +241,9 @@ pub enum Arrivals {
         /// Requests a second.
         usually: u32,
     },
-    /// At half of what the technique `against` reached in a closed loop just before.
-    HalfOfClosed,
+    /// At so many per cent of what the technique `against` reached in a closed loop just before.
+    OfClosed {
+        /// Less than 100 to see what waits for nothing, more to see who keeps up.
+        percent: u32,
+    },
 }

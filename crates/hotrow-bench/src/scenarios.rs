@@ -9,6 +9,7 @@ mod feed;
 mod hot_row;
 mod open_loop;
 mod pass_through;
+mod payments;
 mod platform;
 mod queue;
 mod reads;
@@ -21,7 +22,7 @@ mod transaction;
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 24] = [
+pub static ALL: [&Scenario; 27] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
@@ -46,6 +47,9 @@ pub static ALL: [&Scenario; 24] = [
     &feed::FEED_BUSY,
     &platform::PLATFORM,
     &counter_restart::COUNTER_RESTART,
+    &payments::PAYMENTS,
+    &payments::PAYMENTS_OPEN_LOOP,
+    &payments::MATCH_DAY,
 ];
 
 const INVENTORY: &str = include_str!("../sql/inventory.sql");
@@ -71,6 +75,7 @@ const SELL_DIRECT: Technique = Technique {
     protocol: Protocol::Prepared,
     worth: Worth::Sold,
     arrivals: Arrivals::Closed,
+    change_stream: false,
     against: "direct",
 };
 

@@ -8,6 +8,8 @@ use hotrow_postgres::{Binaries, PrivateServer};
 pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<PrivateServer>, String), Error> {
     const FOR_OTHERS: u32 = 100;
     let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
+    // Only where it is needed: a log that can be decoded is longer.
+    let wal_level = if plan.decodes_log() { "logical" } else { "replica" };
     let named = plan.upstream.clone();
     let find = move || {
         if let Some(url) = named {
@@ -15,7 +17,8 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
         }
         let binaries = Binaries::find()?;
         let builder = PrivateServer::builder().binaries(binaries.clone()).label("bench");
-        let server = builder.setting("max_connections", connections).start()?;
+        let builder = builder.setting("max_connections", connections).setting("wal_level", wal_level);
+        let server = builder.start()?;
         let url = server.url();
         Ok((Some(binaries), Some(server), url))
     };

@@ -1,6 +1,7 @@
 //! What runs are made on: the server, the gateways before it, and pgbench, from start to clean-up; decides no order of runs.
 
 use crate::certificate::speaks_tls;
+use crate::change_stream::Reader;
 use crate::control::Control;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -8,9 +9,11 @@ use crate::gateway::Gateway;
 use crate::http::Gateways;
 use crate::load::Failure;
 use crate::pack;
+use crate::payments::{Manners, Payments, Programs};
 use crate::pgbench::Pgbench;
 use crate::pgbouncer::{Installed, PgBouncer};
 use crate::plan::{GatewaySource, Plan};
+use crate::programs;
 use crate::progress::Progress;
 use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
@@ -33,6 +36,10 @@ pub struct Testbed {
     pub pgbouncer_installed: Option<Installed>,
     /// Redis, where it is installed.
     pub redis_installed: Option<redis::Installed>,
+    /// The payment service, during the runs that need it.
+    pub payments: Option<Payments>,
+    payment_programs: Result<Programs, String>,
+    change_stream_reader: Result<Reader, String>,
     server: Option<PrivateServer>,
     upstream_url: String,
     upstream: Endpoint,
@@ -62,9 +69,24 @@ impl Testbed {
             GatewaySource::Running(endpoint) => Some(endpoint.clone()),
             GatewaySource::Program(_) => None,
         };
+        let payment_programs = match &plan.gateway {
+            GatewaySource::Program(hotrow) => Programs::beside(hotrow),
+            GatewaySource::Running(_) => Err("the gateway is not the benchmark's own".into()),
+        };
+        let recv_logical = || {
+            let program = programs::find("pg_recvlogical", binaries.as_ref()).map(Reader::RecvLogical);
+            program.ok_or_else(|| "pg_recvlogical is not on this machine".to_owned())
+        };
+        let change_stream_reader = match &plan.change_stream {
+            Some(script) => Ok(Reader::Debezium(script.clone())),
+            None => recv_logical(),
+        };
         Ok(Self {
             pgbench,
             control,
+            payments: None,
+            payment_programs,
+            change_stream_reader,
             pgbouncer_installed: Installed::find().await,
             redis_installed: redis::Installed::find().await,
             server,
@@ -142,6 +164,7 @@ impl Testbed {
 
     /// Ends the gateways and drops the rows. May be called at any time, and again.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
+        self.stop_payments().await?;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await?;
         }
@@ -183,8 +206,53 @@ impl Testbed {
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
             (LoadBy::Http, _) => self.http_addresses().map(drop),
+            (LoadBy::Payments { .. }, _) => self.payments_can_run(technique),
             (_, through) => self.endpoint(through, clients).map(drop),
         }
+    }
+
+    /// The payment service makes tables, slots and settings of a role, which it may only on a server of its own.
+    fn payments_can_run(&self, technique: &Technique) -> Result<(), String> {
+        if self.server.is_none() {
+            return Err("the payment service is only run on a private server".into());
+        }
+        if technique.change_stream {
+            self.change_stream_reader.clone()?;
+        }
+        self.payment_programs.clone().map(drop)
+    }
+
+    async fn start_payments(&mut self, plan: &Plan, technique: &Technique) -> Result<(), Error> {
+        let (Ok(programs), Ok(reader)) = (self.payment_programs.clone(), self.change_stream_reader.clone())
+        else {
+            return Ok(()); // said before by `can_be_reached`
+        };
+        let mut database = self.upstream.clone();
+        if technique.through == Through::Hotrow {
+            // Its connections take the settings that this run's server has.
+            self.fresh_gateway(plan).await?;
+            database = self.gateway.as_ref().map_or(database, |gateway| gateway.endpoint.clone());
+        }
+        let manners = match technique.load_by {
+            LoadBy::Payments { gateway_dies: true } => Manners::MatchDay,
+            _ => Manners::Smooth,
+        };
+        let reader = technique.change_stream.then_some(reader);
+        let started = Payments::start(&programs, &database, &self.upstream, manners, reader).await?;
+        self.payments = Some(started);
+        Ok(())
+    }
+
+    async fn stop_payments(&mut self) -> Result<(), Error> {
+        match self.payments.take() {
+            Some(payments) => payments.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Where the server itself is.
+    pub fn server(&self) -> &Endpoint {
+        &self.upstream
     }
 
     /// Redis, if it is there.
@@ -235,6 +303,9 @@ impl Testbed {
 
     /// Adds to a failure that the program in between had ended, if that is what happened.
     pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
+        if let Some(obituary) = self.payments.as_mut().and_then(Payments::obituary) {
+            return Failure(format!("{}; {obituary}", failure.0));
+        }
         let obituary = match through {
             Through::Direct | Through::Application => None,
             Through::Hotrow | Through::HotrowTls => self.gateway.as_mut().and_then(Gateway::obituary),
@@ -249,9 +320,18 @@ impl Testbed {
     }
 
     /// Puts the rows back, so that no run inherits what the one before left to do, and gives the run a number of its own.
-    pub async fn before_run(&mut self, scenario: &Scenario, technique: &Technique) -> Result<u32, Error> {
+    pub async fn before_run(
+        &mut self,
+        plan: &Plan,
+        scenario: &Scenario,
+        technique: &Technique,
+    ) -> Result<u32, Error> {
         self.runs += 1;
+        self.stop_payments().await?;
         self.control.before_run(scenario, technique, self.runs).await?;
+        if matches!(technique.load_by, LoadBy::Payments { .. }) {
+            self.start_payments(plan, technique).await?;
+        }
         if let (Through::Redis, Some(redis)) = (technique.through, &self.redis) {
             redis.refill().await?;
         }

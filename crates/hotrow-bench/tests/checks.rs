@@ -142,3 +142,39 @@ async fn the_restarted_counter() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn the_payments() {
+    let rows = Rows::new(
+        include_str!("../../../examples/payments/sql/schema.sql"),
+        "",
+        include_str!("payments.sql"),
+        include_str!("../sql/payments_reading.sql"),
+    )
+    .await;
+    assert_eq!(
+        rows.read().await.unwrap(),
+        (2, 0),
+        "one is captured, one was declined, one was never confirmed"
+    );
+    rows.notices(&[
+        "update payments.intent set state = 'authorizing' where merchant = 'm' and state = 'captured'",
+        "update payments.intent set captured = 99 where state = 'captured'",
+        "update payments.intent set refunded = 1 where state = 'captured'",
+        "update payments.intent set version = 4 where state = 'captured'",
+        "delete from payments.transition where version = 2 and state_before = 'created'",
+        "update payments.attempt set amount = 99 where state = 'succeeded'",
+        "update payments.attempt set state = 'unknown' where state = 'succeeded'",
+        "update payments.attempt set state = 'succeeded' where state = 'declined'",
+        "insert into payments.attempt (id, intent, intent_version, kind, gateway, authorization_id, amount, merchant, currency,
+             intent_amount, captured_before, refunded_before, state, settled_on, valid_until)
+         select gen_random_uuid(), intent, 9, kind, gateway, authorization_id, amount, merchant, currency, intent_amount,
+             captured_before, refunded_before, state, settled_on, valid_until
+         from payments.attempt where state = 'succeeded'",
+        "update payments.merchant_day set captured = captured + 1",
+        "update payments.merchant_day set declined = 0",
+        "delete from payments.merchant_day",
+        "delete from payments.outbox where type = 'payment.captured'",
+    ])
+    .await;
+}

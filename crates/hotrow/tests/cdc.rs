@@ -150,17 +150,11 @@ fn script(ports: [u16; 3]) -> Command {
     script
 }
 
-/// The table, and what the file for the operator creates. Its statements are sent one by one, as psql does.
+/// The service's tables, and what the file for the operator creates. Its statements are sent one by one, as psql does.
 async fn prepare(server: &Client) {
-    server
-        .batch_execute(
-            "create schema payments;
-             create table payments.outbox (id uuid primary key, aggregatetype text not null, aggregateid text not null,
-                 type text not null, payload jsonb not null, at timestamptz not null default now());
-             create table payments.other (id int)",
-        )
-        .await
-        .unwrap();
+    let schema = std::fs::read_to_string(folder().join("../sql/schema.sql")).unwrap();
+    server.batch_execute(&schema).await.unwrap();
+    server.batch_execute("create table payments.other (id int)").await.unwrap();
     let file = std::fs::read_to_string(folder().join("slot.sql")).unwrap();
     for statement in file.split(';').filter(|statement| statement.contains("create")) {
         server.batch_execute(statement).await.unwrap();
@@ -182,7 +176,7 @@ async fn write(client: Client, writer: usize, stop: Arc<AtomicBool>) {
         }
         client.execute(&insert, &[&format!("p{writer}"), &number]).await.unwrap();
         // A stream, not a flood: it has to be under way when Connect dies, and be read to its end afterwards.
-        sleep(Duration::from_millis(5)).await;
+        sleep(Duration::from_millis(20)).await;
     }
 }
 

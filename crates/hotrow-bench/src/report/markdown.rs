@@ -153,6 +153,7 @@ mod tests {
                 wal_bytes_each: 0.0,
                 latency: None,
                 pace,
+                server: None,
             };
             figures.rounds = vec![round];
             render(&report)

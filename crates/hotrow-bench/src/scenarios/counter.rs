@@ -40,9 +40,13 @@ pub static COUNTER_OPEN_LOOP: Scenario = Scenario {
             when it was due",
     figure: Figure::Latency,
     techniques: &[
-        Technique { arrivals: Arrivals::HalfOfClosed, against: "app-batching", ..APP_BATCHING },
-        Technique { arrivals: Arrivals::HalfOfClosed, against: "app-batching", ..APP_BATCHING_LOG },
-        Technique { arrivals: Arrivals::HalfOfClosed, against: "app-batching", ..HOTROW },
+        Technique { arrivals: Arrivals::OfClosed { percent: 50 }, against: "app-batching", ..APP_BATCHING },
+        Technique {
+            arrivals: Arrivals::OfClosed { percent: 50 },
+            against: "app-batching",
+            ..APP_BATCHING_LOG
+        },
+        Technique { arrivals: Arrivals::OfClosed { percent: 50 }, against: "app-batching", ..HOTROW },
     ],
     remarks: &[
         MIX,

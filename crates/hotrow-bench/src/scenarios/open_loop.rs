@@ -23,13 +23,13 @@ pub static OPEN_LOOP: Scenario = Scenario {
     techniques: &[
         Technique {
             about: "straight to the server, at half of the rate it can do at best",
-            arrivals: Arrivals::HalfOfClosed,
+            arrivals: Arrivals::OfClosed { percent: 50 },
             ..SELL_DIRECT
         },
         Technique {
             name: "hotrow-same-rate",
             about: "through Hotrow, at the same rate as `direct`",
-            arrivals: Arrivals::HalfOfClosed,
+            arrivals: Arrivals::OfClosed { percent: 50 },
             ..SELL_HOTROW
         },
         Technique {

@@ -5,6 +5,8 @@ use super::counted;
 use crate::results::{CellOutcome, Figures, ScenarioResult, TechniqueResult};
 use crate::scenario::Figure;
 use crate::statistics::{Quantiles, Spread};
+use crate::watch::ServerWork;
+use std::collections::BTreeMap;
 use std::fmt::{Error, Write};
 
 /// Writes the scenario's section.
@@ -24,6 +26,7 @@ pub(super) fn write_scenario(text: &mut String, scenario: &ScenarioResult) -> Re
             Figure::Throughput => write_throughput(text, scenario, clients)?,
             Figure::Latency => write_latency(text, scenario, clients)?,
         }
+        write_server_work(text, scenario, clients)?;
         write_missing(text, scenario, clients)?;
     }
     for remark in &scenario.remarks {
@@ -76,6 +79,53 @@ fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) 
     }
     writeln!(text)?;
     write_untimed(text, scenario, clients)
+}
+
+/// What a unit of work cost the server, where that was watched: medians of the rounds, waits of all rounds together.
+fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
+    let watched: Vec<_> = measured(scenario, clients)
+        .map(|(technique, figures)| {
+            (technique, figures.rounds.iter().filter_map(|round| round.server.as_ref()))
+        })
+        .map(|(technique, rounds)| (technique, rounds.collect::<Vec<_>>()))
+        .filter(|(_, rounds)| !rounds.is_empty())
+        .collect();
+    if watched.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "| technique | commits each | log flushes each | walsender each | busy sessions are waiting for |"
+    )?;
+    writeln!(text, "|---|---:|---:|---:|---|")?;
+    for (technique, rounds) in watched {
+        let median = |figure: fn(&ServerWork) -> Option<f64>| {
+            let figures: Vec<_> = rounds.iter().filter_map(|work| figure(work)).collect();
+            Spread::of(&figures).map(|spread| spread.median)
+        };
+        let commits = median(|work| Some(work.commits_per_unit)).unwrap_or_default();
+        let flushes = median(|work| Some(work.flushes_per_unit)).unwrap_or_default();
+        let walsender = median(|work| work.walsender_us_per_unit);
+        let walsender = walsender.map_or("-".to_owned(), |spent| format!("{spent:.0} µs"));
+        let waits = waits(&rounds);
+        writeln!(text, "| `{}` | {commits:.2} | {flushes:.3} | {walsender} | {waits} |", technique.name)?;
+    }
+    writeln!(text)
+}
+
+/// Most frequent first; what is hardly ever seen is left out.
+fn waits(rounds: &[&ServerWork]) -> String {
+    const AT_LEAST: f64 = 0.02;
+    let mut seen = BTreeMap::<&str, u64>::new();
+    for (name, sessions) in rounds.iter().flat_map(|work| &work.waits) {
+        *seen.entry(name).or_default() += sessions;
+    }
+    let all: u64 = seen.values().sum();
+    let mut shares: Vec<_> =
+        seen.into_iter().map(|(name, sessions)| (sessions as f64 / all as f64, name)).collect();
+    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let shown = shares.iter().filter(|(share, _)| *share >= AT_LEAST);
+    shown.map(|(share, name)| format!("{name} {:.0} %", share * 100.0)).collect::<Vec<_>>().join(", ")
 }
 
 fn write_untimed(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {

@@ -1,0 +1,252 @@
+//! The payment service of `examples/payments` as the benchmark sees it: programs that are started before a server, with
+//! simulated payment gateways and, if wanted, a reader of its change stream; nothing of their inside.
+
+use crate::change_stream::{ChangeStream, Reader};
+use crate::child::Child;
+use crate::control::refused;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::http::{Connection, Post};
+use crate::load::Failure;
+use hyper::{Method, StatusCode};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio_postgres::Client;
+
+/// The programs, where they are built.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    service: PathBuf,
+    gateways: PathBuf,
+}
+
+impl Programs {
+    /// Beside Hotrow; an answer of `Err` says how to get them.
+    pub fn beside(hotrow: &Path) -> Result<Self, String> {
+        let folder = hotrow.parent().unwrap_or(Path::new(""));
+        let programs = Self { service: folder.join("payments"), gateways: folder.join("payment-gateways") };
+        if programs.service.is_file() && programs.gateways.is_file() {
+            return Ok(programs);
+        }
+        Err(format!(
+            "the payment service is not in {}: build it with `cargo build --release --package payments`",
+            folder.display()
+        ))
+    }
+}
+
+/// How the payment gateways behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manners {
+    /// They answer at once, and always yes: what is measured is the service and the database.
+    Smooth,
+    /// As on a match day: some take longer, some decline, webhooks come late, twice or not at all.
+    MatchDay,
+}
+
+const MATCH_DAY: &str = r#""latency_ms":1,"jitter_ms":4,"declines":0.02,"forgets":0.0005,"silent":0.0005,
+    "webhook_delay_ms":200,"duplicates":0.05,"lost_webhooks":0.05"#;
+
+/// A running service with a worker.
+#[derive(Debug)]
+pub struct Payments {
+    programs: Programs,
+    /// One process for each of the simulated payment gateways, so that one of them can die.
+    gateways: Vec<Child>,
+    gateway_addresses: Vec<SocketAddr>,
+    manners: Manners,
+    books: TempDir,
+    service: Child,
+    worker: Child,
+    /// Where it serves HTTP.
+    pub address: SocketAddr,
+    change_stream: Option<ChangeStream>,
+    control: Client,
+}
+
+/// Known to both sides: what webhooks are signed with.
+const SECRET: &str = "of the benchmark";
+/// In the order of the service's GATEWAYS_URL.
+const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
+/// Of a step that waits for others to finish.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Payments {
+    /// Starts the programs on a database without payments; the service connects to `database`, the change stream to `server`.
+    pub async fn start(
+        programs: &Programs,
+        database: &Endpoint,
+        server: &Endpoint,
+        manners: Manners,
+        reader: Option<Reader>,
+    ) -> Result<Self, Error> {
+        let control = server.connect().await?;
+        let books = tempfile::Builder::new().prefix("hotrow-bench-").tempdir();
+        let books = books.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let (mut gateways, mut gateway_addresses) = (Vec::new(), Vec::new());
+        for _ in GATEWAYS {
+            let (gateway, address) = start_gateway(programs, books.path(), "127.0.0.1:0").await?;
+            gateways.push(gateway);
+            gateway_addresses.push(address);
+        }
+        let urls: Vec<_> = gateway_addresses.iter().map(|address| format!("http://{address}")).collect();
+        let start = |role| {
+            let mut command = Command::new(&programs.service);
+            command.arg(role).env("DATABASE_URL", database.url()).env("LISTEN", "127.0.0.1:0");
+            command.env("GATEWAYS_URL", urls.join(",")).env("GATEWAY_SECRET", SECRET);
+            // What is not known is found out soon enough to be checked.
+            command.env("GATEWAY_SECONDS", "2").env("RECONCILE_SECONDS", "1,2,5");
+            Child::start(&programs.service, command)
+        };
+        let mut service = start("service")?;
+        let address = service.ready(listens).await?;
+        let mut worker = start("worker")?;
+        worker.ready(|line| line.ends_with("working").then_some(())).await?;
+        let change_stream = match reader {
+            Some(reader) => Some(ChangeStream::start(reader, server, &control).await?),
+            None => None,
+        };
+        let programs = programs.clone();
+        let payments = Self {
+            programs,
+            gateways,
+            gateway_addresses,
+            manners,
+            books,
+            service,
+            worker,
+            address,
+            change_stream,
+            control,
+        };
+        for gateway in 0..GATEWAYS.len() {
+            payments.teach_manners(gateway).await?;
+        }
+        Ok(payments)
+    }
+
+    /// Kills one of the payment gateways, as a crash would; it comes back after some time, with its book.
+    pub async fn lose_a_gateway(&mut self, for_so_long: Duration) -> Result<(), Error> {
+        self.gateways[0].kill()?;
+        tokio::time::sleep(for_so_long).await;
+        let address = self.gateway_addresses[0].to_string();
+        (self.gateways[0], _) = start_gateway(&self.programs, self.books.path(), &address).await?;
+        self.teach_manners(0).await
+    }
+
+    async fn teach_manners(&self, gateway: usize) -> Result<(), Error> {
+        if self.manners == Manners::Smooth {
+            return Ok(());
+        }
+        let manners = Post {
+            path: format!("/{}/behaviour", GATEWAYS[gateway]),
+            idempotency_key: None,
+            body: format!("{{{MATCH_DAY},\"webhooks_url\":\"http://{}\"}}", self.address).into(),
+        };
+        let taught = async {
+            let mut connection = Connection::open(self.gateway_addresses[gateway]).await?;
+            match connection.send(&Method::PUT, &manners).await? {
+                (StatusCode::OK, _) => Ok(()),
+                (status, body) => Err(Failure(format!("{status}: {}", String::from_utf8_lossy(&body)))),
+            }
+        };
+        taught.await.map_err(|Failure(said)| Error::Ended { program: self.programs.gateways.clone(), said })
+    }
+
+    /// Waits until every payment's outcome is known and all its events have arrived.
+    pub async fn settle(&self) -> Result<Result<(), Failure>, Error> {
+        const UNSETTLED: &str = "select count(*) from payments.attempt where due_at is not null";
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let row = self.control.query_one(UNSETTLED, &[]).await;
+            let left: i64 = row.map_err(refused("count what is under way"))?.get(0);
+            if left == 0 {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Ok(Err(Failure(format!("{left} payments have no outcome after {PATIENCE:?}"))));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if let Err(failure) = self.compare_books().await? {
+            return Ok(Err(failure));
+        }
+        match &self.change_stream {
+            Some(stream) => Ok(stream.all_arrived(&self.control).await?.map(drop)),
+            None => Ok(Ok(())),
+        }
+    }
+
+    /// Whether the payment gateways have done what our attempts say, and nothing else.
+    async fn compare_books(&self) -> Result<Result<(), Failure>, Error> {
+        const SUCCEEDED: &str = "select id::text from payments.attempt where state = 'succeeded'";
+        let rows = self.control.query(SUCCEEDED, &[]).await.map_err(refused("read the attempts"))?;
+        let ours: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+        let mut theirs = BTreeSet::new();
+        for name in GATEWAYS {
+            let path = self.books.path().join(format!("{name}.jsonl"));
+            let book = std::fs::read_to_string(&path).map_err(|source| Error::File {
+                what: "read",
+                path,
+                source,
+            })?;
+            // A half line is of an order whose gateway was killed before it had answered.
+            let entries = book.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok());
+            theirs.extend(entries.filter(|entry| entry.outcome == "succeeded").map(|entry| entry.reference));
+        }
+        if ours == theirs {
+            return Ok(Ok(()));
+        }
+        let (only_ours, only_theirs) = (ours.difference(&theirs).count(), theirs.difference(&ours).count());
+        Ok(Err(Failure(format!(
+            "{only_ours} successes are not in the payment gateways' books, {only_theirs} are only there"
+        ))))
+    }
+
+    /// If the service has ended by itself: how, and its last words.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.service.obituary()
+    }
+
+    /// Ends all of it.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.service.stop().await?;
+        self.worker.stop().await?;
+        if let Some(stream) = self.change_stream {
+            stream.stop(&self.control).await?;
+        }
+        for gateway in self.gateways {
+            gateway.stop().await?;
+        }
+        Ok(())
+    }
+}
+
+async fn start_gateway(
+    programs: &Programs,
+    books: &Path,
+    listen: &str,
+) -> Result<(Child, SocketAddr), Error> {
+    let mut command = Command::new(&programs.gateways);
+    command.env("LISTEN", listen).env("GATEWAY_SECRET", SECRET).env("BOOKS", books);
+    let mut gateway = Child::start(&programs.gateways, command)?;
+    let address = gateway.ready(listens).await?;
+    Ok((gateway, address))
+}
+
+/// A line of a payment gateway's book.
+#[derive(Deserialize)]
+struct Entry {
+    reference: String,
+    outcome: String,
+}
+
+/// The address in the line with which a program says that it is ready.
+fn listens(line: &str) -> Option<SocketAddr> {
+    line.rsplit_once("listening on ")?.1.trim().parse().ok()
+}

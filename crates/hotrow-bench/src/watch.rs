@@ -1,0 +1,133 @@
+//! What the server does for a load: commits, flushes, a walsender's time, and what its sessions wait for; makes no load.
+
+use crate::control::refused;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+
+/// What a run's unit of work cost the server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerWork {
+    /// Transactions that wrote something.
+    pub commits_per_unit: f64,
+    /// Flushes of the server's log.
+    pub flushes_per_unit: f64,
+    /// Processor time of whoever decodes the log for a change stream, in microseconds, if somebody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub walsender_us_per_unit: Option<f64>,
+    /// How often a busy session was seen waiting for something; `CPU` if for nothing.
+    pub waits: BTreeMap<String, u64>,
+}
+
+/// A look at a server from the beginning of a load to its end.
+#[derive(Debug)]
+pub struct Watch {
+    client: Client,
+    before: Counters,
+    end: oneshot::Sender<()>,
+    sampling: JoinHandle<Result<BTreeMap<String, u64>, tokio_postgres::Error>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    transactions: i64,
+    flushes: i64,
+    walsender_us: Option<f64>,
+}
+
+const TRANSACTIONS: &str = include_str!("../sql/watch/transactions.sql");
+const FLUSHES: &str = include_str!("../sql/watch/flushes.sql");
+const FLUSHES_BEFORE_18: &str = include_str!("../sql/watch/flushes_before_18.sql");
+const WAITS: &str = include_str!("../sql/watch/waits.sql");
+const WALSENDER: &str = include_str!("../sql/watch/walsender.sql");
+
+impl Watch {
+    /// Often enough for a share, seldom enough to cost about a hundredth of a core.
+    const EVERY: Duration = Duration::from_millis(100);
+
+    /// Begins to look.
+    pub async fn start(server: &Endpoint) -> Result<Self, Error> {
+        let client = server.connect().await?;
+        let looker = server.connect().await?;
+        let walsender_us = walsender_us(&client).await?;
+        let before = Counters { walsender_us, ..counters(&client).await? };
+        let (end, ended) = oneshot::channel();
+        Ok(Self { client, before, end, sampling: tokio::spawn(sample(looker, ended)) })
+    }
+
+    /// What it was for each of so many units. The load has just ended.
+    pub async fn finish(self, units: u64) -> Result<ServerWork, Error> {
+        let after = counters(&self.client).await?;
+        // Whoever samples has ended by itself only if its connection is gone, which it reports.
+        let _ = self.end.send(());
+        let waits = match self.sampling.await {
+            Ok(waits) => waits.map_err(refused("say what its sessions wait for"))?,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        };
+        let per_unit = |count: f64| count / units as f64;
+        let walsender = self.before.walsender_us.zip(walsender_us(&self.client).await?);
+        Ok(ServerWork {
+            commits_per_unit: per_unit((after.transactions - self.before.transactions) as f64),
+            flushes_per_unit: per_unit((after.flushes - self.before.flushes) as f64),
+            walsender_us_per_unit: walsender.map(|(before, after)| per_unit(after - before)),
+            waits,
+        })
+    }
+}
+
+async fn counters(client: &Client) -> Result<Counters, Error> {
+    let one = async |sql: &str| {
+        let row = client.query_one(sql, &[]).await.map_err(refused("count what it does"))?;
+        Ok::<i64, Error>(row.get(0))
+    };
+    let version = one("select current_setting('server_version_num')::bigint").await?;
+    let flushes = one(if version < 180_000 { FLUSHES_BEFORE_18 } else { FLUSHES }).await?;
+    Ok(Counters { transactions: one(TRANSACTIONS).await?, flushes, walsender_us: None })
+}
+
+/// The processor time of the walsender once it has read all that is written; none if there is none, or where the system does
+/// not say.
+async fn walsender_us(client: &Client) -> Result<Option<f64>, Error> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let now: String = {
+        let row = client.query_one("select pg_current_wal_lsn()::text", &[]).await;
+        row.map_err(refused("say where its log ends"))?.get(0)
+    };
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let row = client.query_opt(WALSENDER, &[&now]).await.map_err(refused("show its walsender"))?;
+        let Some(row) = row else { return Ok(None) };
+        let (process, caught_up): (i32, bool) = (row.get(0), row.get(1));
+        if caught_up || Instant::now() > deadline {
+            let spent = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok();
+            let nanoseconds: Option<f64> = spent.and_then(|text| text.split(' ').next()?.parse().ok());
+            return Ok(nanoseconds.map(|spent| spent / 1000.0));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn sample(
+    client: Client,
+    mut ended: oneshot::Receiver<()>,
+) -> Result<BTreeMap<String, u64>, tokio_postgres::Error> {
+    let statement = client.prepare(WAITS).await?;
+    let mut waits = BTreeMap::new();
+    let mut ticks = tokio::time::interval(Watch::EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = &mut ended => return Ok(waits),
+            _ = ticks.tick() => {}
+        }
+        for row in client.query(&statement, &[]).await? {
+            let sessions: i64 = row.get(1);
+            *waits.entry(row.get(0)).or_default() += u64::try_from(sessions).unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The benchmark of the payment service, with the real programs: what it shows is checked by itself, so it has to be seen to
+//! give figures. Nothing is measured here.
+
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Once;
+
+use serde_json::Value;
+
+/// The service is another package: its programs are built into the folder where this one's program is.
+fn build_the_service() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_hotrow")).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .args(["build", "--quiet", "--package", "payments", "--target-dir"])
+            .arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    });
+}
+
+/// The techniques of a scenario, run in its quick size.
+fn bench(scenario: &str) -> Vec<Value> {
+    build_the_service();
+    let out = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    bench.args(["bench", scenario, "--quick", "--out"]).arg(out.path());
+    let ended = bench.output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let report = std::fs::read_to_string(out.path().join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    report["scenarios"][0]["techniques"].as_array().unwrap().clone()
+}
+
+fn round(technique: &Value) -> &Value {
+    let cell = &technique["cells"][0];
+    assert_eq!(cell["outcome"], "measured", "{technique}");
+    &cell["rounds"][0]
+}
+
+#[test]
+fn every_technique_gives_its_figures() {
+    for technique in bench("payments") {
+        let server = &round(&technique)["server"];
+        assert!(server["commits_per_unit"].as_f64().unwrap() > 0.0, "{technique}");
+        assert!(server["waits"].is_object(), "{technique}");
+        let is_read = technique["name"].as_str().unwrap().ends_with("-slot");
+        let spent = server["walsender_us_per_unit"].as_f64();
+        assert_eq!(spent.is_some_and(|spent| spent > 0.0), is_read, "{technique}");
+    }
+}
+
+#[test]
+fn a_payment_gateway_dies_and_all_adds_up() {
+    for technique in bench("match-day") {
+        assert!(round(&technique)["done"].as_u64().unwrap() > 0, "{technique}");
+    }
+}
