@@ -287,6 +287,12 @@ declare
 begin
     if sort = 'oldest' and max between 0 and 1000 then
         select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
+        if not found then
+            -- His first read of an inbox that is there.
+            insert into hotrow.reader (user_id)
+            select i.user_id from hotrow.inbox i where i.user_id = consume.user_id on conflict do nothing;
+            select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
+        end if;
         if found and isempty(reader.taken) and not reader.pulls then
             -- The usual call, without the arrays: the server sees one partition of each table.
             last := (select i.last from hotrow.inbox i where i.user_id = consume.user_id);
