@@ -152,19 +152,22 @@ declare
     gone int;
     heirs record;
 begin
-    delete from hotrow.queue_group d
-    where d.ctid = any (array(
-        select g.tid from unnest(groups, ranks, ids) u (group_hash, rank, id) cross join lateral (
-            select g.ctid as tid from hotrow.queue_group g
-            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
-                and g.group_hash = u.group_hash and g.rank = u.rank and g.id = u.id limit 1) g));
-    get diagnostics gone = row_count;
+    with members as (
+        delete from hotrow.queue_group d
+        where d.ctid = any (array(
+            select g.tid from unnest(groups, ranks, ids) u (group_hash, rank, id) cross join lateral (
+                select g.ctid as tid from hotrow.queue_group g
+                where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                    and g.group_hash = u.group_hash and g.rank = u.rank and g.id = u.id limit 1) g))
+        returning d.group_hash
+    )
+    select count(*), array_agg(distinct m.group_hash) into gone, groups from members m;
     head.grouped := head.grouped - gone;
     head.group_gone := head.group_gone + gone;
     select array_agg(n.line) as lines, array_agg(n.place) as places, array_agg(n.id) as ids, array_agg(n.rank) as ranks,
         array_agg(n.group_hash) as groups, array_agg(0::smallint) as attempts
     into heirs
-    from (select distinct d.group_hash from unnest(groups) d (group_hash) where d.group_hash is not null) u
+    from unnest(groups) u (group_hash)
         cross join lateral (
             select g.* from hotrow.queue_group g
             where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation

@@ -151,7 +151,9 @@ begin
             if head.ready = 0 and not tail.grouped then
                 select array_agg(o.place) as places, array_agg(o.id) as ids into piece from (
                     select o.place, o.id from hotrow.queue_order o
+                    -- Not beyond the tail that was looked at: an order that came since may be the first with a group.
                     where o.queue = wanted.number and o.line = shard * 2 and (o.place, o.id) > (head.place, head.id)
+                        and (o.place, o.id) <= (tail.place, tail.id)
                     order by o.queue, o.line, o.place, o.id limit total - given) o;
                 n := coalesce(cardinality(piece.ids), 0);
                 if n > 0 and done_at_once then
