@@ -237,3 +237,7 @@ select hotrow.add_merge_rule('hotrow.release(text,bigint)', 'hotrow.release_batc
     'queue', 'hotrow.queue.take');
 select hotrow.add_merge_rule('hotrow.extend_lease(text,bigint,interval)',
     'hotrow.extend_lease_batch(text[],bigint[],interval[])', 'queue', 'hotrow.queue.take');
+select hotrow.add_merge_rule('hotrow.take(text,int,interval,interval)',
+    'hotrow.take_batch(text[],int[],interval[],interval[])', 'queue', 'hotrow.queue.take', wait_argument => 'wait');
+select hotrow.add_merge_rule('hotrow.complete_all(text,hotrow.receipts,int,jsonb)',
+    'hotrow.complete_all_batch(text[],hotrow.receipts[],int[],jsonb[])', 'queue', 'hotrow.queue.take');
