@@ -11,4 +11,5 @@ pub mod lane;
 pub mod limits;
 pub mod normalise;
 pub mod pace;
+pub mod waiting;
 pub mod witness;

@@ -53,6 +53,18 @@ pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
 /// Keys of one table that are blocked by outsiders before the whole table is taken out of its lane.
 pub const BLOCKED_KEYS_MAX: usize = 4;
 
+/// Calls of one pool that may wait for something to answer; one more is refused with 53000.
+pub const WAITING_CALLS_MAX: usize = 5_000;
+/// How long a call may wait in the gateway; one that asks for more gets its empty answer then.
+pub const WAITING_CALL_MS_MAX: u64 = 3_600_000;
+/// A call that waits is not asked again sooner, whatever its function says, unless it is woken.
+pub const WAITING_AGAIN_MS_MIN: u64 = 10;
+/// Key spaces of calls that wait that are remembered.
+pub const WAITING_SPACES_MAX: usize = 1_000;
+/// A call that waits and has been sent away from its lane by somebody's lock stops the other calls of its key for so long at
+/// most: it may have got the lock and wait for something to answer.
+pub const WAITING_ALONE_MS_MAX: u64 = 1_000;
+
 /// Bytes of one message from a client; PostgreSQL's own limit is 1 GiB.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of the messages that carry no data (Describe, Execute, Close, Sync, ...), as in PostgreSQL.
@@ -167,6 +179,7 @@ const _: () = {
     assert!(ROWS_PER_COMMIT_MAX as usize <= BATCH_UNITS_MAX);
     assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);
     assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
+    assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all may be woken at once
     assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);

@@ -1,7 +1,7 @@
 //! Cancel requests: which client may ask for what, and what is done then.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -31,7 +31,9 @@ pub struct Control {
     /// What its session does.
     pub doing: Doing,
     reach: Mutex<Reach>,
-    /// Wakes a session that waits for a connection and is cancelled.
+    /// Counts the cancel requests that were passed on to lanes.
+    cancels: AtomicU64,
+    /// Wakes a session that waits and is cancelled.
     cancelled: Notify,
     /// Held while a cancel request is on its way to the server: the session doesn't give its connection back
     /// before, or the request would hit whoever gets it next.
@@ -43,8 +45,8 @@ pub struct Control {
 enum Reach {
     /// In lanes, if it has anything.
     Lanes,
-    /// It waits for a connection; whether it is to be cancelled when it has it.
-    Waiting(bool),
+    /// It waits, for what this says; whether it is to be cancelled.
+    Waiting(&'static str, bool),
     /// At a backend.
     Backend(Target),
 }
@@ -68,17 +70,22 @@ impl Control {
     /// Notes the backend that works for the session now; whether it was cancelled while it waited for that.
     pub fn set_target(&self, target: Option<Target>) -> bool {
         let reach = target.map_or(Reach::Lanes, Reach::Backend);
-        matches!(std::mem::replace(&mut *self.reach(), reach), Reach::Waiting(true))
+        matches!(std::mem::replace(&mut *self.reach(), reach), Reach::Waiting(_, true))
     }
 
-    /// Notes that the session waits for a connection and has nothing in lanes.
-    pub fn waits_for_backend(&self) {
-        *self.reach() = Reach::Waiting(false);
+    /// Notes that the session waits, for what this says, and has nothing in lanes.
+    pub fn waits(&self, what: &'static str) {
+        *self.reach() = Reach::Waiting(what, false);
     }
 
-    /// Returns when the session is cancelled while it waits for a connection.
+    /// How often what the session has in lanes was to be cancelled.
+    pub fn cancels(&self) -> u64 {
+        self.cancels.load(Relaxed)
+    }
+
+    /// Returns when the session is cancelled while it waits.
     pub async fn cancelled_waiting(&self) {
-        while !matches!(*self.reach(), Reach::Waiting(true)) {
+        while !matches!(*self.reach(), Reach::Waiting(_, true)) {
             self.cancelled.notified().await;
         }
     }
@@ -87,13 +94,16 @@ impl Control {
     pub fn backend(&self) -> Option<u32> {
         match &*self.reach() {
             Reach::Backend(target) => Some(target.process_id),
-            Reach::Lanes | Reach::Waiting(_) => None,
+            Reach::Lanes | Reach::Waiting(..) => None,
         }
     }
 
-    /// Whether it waits for a connection.
-    pub fn is_waiting(&self) -> bool {
-        matches!(&*self.reach(), Reach::Waiting(_))
+    /// What it does, if it waits.
+    pub fn waiting(&self) -> Option<&'static str> {
+        match &*self.reach() {
+            Reach::Waiting(what, _) => Some(what),
+            Reach::Lanes | Reach::Backend(_) => None,
+        }
     }
 
     fn reach(&self) -> MutexGuard<'_, Reach> {
@@ -103,8 +113,11 @@ impl Control {
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
         let target = match &mut *self.reach() {
-            Reach::Lanes => None,
-            Reach::Waiting(cancelled) => {
+            Reach::Lanes => {
+                self.cancels.fetch_add(1, Relaxed); // under the lock: who begins to wait then sees it
+                None
+            }
+            Reach::Waiting(_, cancelled) => {
                 *cancelled = true;
                 return self.cancelled.notify_one();
             }
@@ -165,6 +178,7 @@ impl Controls {
             peer,
             doing: Doing::new(name),
             reach: Mutex::new(Reach::Lanes),
+            cancels: AtomicU64::new(0),
             cancelled: Notify::new(),
             sending: tokio::sync::Mutex::new(()),
         });

@@ -46,6 +46,7 @@ mod statements;
 mod stop;
 mod unit;
 mod upstream;
+mod waiting;
 
 pub use authentication::Error as AuthenticationError;
 pub use gateway::{Gateway, Inside, ListenError, StartError};

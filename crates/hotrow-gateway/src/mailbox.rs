@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::lane::Unblock;
 use crate::net::WriteHalf;
 use crate::unit::Packed;
+use crate::waiting::Wait;
 
 /// One client's answers.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ enum Slot {
     /// Answered, behind one that isn't.
     Answered(BytesMut),
     /// For the session's task to deal with.
-    Handed(Handed),
+    Handed(Box<Handed>),
 }
 
 /// What a lane gives back to the session.
@@ -61,6 +62,8 @@ pub enum Handed {
     Alone(Packed, Option<Unblock>),
     /// Hand it over again.
     Again(Packed),
+    /// It has found nothing to answer: wait with it, and hand it over again when there may be something.
+    Waits(Packed, Wait),
 }
 
 impl Mailbox {
@@ -125,7 +128,7 @@ impl Mailbox {
             return false;
         }
         let index = usize::try_from(slot - state.first).expect("a slot is answered once, while it is there");
-        state.slots[index] = Slot::Handed(handed);
+        state.slots[index] = Slot::Handed(Box::new(handed));
         state.handed += 1;
         if index == 0 {
             self.wake.notify_one();
@@ -205,7 +208,7 @@ impl Mailbox {
         let front = state.slots.front_mut().filter(|slot| matches!(slot, Slot::Handed(_)))?;
         let Slot::Handed(handed) = std::mem::replace(front, Slot::Waiting) else { return None };
         state.handed -= 1;
-        Some((state.first, handed))
+        Some((state.first, *handed))
     }
 
     /// The unit at the front, which the session's task has dealt with, is done.

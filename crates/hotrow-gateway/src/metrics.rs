@@ -135,6 +135,8 @@ pub struct Metrics {
     pub lanes: Gauge,
     /// Upstream connections that are open beside the lanes.
     pub held_connections: Gauge,
+    /// Calls that have found nothing and wait.
+    pub waiting_calls: Gauge,
     /// Units in one batch.
     pub batch_units: Histogram<10>,
     /// From a batch's writing to its commit.
@@ -161,6 +163,7 @@ impl Metrics {
             clients: Gauge::new(),
             lanes: Gauge::new(),
             held_connections: Gauge::new(),
+            waiting_calls: Gauge::new(),
             batch_units: Histogram::new(1),
             batch_microseconds: Histogram::new(50),
             queue_microseconds: Histogram::new(50),
@@ -203,6 +206,7 @@ impl Metrics {
             ("clients", "Clients connected.", &self.clients),
             ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
             ("held_connections", "Upstream connections open beside the lanes.", &self.held_connections),
+            ("waiting_calls", "Calls that have found nothing to answer and wait.", &self.waiting_calls),
         ];
         for (name, help, gauge) in gauges {
             let _ = writeln!(

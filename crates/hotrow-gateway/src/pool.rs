@@ -20,6 +20,7 @@ use crate::login::Login;
 use crate::statements::{Known, Statement, Statements, Verdict};
 use crate::unit::Packed;
 use crate::upstream;
+use crate::waiting::{self, WaitingRoom};
 
 /// What makes two clients the same to the server: the start-up parameters but for the application's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,6 +89,8 @@ pub struct Pool {
     pub login: Login,
     /// What is known of statements.
     pub statements: Statements,
+    /// Calls that have found nothing and wait.
+    pub waiting: WaitingRoom,
     config: ArcSwap<Config>,
     held: Arc<HeldConnections>,
     /// Counts what may have changed the catalogue.
@@ -156,6 +159,7 @@ impl Pool {
             identity,
             login,
             statements: Statements::default(),
+            waiting: WaitingRoom::default(),
             config: ArcSwap::new(config),
             held,
             epoch: AtomicU64::new(0),
@@ -171,6 +175,7 @@ impl Pool {
                 tokio::spawn(lane::run(pool.clone(), kind, index, inbox.clone()));
             }
         }
+        tokio::spawn(waiting::listen(pool.clone()));
         Ok(pool)
     }
 
@@ -231,14 +236,18 @@ impl Pool {
         self.held.close_idle(self.id);
     }
 
-    /// Brings the lanes to rest, where they stay; what comes waits. Each says when it is there.
+    /// Brings the lanes to rest, where they stay, and whoever listens; what comes waits. Each says when it is there.
     pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
-        self.ask_lanes(Message::Pause)
+        let mut closing = self.ask_lanes(Message::Pause);
+        closing.push(self.waiting.close(true));
+        closing
     }
 
-    /// Makes the lanes log in anew. Each says when its old connection is closed.
+    /// Makes the lanes, and whoever listens, log in anew. Each says when its old connection is closed.
     pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
-        self.ask_lanes(Message::Renew)
+        let mut closing = self.ask_lanes(Message::Renew);
+        closing.push(self.waiting.close(false));
+        closing
     }
 
     /// Sends every lane a message with a way to answer.
@@ -267,6 +276,7 @@ impl Pool {
     /// Lets the lanes go on.
     pub fn resume(&self) {
         self.send_all(|| Message::Resume);
+        self.waiting.resume();
     }
 
     /// Asks the server anew what its role and database have set.
@@ -303,12 +313,17 @@ impl Pool {
 
     /// Hands a unit to its lane.
     pub fn submit(&self, lane: usize, session: u64, first: bool, mut packed: Packed) {
+        let may_wait = packed.may_wait();
+        if may_wait {
+            packed.mark = self.waiting.sends(&packed);
+        }
         let unit = Unit {
             session,
             first,
             key: packed.key,
             rows_per_commit: packed.rows_per_commit,
             merge: packed.merge,
+            may_wait,
             lockable: packed.is_lockable(),
             statements: packed.statement_count(),
             claims: std::mem::take(&mut packed.claims),

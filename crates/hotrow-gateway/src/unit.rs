@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify::{self, Ahead, Boundary, Packing};
+use hotrow_core::classify::{self, Ahead, Boundary, Packing, Returns};
 use hotrow_core::gather::{Describe, Single};
 use hotrow_core::key::{Format, Key, KeySpec, ParamValue};
 use hotrow_core::lane::{Claim, Kind, Merge};
 use hotrow_core::normalise::Shape;
+use hotrow_core::waiting::Mark;
 use hotrow_wire::backend::{self, tag};
 use hotrow_wire::frontend::{self, Bind, Named};
 use hotrow_wire::split;
@@ -35,7 +36,15 @@ pub struct Packed {
     /// The rows that a unit of several statements contends for.
     pub claims: Box<[Claim]>,
     /// When it came.
+    pub came: Instant,
+    /// When it was last handed to a lane, or came.
     pub since: Instant,
+    /// Of a call that waits: when it shall wait no more.
+    pub deadline: Option<Instant>,
+    /// Of a call that may wait: what was known when it was handed to a lane.
+    pub mark: Option<Mark>,
+    /// How often its session was cancelled before it was.
+    pub cancels: u64,
     steps: Vec<Step>,
     bytes: Box<[u8]>,
     /// Where in `bytes` the messages begin as the client sent them.
@@ -172,6 +181,16 @@ impl Packed {
             Step::Run(run) => Some(run),
             Step::Boundary(..) => None,
         })
+    }
+
+    /// Whether it is a call that may find nothing and wait, which its twin must be asked for.
+    pub fn may_wait(&self) -> bool {
+        self.runs().any(|run| may_wait(&run.packing))
+    }
+
+    /// Whether it may wait and can't be sent as a call of the twin: in a lane it would hold up all others.
+    pub fn must_run_alone(&self) -> bool {
+        self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
     /// Whether it is a transaction that would stay open if it failed.
@@ -383,7 +402,11 @@ impl<'o> Draft<'o> {
             rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
             merge,
             claims: Box::default(),
+            came: parts.since,
             since: parts.since,
+            deadline: None,
+            mark: None,
+            cancels: 0,
             steps,
             bytes: bytes.into(),
             raw: out.len(),
@@ -440,6 +463,10 @@ impl Form {
         }
         backend::put_command_complete(out, boundary.tag());
     }
+}
+
+fn may_wait(packing: &Packing) -> bool {
+    packing.merging.as_ref().is_some_and(|merging| merging.returns == Returns::RowsOrWait)
 }
 
 fn merge_of(packing: &Packing, key: Option<Key>, bind: Option<Bind<'_>>) -> Option<Merge> {

@@ -146,8 +146,10 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
 fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
     let rule = matched.rule;
     let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
-    if rule.wait_argument.is_some() {
-        return Err(Reason::Form("a call that waits"));
+    let merging = matched.merging(types);
+    if rule.wait_argument.is_some() && merging.is_none() {
+        // By itself it would wait in the lane.
+        return Err(Reason::Form("a call that can wait, in a form in which it can't be merged"));
     }
     Ok(Packing {
         kind: Kind::Write,
@@ -156,7 +158,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         rows_per_commit: MOST_ROWS_PER_COMMIT,
         touches_sequence: false,
         returns_rows: true,
-        merging: matched.merging(types),
+        merging,
         ahead: None,
         in_key_space: true,
         why: format!(

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::key::{KeyColumn, KeySource};
 
-use super::{Analysis, Decision, Kind, Packing, Pass};
+use super::{Analysis, Decision, Kind, Packing, Pass, Returns};
 
 /// A few lines about a statement; without a decision, what its text alone says.
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {
@@ -67,6 +67,13 @@ fn packed(packing: &Packing) -> String {
         if let Some(merging) = &packing.merging {
             line(&mut text, "as", &merging.text);
             line(&mut text, "at most", &format!("{} calls in one", merging.most));
+            if merging.returns == Returns::RowsOrWait {
+                line(
+                    &mut text,
+                    "waits",
+                    "in the gateway, while there is nothing to answer and its time is not over",
+                );
+            }
         } else if packing.kind == Kind::Write {
             line(&mut text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
         }

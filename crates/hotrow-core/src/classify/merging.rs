@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm, hash_of};
+use crate::key::{KeySource, KeySpec, ValueForm, hash_of, key_space};
 
 use super::call::{Argument, ArgumentValue, Call, Item, Output};
 use super::facts::{MergeRule, Parameter, ResultKind};
@@ -118,12 +118,7 @@ impl<'a> Matched<'a> {
             Operand::Default | Operand::Expression => return None,
         };
         let form = ValueForm::of_type(parameter.type_oid);
-        // Away from the tables' oids, which are small in all databases but the oldest.
-        let space = (hash_of(self.rule.key_space.as_bytes()) as u32) | 0x8000_0000;
-        Some(KeySpec {
-            table: space,
-            columns: vec![KeyColumn { name: parameter.name.clone(), attnum: 0, form, source }],
-        })
+        Some(KeySpec::in_space(key_space(&self.rule.key_space), &parameter.name, form, source))
     }
 
     /// How the call can be merged with others, given the parameter types that the client has declared.
@@ -225,8 +220,10 @@ const AGAIN_IN: &str = "hotrow_again_in";
 
 /// An interval as a whole number of milliseconds that is never too large for one.
 fn milliseconds(interval: &str) -> String {
+    // least() would make a number of NULL.
     format!(
-        "cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) operator(pg_catalog.*) 1000 as pg_catalog.int8)"
+        "case when {interval} is not null then cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) \
+         operator(pg_catalog.*) 1000 as pg_catalog.int8) end"
     )
 }
 

@@ -112,7 +112,18 @@ impl ValueForm {
     }
 }
 
+/// The number of a merge rule's key space, away from the tables' oids, which are small in all databases but the oldest.
+pub fn key_space(name: &str) -> u32 {
+    (hash_of(name.as_bytes()) as u32) | 0x8000_0000
+}
+
 impl KeySpec {
+    /// The key of a call in a key space: the value of one argument.
+    pub fn in_space(space: u32, argument: &str, form: ValueForm, source: KeySource) -> Self {
+        let column = KeyColumn { name: argument.to_owned(), attnum: 0, form, source };
+        KeySpec { table: space, columns: vec![column] }
+    }
+
     /// The key for one set of parameters; `None` when a value is NULL or missing, since no row equals NULL.
     ///
     /// `param` is asked with indexes counted from zero and answers `None` for NULL.

@@ -32,6 +32,8 @@ pub struct Batch<P> {
     pub locked: usize,
     /// How many of its calls the server has answered in full.
     pub answered: usize,
+    /// The places of units that have found nothing to answer and wait.
+    pub waits: Vec<usize>,
     /// Its transaction.
     pub xid: Xid,
     /// The first error the server reported.
@@ -50,6 +52,7 @@ impl<P> Batch<P> {
             ahead: Vec::new(),
             locked: 0,
             answered: 0,
+            waits: Vec::new(),
             xid: Xid::Missing,
             failure: None,
             written: false,

@@ -28,7 +28,7 @@ impl<P> Lane<P> {
         while let Some(batch) = self.under_way.pop_front() {
             match self.judge(&batch) {
                 Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => actions.push(Action::Answer(batch)),
+                Verdict::Exact => self.answer(batch, actions),
                 Verdict::Ask(_) | Verdict::Unknown => {
                     actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 }
@@ -47,7 +47,7 @@ impl<P> Lane<P> {
         while let Some(batch) = self.under_way.pop_front() {
             match self.judge(&batch) {
                 Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => actions.push(Action::Answer(batch)),
+                Verdict::Exact => self.answer(batch, actions),
                 Verdict::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
                 Verdict::Ask(xid) => {
                     self.under_way.push_front(batch);
@@ -69,7 +69,7 @@ impl<P> Lane<P> {
         let Some(batch) = self.under_way.pop_front() else { return };
         match outcome {
             // The id comes after all answers, so that a batch whose id is known has them all.
-            Outcome::Committed => actions.push(Action::Answer(batch)),
+            Outcome::Committed => self.answer(batch, actions),
             Outcome::Aborted => self.run_again(batch),
             Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
         }

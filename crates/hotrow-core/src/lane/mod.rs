@@ -42,6 +42,8 @@ pub struct Unit<P> {
     pub rows_per_commit: u16,
     /// For a call of a function with a merge rule: what it can become one call with.
     pub merge: Option<Merge>,
+    /// It may find nothing to answer, and then waits with its session: see [`Event::Waits`].
+    pub may_wait: bool,
     /// Its row can be locked before it runs.
     pub lockable: bool,
     /// How many statements it is.
@@ -146,6 +148,9 @@ pub enum Event<P> {
     Locked,
     /// One more call of the earliest batch was answered in full by the server: a statement, or a merged call.
     Answered,
+    /// The unit at this place in the earliest batch has found nothing to answer and waits: once the batch is committed its
+    /// session gets it back, and deals with it before all that it has sent after it.
+    Waits(usize),
     /// The earliest batch's transaction id arrived; none when it has written nothing.
     TransactionId(Option<u64>),
     /// The server reported an error for the call that is next to be answered, or for the commit.
@@ -206,7 +211,7 @@ pub enum Action<P> {
     Connect,
     /// Write this batch (see [`Lane::batch`]), ending with one Sync.
     Write(u64),
-    /// The batch is committed: give out its answers, in order.
+    /// The batch is committed: give out its answers, in order; but units that wait are their sessions' to deal with.
     Answer(Batch<P>),
     /// Its session shall run this unit on a connection of its own when all its earlier ones are done. Where a key is
     /// given, the lane waits for [`Event::Unblocked`], also if the session is gone and nobody runs the unit.
@@ -336,6 +341,11 @@ impl<P> Lane<P> {
                     batch.answered += 1;
                 }
             }
+            Event::Waits(place) => {
+                if let Some(batch) = self.under_way.front_mut() {
+                    batch.waits.push(place);
+                }
+            }
             Event::TransactionId(xid) => {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.xid = xid.map_or(Xid::NothingWritten, Xid::Known);
@@ -451,6 +461,7 @@ impl<P> Lane<P> {
         self.second_at = limits::SECOND_BATCH_UNITS_MIN;
         match batch.failure {
             None => {
+                self.keep_waiting_sessions(&batch, actions);
                 // The next batch goes out before the answers of this one: the server works while we hand them over.
                 self.send(actions);
                 actions.push(Action::Answer(batch));
@@ -460,6 +471,21 @@ impl<P> Lane<P> {
                 self.send(actions);
             }
         }
+    }
+
+    /// What sessions have sent behind units of a committed batch that wait goes back to them.
+    fn keep_waiting_sessions(&mut self, batch: &Batch<P>, actions: &mut Vec<Action<P>>) {
+        for place in &batch.waits {
+            let session = batch.units[*place].session;
+            self.returned.insert(session);
+            self.return_followers(session, actions);
+        }
+    }
+
+    /// The batch is committed, which was found out after its connection was lost.
+    fn answer(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
+        self.keep_waiting_sessions(&batch, actions);
+        actions.push(Action::Answer(batch));
     }
 
     /// The batch left nothing behind. The unit at fault leaves the lane, the others run again.

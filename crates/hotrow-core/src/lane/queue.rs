@@ -138,6 +138,9 @@ impl<P> Queue<P> {
                 bytes += unit.bytes;
                 statements += usize::from(unit.statements);
                 chosen.push(index);
+                if unit.may_wait {
+                    cut.closed.insert(unit.session); // what comes behind it may have to wait for it
+                }
             } else {
                 cut.closed.insert(unit.session);
             }

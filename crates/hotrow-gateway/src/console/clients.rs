@@ -53,8 +53,8 @@ fn row(control: &Control) -> Row {
 fn state(control: &Control) -> String {
     if control.backend().is_some() {
         control.doing.describe_held()
-    } else if control.is_waiting() {
-        "waits for a connection".to_owned()
+    } else if let Some(what) = control.waiting() {
+        what.to_owned()
     } else if control.mailbox.pending() > 0 {
         "in a lane".to_owned()
     } else {

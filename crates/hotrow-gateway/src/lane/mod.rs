@@ -7,9 +7,11 @@ mod look;
 mod pausing;
 mod replies;
 mod rest;
+mod waits;
 mod writer;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -128,7 +130,8 @@ impl Task {
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             let event = match message {
-                Message::Unit(unit) if self.would_wait_too_long() => {
+                // A call that was asked to wait has done nothing that it could have done slower.
+                Message::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
                     self.refuse(vec![unit], Refusal::QueueFull);
                     continue;
                 }
@@ -221,7 +224,10 @@ impl Task {
         match note {
             Note::Prepared => self.writer.prepared(self.link.upstream()),
             Note::Locked => self.core.step(Event::Locked, &mut self.actions),
-            Note::Answered => self.core.step(Event::Answered, &mut self.actions),
+            Note::Answered => {
+                self.note_waits();
+                self.core.step(Event::Answered, &mut self.actions);
+            }
             Note::TransactionId(xid) => self.core.step(Event::TransactionId(xid), &mut self.actions),
             Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             Note::Ready(answers) => {
@@ -275,10 +281,11 @@ impl Task {
         };
         METRICS.batches.inc();
         self.tally.batches += 1;
-        self.tally.units += batch.units.len() as u64;
+        let answered = (batch.units.len() - batch.waits.len()) as u64;
+        self.tally.units += answered;
         match self.kind {
-            Kind::Write => METRICS.packed.add(batch.units.len() as u64),
-            Kind::Read => METRICS.packed_reads.add(batch.units.len() as u64),
+            Kind::Write => METRICS.packed.add(answered),
+            Kind::Read => METRICS.packed_reads.add(answered),
         }
         if let Some(since) = self.writer.since(batch.number) {
             METRICS.batch_microseconds.record(microseconds(since.elapsed()));
@@ -289,15 +296,19 @@ impl Task {
             }
         }
         self.pool.release(self.kind, self.index, batch.units.iter());
-        let calls: Vec<_> = batch.calls().map(|call| (batch.answers_owed(&call), call.len())).collect();
+        let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
+        let calls: Vec<_> =
+            batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
         let mut units = batch.units.into_iter().map(|unit| unit.payload);
         let mut first = 0;
-        for (owed, count) in calls {
+        for (owed, is_merged, call) in calls {
             let places = first..first + owed;
             first += owed;
-            if count > 1 {
+            if is_merged {
                 let bytes = answers.of(places.start).unwrap_or_default();
-                self.answer_merged(units.by_ref().take(count).collect(), bytes, &answers.commit);
+                let waits: Vec<_> =
+                    batch.waits.iter().filter_map(|place| place.checked_sub(call.start)).collect();
+                self.answer_merged(units.by_ref().take(call.len()).collect(), &waits, bytes, &answers.commit);
                 continue;
             }
             let Some(packed) = units.next() else { return };
@@ -315,31 +326,6 @@ impl Task {
             let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);
-            }
-        }
-    }
-
-    /// Gives each caller its rows of a merged call.
-    fn answer_merged(&mut self, units: Vec<Packed>, bytes: &[u8], commit: &[u8]) {
-        METRICS.merged.add(units.len() as u64);
-        let rows = units.first().and_then(|first| first.rows(bytes, units.len()));
-        let Some(rows) = rows else { return };
-        for (place, packed) in units.iter().enumerate() {
-            let Some(run) = packed.runs().next() else { continue };
-            let touched = match &rows {
-                Ok(rows) => {
-                    run.statement.succeeded();
-                    run.statement.counts.add(Became::Merged);
-                    let put = |out: &mut bytes::BytesMut| packed.put_merged_answer(rows, place, commit, out);
-                    packed.mailbox.answer(packed.slot, put)
-                }
-                Err(why) => {
-                    run.statement.exclude();
-                    packed.mailbox.refuse(packed.slot, &broken_twin(&run.packing.table, units.len(), why))
-                }
-            };
-            if touched {
-                self.touched.push(packed.mailbox.clone());
             }
         }
     }
@@ -362,13 +348,18 @@ impl Task {
 
     fn hand(&mut self, unit: Unit<Packed>, handed: impl FnOnce(Packed) -> Handed) {
         self.pool.release(self.kind, self.index, std::iter::once(&unit));
-        let Unit { session, claims, payload: mut packed, .. } = unit;
+        let Unit { claims, payload: mut packed, .. } = unit;
         packed.claims = claims;
+        self.hand_back(packed, handed);
+    }
+
+    /// Gives what has left the lane to its session.
+    fn hand_back(&mut self, packed: Packed, handed: impl FnOnce(Packed) -> Handed) {
         let mailbox = packed.mailbox.clone();
         let slot = packed.slot;
         if !mailbox.hand(slot, handed(packed)) {
             // It has said so already, or will have no reason to: what the lane remembers of it ends here.
-            self.core.step(Event::Gone(session), &mut self.actions);
+            self.core.step(Event::Gone(mailbox.session), &mut self.actions);
         }
     }
 
@@ -391,16 +382,6 @@ impl Task {
             }
         }
     }
-}
-
-/// The twin of a merge rule does not keep its contract, which shows only when it has been committed.
-fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
-    Problem::error(
-        "39000",
-        format!("{calls} calls of {function} were merged, and its batch function {why}"),
-        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order; of a \
-         function that returns a set, any number of rows for each, with the call's number in front.",
-    )
 }
 
 /// What a client is told that has waited for too long while the gateway was told to pause.
@@ -430,6 +411,11 @@ fn problem(refusal: Refusal) -> Problem {
             "too many statements wait for the same lane, or it is too slow for them; the statement was not executed",
             "Send fewer at once, or more slowly; it is safe to send it again.",
         ),
-        Refusal::Cancelled => Problem::error("57014", "canceling statement due to user request", ""),
+        Refusal::Cancelled => cancelled(),
     }
+}
+
+/// What the server says of a statement that was cancelled.
+pub fn cancelled() -> Problem {
+    Problem::error("57014", "canceling statement due to user request", "")
 }

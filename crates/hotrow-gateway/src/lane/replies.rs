@@ -73,6 +73,11 @@ impl Replies {
         Some(answers)
     }
 
+    /// What came for the call that was answered last.
+    pub fn last(&self) -> &[u8] {
+        self.current.ends.len().checked_sub(1).and_then(|index| self.current.of(index)).unwrap_or_default()
+    }
+
     /// Looks at what the server says when it owes nothing.
     pub fn idle(&mut self, input: &mut BytesMut) {
         while let Ok(Some(frame)) = split(input, |_| limits::MESSAGE_BYTES_MAX) {

@@ -62,7 +62,7 @@ impl Writer {
         }
         for call in batch.calls() {
             match &batch.units[call] {
-                [unit] => {
+                [unit] if !unit.may_wait => {
                     for run in unit.payload.runs() {
                         self.prepare(&run.statement, batch.number, upstream);
                         upstream.output.extend_from_slice(unit.payload.frames(run));

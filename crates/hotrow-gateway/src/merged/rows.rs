@@ -20,6 +20,19 @@ pub struct Rows<'a> {
     firsts: Vec<usize>,
     /// Columns that are not the client's.
     lead: u16,
+    /// The calls that have found nothing, in order.
+    waits: Vec<Waits>,
+}
+
+/// A call that has found nothing and may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// Its place among the calls.
+    pub call: usize,
+    /// In how many milliseconds it shall be asked again.
+    pub again_in: u64,
+    /// How many milliseconds it may wait.
+    pub at_most: u64,
 }
 
 /// The tag of a SELECT of one row.
@@ -36,6 +49,7 @@ impl<'a> Rows<'a> {
             rows: Vec::new(),
             firsts: Vec::with_capacity(calls + 1),
             lead: returns.lead(),
+            waits: Vec::new(),
         };
         let mut start = 0;
         while let Ok(Some(frame)) = split(&bytes[start..], |_| usize::MAX) {
@@ -56,27 +70,48 @@ impl<'a> Rows<'a> {
         Ok(read)
     }
 
-    /// Finds out which rows are for which call.
+    /// Finds out which rows are for which call, and which say that their call has found nothing.
     fn assign(&mut self, binary: bool, calls: usize) -> Result<(), String> {
-        for index in 0..self.rows.len() {
-            let number = self.lead_of(index).and_then(|(values, _)| integer(values[0]?, binary));
+        let rows = std::mem::take(&mut self.rows);
+        self.rows.reserve(rows.len());
+        for row in rows {
+            let values = self.lead_of(&row).map_or([None; 3], |(values, _)| values);
+            let [number, again_in, at_most] =
+                values.map(|value| value.and_then(|value| integer(value, binary)));
             let call = number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-            if !(self.firsts.len().max(1)..=calls).contains(&call) {
+            let last = self.firsts.len();
+            if !(last.max(1)..=calls).contains(&call) {
                 let number = number.map_or("no number".to_owned(), |number| number.to_string());
-                return Err(format!(
-                    "returned a row with call {number}, behind one with call {}",
-                    self.firsts.len()
-                ));
+                return Err(format!("returned a row with call {number}, behind one with call {last}"));
             }
-            self.firsts.resize(call, index);
+            let has_row = call == last;
+            self.firsts.resize(call, self.rows.len());
+            let waits = self.waits.last().is_some_and(|waits| waits.call + 1 == call);
+            match again_in {
+                _ if waits => {
+                    return Err(format!("returned a row for call {call}, which it has said to wait"));
+                }
+                Some(_) if has_row => return Err(format!("said that call {call} waits, which has rows")),
+                Some(again_in) => {
+                    let [again_in, at_most] = [again_in, at_most.unwrap_or(0)]
+                        .map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
+                    self.waits.push(Waits { call: call - 1, again_in, at_most });
+                }
+                None => self.rows.push(row),
+            }
         }
         self.firsts.resize(calls + 1, self.rows.len());
         Ok(())
     }
 
+    /// The calls that have found nothing and may wait, in order.
+    pub fn waits(&self) -> &[Waits] {
+        &self.waits
+    }
+
     /// The values in front of a row's own, and where those begin.
-    fn lead_of(&self, index: usize) -> Option<([Option<&'a [u8]>; 3], usize)> {
-        let body = &self.bytes[self.rows.get(index)?.clone()][HEADER_BYTES..];
+    fn lead_of(&self, row: &Range<usize>) -> Option<([Option<&'a [u8]>; 3], usize)> {
+        let body = &self.bytes[row.clone()][HEADER_BYTES..];
         let mut reader = Reader::new(body);
         reader.u16().ok().filter(|count| *count >= self.lead)?;
         let mut values = [None; 3];
@@ -111,7 +146,7 @@ impl<'a> Rows<'a> {
             return out.extend_from_slice(row);
         }
         let body = &row[HEADER_BYTES..];
-        let start = self.lead_of(index).map_or(0, |(_, start)| start);
+        let start = self.lead_of(&self.rows[index]).map_or(0, |(_, start)| start);
         put_less(tag::DATA_ROW, body, self.lead, start, out);
     }
 
@@ -239,5 +274,31 @@ mod tests {
         let binary = came(&[(tag::DATA_ROW, &[0, 1, 0, 0, 0, 4, 0, 0, 0, 2])]);
         assert_eq!(Rows::read(&binary, Returns::Rows, true, 2).unwrap().firsts, [0, 0, 1]);
         assert!(Rows::read(&binary, Returns::Rows, true, 1).is_err());
+    }
+
+    #[test]
+    fn a_call_that_has_found_nothing_waits_and_has_no_rows() {
+        let row = |call: &str, again: Option<&str>, at_most: Option<&str>| {
+            let mut body = vec![0, 4];
+            for value in [Some(call), again, at_most, Some("v")] {
+                body.extend(value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+                body.extend(value.unwrap_or_default().as_bytes());
+            }
+            body
+        };
+        let read = |rows: &[Vec<u8>]| {
+            let bytes = came(&rows.iter().map(|row| (tag::DATA_ROW, &row[..])).collect::<Vec<_>>());
+            Rows::read(&bytes, Returns::RowsOrWait, false, 4)
+                .map(|rows| (rows.waits.clone(), rows.firsts.clone()))
+        };
+        let waits = |call, again_in, at_most| Waits { call, again_in, at_most };
+        let (found, nothing) = (|call| row(call, None, None), |call| row(call, Some("500"), Some("9000")));
+        assert_eq!(
+            read(&[found("1"), nothing("2"), row("3", Some("-1"), None), found("4")]),
+            Ok((vec![waits(1, 500, 9000), waits(2, 0, 0)], vec![0, 1, 1, 1, 2]))
+        );
+        for rows in [[found("2"), nothing("2")], [nothing("2"), found("2")], [nothing("2"), nothing("2")]] {
+            assert!(read(&rows).is_err());
+        }
     }
 }

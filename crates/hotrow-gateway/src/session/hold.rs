@@ -78,7 +78,7 @@ impl Session {
     }
 
     async fn hold_now(&mut self) -> Result<(), End> {
-        self.control.waits_for_backend();
+        self.control.waits("waits for a connection");
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),

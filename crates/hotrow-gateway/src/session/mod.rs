@@ -8,6 +8,7 @@ mod hold;
 mod relay;
 mod simple;
 mod submit;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +35,7 @@ use crate::statements::Statement;
 use crate::stop::{Stage, Stop};
 pub use forward::put_ready;
 use hold::Holding;
+pub use wait::WAITS;
 
 /// Why a session ends.
 #[derive(Debug)]
@@ -115,6 +117,10 @@ pub struct Session {
     has_block: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
+    /// It has ended: no call waits any longer.
+    ends: bool,
+    /// The gateway has ended a call's wait because it stops: the session goes when it has nothing to do.
+    leaves: bool,
     stop: Arc<Stop>,
 }
 
@@ -163,6 +169,8 @@ impl Session {
             was_handed: false,
             has_block: false,
             skipping: false,
+            ends: false,
+            leaves: false,
             stop: start.stop,
         }
     }
@@ -170,6 +178,7 @@ impl Session {
     /// Runs until the client leaves or has to.
     pub async fn run(mut self) {
         let end = self.serve().await;
+        self.ends = true;
         self.holding = None; // dropped, not given back: what was open is rolled back by the server
         // What went to lanes is answered first, also to a client that has only stopped sending.
         let patience = self.pool.config().drain_timeout;
@@ -209,7 +218,7 @@ impl Session {
     /// Waits, with no connection held, for the client, for a lane, or for the end.
     async fn wait(&mut self, unread: usize) -> Result<(), End> {
         let stage = self.stop.stage();
-        if stage == Stage::Leaving && self.gather.is_empty() {
+        if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
@@ -252,6 +261,7 @@ impl Session {
         } else {
             input.advance(taken);
         }
+        input.extend_from_slice(&self.input); // what has come while a call waited
         self.input = input;
         result?;
         self.keep_budget()

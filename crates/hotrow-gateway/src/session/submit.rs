@@ -1,11 +1,14 @@
 //! The session's way to the lanes and back: its units keep their order, whichever lanes they go to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotrow_core::classify::{Analysis, Boundary, Packing, Pass};
+use hotrow_core::limits;
 
 use super::{End, Sequences, Session};
 use crate::held;
+use crate::lane::Unblock;
 use crate::mailbox::Handed;
 use crate::statements::{Statement, Verdict};
 use crate::unit::{Packed, Plan};
@@ -58,6 +61,12 @@ impl Session {
         if packed.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
         }
+        if packed.must_run_alone() {
+            self.drained().await?;
+            self.mailbox.reserve();
+            return self.alone(&packed).await;
+        }
+        packed.cancels = self.control.cancels();
         let (lane, first) = loop {
             if self.mailbox.pending() == 0 {
                 let Some(lane) = self.any_lane(&packed) else {
@@ -106,21 +115,44 @@ impl Session {
     pub(super) async fn take_back(&mut self, slot: u64, handed: Handed) -> Result<(), End> {
         self.was_handed = true;
         match handed {
-            Handed::Again(mut packed) => {
-                let Some(lane) = self.any_lane(&packed) else {
-                    return self.alone(&packed).await;
-                };
-                self.lane = Some((packed.kind(), lane));
-                packed.slot = slot;
-                self.pool.submit(lane, self.mailbox.session, true, packed);
-            }
+            Handed::Again(packed) => self.submit_again(slot, packed).await,
+            Handed::Waits(packed, wait) => self.wait_with(slot, packed, wait).await,
             Handed::Alone(packed, unblock) => {
-                let result = self.alone(&packed).await;
-                drop(unblock);
+                let result = if packed.may_wait() && unblock.is_some() {
+                    self.alone_unless_long(&packed, unblock).await
+                } else {
+                    let result = self.alone(&packed).await;
+                    drop(unblock);
+                    result
+                };
                 result?;
                 self.mailbox.try_write()?; // the client has its answer also while units behind it still wait
+                Ok(())
             }
         }
+    }
+
+    /// Runs a call that may wait alone; if that takes long it has the lock and waits, and others need not wait for it.
+    async fn alone_unless_long(&mut self, packed: &Packed, unblock: Option<Unblock>) -> Result<(), End> {
+        let alone = self.alone(packed);
+        tokio::pin!(alone);
+        let limit = Duration::from_millis(limits::WAITING_ALONE_MS_MAX);
+        let in_time = tokio::time::timeout(limit, &mut alone).await;
+        drop(unblock);
+        match in_time {
+            Ok(result) => result,
+            Err(_) => alone.await,
+        }
+    }
+
+    /// Hands a unit, the earliest that is not done, to a lane again.
+    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Packed) -> Result<(), End> {
+        let Some(lane) = self.any_lane(&packed) else {
+            return self.alone(&packed).await;
+        };
+        self.lane = Some((packed.kind(), lane));
+        packed.slot = slot;
+        self.pool.submit(lane, self.mailbox.session, true, packed);
         Ok(())
     }
 }

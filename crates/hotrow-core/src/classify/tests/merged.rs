@@ -159,6 +159,42 @@ fn calls_that_answer_several_rows_are_told_apart_by_a_number_in_front() {
 }
 
 #[test]
+fn a_call_that_can_wait_is_told_how_long_by_the_server() {
+    let mut facts = facts();
+    facts.rules[0].returns_set = true;
+    facts.rules[0].parameters[1] = Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
+    facts.rules[0].wait_argument = Some(1);
+    let merged = |sql: &str| match decided(sql, &[], &facts) {
+        Decision::Packed(Packing { merging: Some(merging), .. }) => Some((merging.text, merging.returns)),
+        Decision::Packed(packing) => panic!("by itself it would wait in the lane: {packing:?}"),
+        Decision::Pass { .. } => None,
+    };
+    let milliseconds = |interval: &str| {
+        format!(
+            "case when {interval} is not null then cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) \
+             operator(pg_catalog.*) 1000 as pg_catalog.int8) end"
+        )
+    };
+    let twin = r#""value" from "hotrow"."increment_batch""#;
+    let columns = r#"as "increment" (hotrow_call, hotrow_again_in, "value", "version")"#;
+    let again_in = milliseconds("hotrow_again_in");
+    for (call, arguments, wait) in [
+        ("$1, '1 s'", r#""counter" => $1, "wait" => $2"#, milliseconds("($2)[hotrow_call]")),
+        ("wait => $1, counter => $2", r#""counter" => $1, "wait" => $2"#, milliseconds("($2)[hotrow_call]")),
+        ("$1", r#""counter" => $1"#, "cast(null as pg_catalog.int8)".to_owned()),
+    ] {
+        let text = format!("select hotrow_call, {again_in}, {wait}, {twin}({arguments}) {columns}");
+        let sql = format!("select value from hotrow.increment({call})");
+        assert_eq!(merged(&sql), Some((text, Returns::RowsOrWait)), "{sql}");
+    }
+    assert_eq!(merged("select i from hotrow.increment($1, '1 s') i"), None);
+    let sql = "select * from hotrow.increment($1, '1 s')";
+    assert!(
+        explain(&analyse(sql), Some(&decided(sql, &[], &facts))).contains("\n  waits     in the gateway")
+    );
+}
+
+#[test]
 fn every_argument_becomes_an_array() {
     let select = r#"select * from "hotrow"."increment_batch""#;
     let two = format!(r#"{select}("counter" => $1, "amount" => $2) as "increment""#);

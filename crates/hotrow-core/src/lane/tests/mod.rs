@@ -24,6 +24,7 @@ mod sessions;
 mod several;
 mod shell;
 mod tally;
+mod waiting;
 mod wire;
 mod workload;
 mod world;

@@ -3,7 +3,7 @@
 //! A unit is written as its session, its key (a letter, a capital for table 2, `-` for none) and, if need be, a
 //! number that tells it from its session's others: `1a`, `12-`, `3B2`. `1..9a` are the units of sessions 1 to 9.
 //! `1a+b` is a unit of two statements on two rows; `fails-at 1a+b/2` says that the second one did. In a batch `{a b}` are rows locked ahead. `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. `1a#2` is a call of a function with a merge rule, of
-//! group 2, of which four can become one; in a batch `[1a 2b]` is one call. The whole of table 1 is `*`.
+//! group 2, of which four can become one, `1a?#2` one that may wait: `waits 1a?` says that it does; in a batch `[1a 2b]` is one call. The whole of table 1 is `*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -54,6 +54,12 @@ impl Desk {
             "written" => self.written(),
             "locked" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Locked)),
             "answered" => (0..rest.parse().unwrap_or(1)).for_each(|_| self.step(Event::Answered)),
+            "waits" => {
+                let batch = self.lane.under_way().front().expect("a batch is under way");
+                let place = batch.units.iter().position(|unit| unit.payload == rest);
+                let place = place.unwrap_or_else(|| panic!("{rest} is not in the batch"));
+                self.step(Event::Waits(place));
+            }
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
             "error" => self.step(Event::Failed(Failure::Error)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
@@ -140,7 +146,18 @@ impl Desk {
                 let batch = self.lane.batch(number);
                 format!("write {}", batch.map_or(String::new(), calls))
             }
-            Action::Answer(batch) => format!("answer {}", self.end(&batch.units)),
+            Action::Answer(Batch { mut units, waits, .. }) => {
+                let mut told = Vec::new();
+                for place in waits.iter().rev() {
+                    let unit = units.remove(*place);
+                    told.insert(0, format!("waits {}", unit.payload));
+                    self.given_back.insert(unit.payload.clone(), unit);
+                }
+                if !units.is_empty() {
+                    told.insert(0, format!("answer {}", self.end(&units)));
+                }
+                told.join("; ")
+            }
             Action::Alone(unit, None) => format!("alone {}", unit.payload),
             Action::Alone(unit, Some(key)) => format!("alone {} blocking {}", unit.payload, key_name(key)),
             Action::Return(unit) => {
@@ -265,6 +282,7 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         key: claims.iter().map(|claim| claim.key).min(),
         rows_per_commit: rows,
         merge,
+        may_wait: name.contains('?'),
         lockable: merge.is_none(),
         statements: keys.len() as u16,
         claims: if keys.len() > 1 { claims.into() } else { Box::default() },

@@ -243,6 +243,7 @@ impl World {
             bytes,
             losses: 0,
             reruns: 0,
+            may_wait: false,
             payload: unit,
         };
         match lane {

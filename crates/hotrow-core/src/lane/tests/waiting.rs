@@ -1,0 +1,77 @@
+//! Units that find nothing to answer: their sessions get them back, and nothing overtakes them.
+
+use super::notation::script;
+use crate::lane::Kind::Write;
+
+#[test]
+fn one_waits_and_the_others_of_its_call_are_answered() {
+    script(
+        Write,
+        "
+        submit 1a?#1 2a?#1 3a?#1    -> connect
+        connected                   -> write [1..3a?]
+        waits 2a?, commits          -> answer 1a? 3a?; waits 2a?
+        ",
+    );
+}
+
+#[test]
+fn what_a_session_sends_behind_a_unit_that_may_wait_is_not_in_its_batch() {
+    script(
+        Write,
+        "
+        submit 1a?#1 1b 2c          -> connect
+        connected                   -> write 1a? 2c
+        # It has found something: on with the next.
+        commits                     -> write 1b; answer 1a? 2c
+        commits                     -> answer 1b
+        ",
+    );
+}
+
+#[test]
+fn what_a_session_sends_behind_a_unit_that_waits_goes_back_to_it() {
+    script(
+        Write,
+        "
+        submit 1a?#1 1b 2c          -> connect
+        connected                   -> write 1a? 2c
+        submit 3d                   ->
+        waits 1a?, commits          -> return 1b; write 3d; answer 2c; waits 1a?
+        submit 1e                   -> return 1e
+        commits                     -> answer 3d
+        # Asked again, and answered: what came back follows.
+        again 1a?                   -> write 1a?
+        commits                     -> answer 1a?
+        again 1b                    -> write 1b
+        commits                     -> answer 1b
+        ",
+    );
+}
+
+#[test]
+fn a_batch_that_is_rolled_back_has_not_waited() {
+    script(
+        Write,
+        "
+        submit 1a?#1 2b             -> connect
+        connected                   -> write 1a? 2b
+        answered, waits 1a?, error, ready  -> alone 2b; write 1a?
+        commits                     -> answer 1a?
+        ",
+    );
+}
+
+#[test]
+fn a_commit_that_turns_out_to_have_happened_leaves_the_session_waiting_too() {
+    script(
+        Write,
+        "
+        submit 1a?#1 1b             -> connect
+        connected                   -> write 1a?
+        written, answered, waits 1a?, xid 7, lost  -> connect
+        connected                   -> resolve 7
+        committed                   -> return 1b; waits 1a?
+        ",
+    );
+}

@@ -1,0 +1,244 @@
+//! Calls that have found nothing and wait, and which of them are asked again when the server says that there is something.
+//! No clock: a call whose time is over is taken out by whoever knows the time.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::key::{Key, KeySource, KeySpec, ValueForm, key_space};
+use crate::limits;
+
+/// The calls of one pool that wait.
+#[derive(Debug)]
+pub struct Waiting<C> {
+    calls: HashMap<Key, BTreeMap<u64, C>>,
+    count: usize,
+    /// The last number that was given to a call.
+    last: u64,
+    /// How many words the server has said.
+    words: u64,
+    /// Of each key what the last word about it was. A call that was sent before may have been answered before, too.
+    woken: HashMap<Key, u64>,
+    /// Words up to this one are forgotten: each may have been about any key.
+    forgotten: u64,
+    /// The key spaces of calls that were sent, and in which forms their keys come.
+    spaces: Vec<(u32, ValueForm)>,
+}
+
+/// What was known when a call was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// A call's place among those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    key: Key,
+    number: u64,
+}
+
+/// What becomes of a call that has found nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// It waits.
+    Waits(Ticket),
+    /// There was a word about its key since it was sent: it has to be asked again.
+    Again,
+    /// Too many wait already.
+    Full,
+}
+
+impl<C> Default for Waiting<C> {
+    fn default() -> Self {
+        Waiting {
+            calls: HashMap::new(),
+            count: 0,
+            last: 0,
+            words: 0,
+            woken: HashMap::new(),
+            forgotten: 0,
+            spaces: Vec::new(),
+        }
+    }
+}
+
+impl<C> Waiting<C> {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// None waits.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Those that wait, of one key in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = &C> {
+        self.calls.values().flat_map(BTreeMap::values)
+    }
+
+    /// A call with such a key is about to be sent.
+    pub fn sends(&mut self, spec: &KeySpec) -> Mark {
+        for column in &spec.columns {
+            let space = (spec.table, column.form);
+            if !self.spaces.contains(&space) {
+                if self.spaces.len() == limits::WAITING_SPACES_MAX {
+                    self.spaces.clear();
+                    self.forget();
+                }
+                self.spaces.push(space);
+            }
+        }
+        Mark(self.words)
+    }
+
+    /// A call that was sent then has found nothing.
+    pub fn enter(&mut self, key: Key, mark: Mark, call: C) -> Entered {
+        if mark.0 < self.forgotten || self.woken.get(&key).is_some_and(|word| *word > mark.0) {
+            return Entered::Again;
+        }
+        if self.count == limits::WAITING_CALLS_MAX {
+            return Entered::Full;
+        }
+        self.count += 1;
+        self.last += 1;
+        self.calls.entry(key).or_default().insert(self.last, call);
+        Entered::Waits(Ticket { key, number: self.last })
+    }
+
+    /// A call waits no more; none if it was woken.
+    pub fn leave(&mut self, ticket: Ticket) -> Option<C> {
+        let of_key = self.calls.get_mut(&ticket.key)?;
+        let call = of_key.remove(&ticket.number)?;
+        if of_key.is_empty() {
+            self.calls.remove(&ticket.key);
+        }
+        self.count -= 1;
+        Some(call)
+    }
+
+    /// The server says that there is something for a key of a key space: `space key`. The calls that are to be asked again.
+    pub fn word(&mut self, payload: &str) -> Vec<C> {
+        let Some((space, key)) = payload.split_once(' ') else { return Vec::new() };
+        let table = key_space(space);
+        let forms: Vec<_> =
+            self.spaces.iter().filter(|(space, _)| *space == table).map(|(_, form)| *form).collect();
+        let source = KeySource::Const(key.to_owned());
+        let keys = forms
+            .into_iter()
+            .filter_map(|form| KeySpec::in_space(table, "", form, source.clone()).key(|_| None));
+        self.words += 1;
+        let mut calls = Vec::new();
+        for key in keys.collect::<Vec<_>>() {
+            if self.woken.len() == limits::WAITING_CALLS_MAX {
+                self.forget();
+            }
+            self.woken.insert(key, self.words);
+            calls.extend(self.calls.remove(&key).into_iter().flat_map(BTreeMap::into_values));
+        }
+        self.count -= calls.len();
+        calls
+    }
+
+    /// From now on all words are heard; what was said before may not have been. All calls are to be asked again.
+    pub fn listens(&mut self) -> Vec<C> {
+        self.forget();
+        self.count = 0;
+        self.calls.drain().flat_map(|(_, calls)| calls.into_values()).collect()
+    }
+
+    fn forget(&mut self) {
+        self.words += 1;
+        self.forgotten = self.words;
+        self.woken.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: &str = "shop.box";
+
+    fn spec(form: ValueForm, key: &str) -> KeySpec {
+        KeySpec::in_space(key_space(SPACE), "box", form, KeySource::Const(key.to_owned()))
+    }
+
+    /// A call of this box is sent and finds nothing.
+    fn enters(waiting: &mut Waiting<&'static str>, name: &str, call: &'static str) -> Entered {
+        let mark = waiting.sends(&spec(ValueForm::Bytes, name));
+        waiting.enter(key(name), mark, call)
+    }
+
+    fn key(name: &str) -> Key {
+        spec(ValueForm::Bytes, name).key(|_| None).unwrap()
+    }
+
+    #[test]
+    fn the_calls_of_a_key_are_woken_in_the_order_in_which_they_came() {
+        let mut waiting = Waiting::default();
+        for (name, call) in [("a b", "1"), ("c", "2"), ("a b", "3")] {
+            assert!(matches!(enters(&mut waiting, name, call), Entered::Waits(_)));
+        }
+        assert_eq!(waiting.word("shop.box a b"), ["1", "3"]);
+        assert_eq!((waiting.len(), waiting.iter().count()), (1, 1));
+        for nobodys in ["shop.box a", "other.box c", "nonsense", ""] {
+            assert!(waiting.word(nobodys).is_empty(), "{nobodys:?}");
+        }
+        assert_eq!(waiting.word("shop.box c"), ["2"]);
+        assert!(waiting.is_empty() && waiting.word("shop.box c").is_empty());
+    }
+
+    #[test]
+    fn a_word_that_comes_before_the_answer_is_not_missed() {
+        let mut waiting = Waiting::default();
+        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        assert!(waiting.word("shop.box a").is_empty());
+        assert_eq!(waiting.enter(key("a"), mark, "late"), Entered::Again);
+        assert!(matches!(waiting.enter(key("b"), mark, "other"), Entered::Waits(_)));
+        assert!(matches!(enters(&mut waiting, "a", "sent again"), Entered::Waits(_)));
+    }
+
+    #[test]
+    fn what_was_said_while_nobody_listened_may_have_been_about_anything() {
+        let mut waiting = Waiting::default();
+        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        enters(&mut waiting, "b", "1");
+        assert_eq!(waiting.listens(), ["1"]);
+        assert_eq!(waiting.enter(key("a"), mark, "2"), Entered::Again);
+        assert!(matches!(enters(&mut waiting, "a", "2"), Entered::Waits(_)));
+    }
+
+    #[test]
+    fn who_leaves_is_not_woken() {
+        let mut waiting = Waiting::default();
+        let Entered::Waits(ticket) = enters(&mut waiting, "a", "1") else { panic!() };
+        enters(&mut waiting, "a", "2");
+        assert_eq!((waiting.leave(ticket), waiting.leave(ticket)), (Some("1"), None));
+        assert_eq!(waiting.word("shop.box a"), ["2"]);
+    }
+
+    #[test]
+    fn a_key_is_known_by_its_value_whatever_its_spelling() {
+        let mut waiting = Waiting::default();
+        let spec = spec(ValueForm::Integer, "7");
+        let mark = waiting.sends(&spec);
+        waiting.enter(spec.key(|_| None).unwrap(), mark, "seven");
+        assert_eq!(waiting.word("shop.box 07"), ["seven"]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_forgotten_is_asked_again() {
+        let mut waiting = Waiting::default();
+        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        for number in 0..limits::WAITING_CALLS_MAX {
+            waiting.word(&format!("shop.box {number}"));
+        }
+        assert!(matches!(waiting.enter(key("a"), mark, "x"), Entered::Waits(_)));
+        waiting.word("shop.box one more");
+        assert!(waiting.woken.len() <= limits::WAITING_CALLS_MAX);
+        assert_eq!(waiting.enter(key("b"), mark, "x"), Entered::Again);
+        for _ in waiting.len()..limits::WAITING_CALLS_MAX {
+            assert!(matches!(enters(&mut waiting, "z", "x"), Entered::Waits(_)));
+        }
+        assert_eq!(enters(&mut waiting, "z", "x"), Entered::Full);
+    }
+}
