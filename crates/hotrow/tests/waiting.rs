@@ -278,3 +278,33 @@ fn a_gateway_that_stops_ends_the_wait_with_an_empty_answer() {
     assert!(gateway.wait().success());
     assert!(since.elapsed() < Duration::from_secs(9), "it took {:?}", since.elapsed());
 }
+
+#[tokio::test]
+async fn pause_closes_the_connection_that_listens_and_what_comes_meanwhile_is_not_missed() {
+    let gateway = stage("paused", FOR_EVER);
+    let console = support::connect(gateway.config().dbname("hotrow")).await;
+    let port = gateway.port();
+    let waits = thread::spawn(move || {
+        let mut line = connect(port);
+        line.query(&take("paused", FOR_EVER))
+    });
+    support::until("it waits", async || gateway.metric("hotrow_waiting_calls") == 1).await;
+    let shown = console.simple_query("show units").await.unwrap();
+    let states = shown.iter().filter_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get("state"),
+        _ => None,
+    });
+    assert_eq!(states.collect::<Vec<_>>(), ["waits for something to answer"]);
+    console.simple_query("pause").await.unwrap();
+    put(server().port(), "paused", "word");
+    assert_eq!(gateway.metric("hotrow_waiting_calls"), 1);
+    assert_eq!(gateway.metric("hotrow_lanes_connected"), 0);
+    console.simple_query("resume").await.unwrap();
+    assert_eq!(words(&waits.join().unwrap()), ["word"]);
+    console.simple_query("reconnect").await.unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(words(&connect(port).query(&take("paused", FOR_EVER))), ["again"]));
+        until_waiting(&gateway, 1);
+        put(server().port(), "paused", "again");
+    });
+}
