@@ -59,6 +59,8 @@ pub const WAITING_CALLS_MAX: usize = 5_000;
 pub const WAITING_CALL_MS_MAX: u64 = 3_600_000;
 /// A call that waits is not asked again sooner, whatever its function says, unless it is woken.
 pub const WAITING_AGAIN_MS_MIN: u64 = 10;
+/// How often a call that is due looks whether a pause is over.
+pub const WAITING_PAUSED_MS: u64 = 1_000;
 /// Key spaces of calls that wait that are remembered.
 pub const WAITING_SPACES_MAX: usize = 1_000;
 /// A call that waits and has been sent away from its lane by somebody's lock stops the other calls of its key for so long at

@@ -1,7 +1,7 @@
 //! A call that has found nothing and waits, at the front of its session's units: it costs a timer and its place. The client
 //! may go, cancel it, or send what comes after it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
 use hotrow_wire::backend::READY_IDLE;
@@ -96,7 +96,16 @@ impl Session {
                 }
                 () = self.mailbox.wake.notified() => {} // the gateway may stop
                 () = &mut timer => {
-                    return if Instant::now() < wait.deadline { Over::Ask } else { Over::Time };
+                    let now = Instant::now();
+                    if now >= wait.deadline {
+                        return Over::Time;
+                    }
+                    if !self.pool.gate().is_shut() {
+                        return Over::Ask;
+                    }
+                    // During a pause nobody is asked.
+                    let next = now + Duration::from_millis(limits::WAITING_PAUSED_MS);
+                    timer.as_mut().reset(next.min(wait.deadline).into());
                 }
             }
         }
