@@ -26,7 +26,7 @@ fn cut_connections_lose_and_repeat_nothing() {
         let (way, how) =
             [(Way::ToServer, How::Cut), (Way::ToGateway, How::Cut), (Way::ToGateway, How::Swallow)]
                 [random.usize(0..3)];
-        Some(Fault { way, after: After::Bytes(random.usize(600..4_000)), how })
+        Some(Fault { way, after: After::Bytes(random.usize(600..2_000)), how })
     });
     let gateways =
         [Gateway::in_front_of(&proxy.url(), &[]), Gateway::in_front_of(&proxy.url(), &["--lanes", "1"])];
@@ -37,7 +37,7 @@ fn cut_connections_lose_and_repeat_nothing() {
         proxy.cut_others(); // what is passed through
     }
     proxy.disarm();
-    assert!(proxy.cuts() > 10, "only {} lanes were cut", proxy.cuts());
+    assert!(proxy.cuts() > 5, "only {} lanes were cut", proxy.cuts());
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
     println!("{} lanes cut", proxy.cuts());
