@@ -53,7 +53,10 @@ impl Gate {
 
     /// Passes as soon as it is open; none if that takes too long.
     pub async fn pass(self: &Arc<Self>, patience: Duration) -> Option<Passed> {
-        self.try_pass().or(tokio::time::timeout(patience, self.wait()).await.ok())
+        match self.try_pass() {
+            None => tokio::time::timeout(patience, self.wait()).await.ok(),
+            passed => passed,
+        }
     }
 
     async fn wait(self: &Arc<Self>) -> Passed {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use hotrow_core::classify::{Analysis, Pass};
 use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
-use hotrow_wire::frontend::{self, Named};
+use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 use hotrow_wire::{Frame, split};
 
 use super::submit::is_transaction;
@@ -143,6 +144,18 @@ impl Session {
         });
     }
 
+    /// Whether this message, the first of a unit, is of a statement that no lane runs, whatever comes behind it.
+    pub(super) fn begins_passed(&mut self, frame: Frame<'_>) -> bool {
+        let body = frame.body();
+        let statement = match frame.tag {
+            tag::PARSE => Parse::read(body).ok().map(|parse| self.parsed_statement(&parse)),
+            _ => Bind::read(body).ok().and_then(|bind| self.statements.get(bind.statement).cloned()),
+        };
+        statement.is_some_and(|statement| {
+            matches!(&statement.analysis, Analysis::Pass(Pass { boundary: None, .. }))
+        })
+    }
+
     /// Takes a connection and forwards what has been gathered so far.
     pub(super) async fn pass_gathered(&mut self) -> Result<(), End> {
         let mut gather = std::mem::take(&mut self.gather);
@@ -161,7 +174,7 @@ impl Session {
 
     /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends
     /// up to its next Sync is ignored.
-    async fn pass(&mut self, messages: &[u8]) -> Result<(), End> {
+    pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), End> {
         match self.hold().await {
             Ok(()) => self.forward_all(messages).await,
             Err(End::Problem(problem)) if !problem.fatal => {
