@@ -16,6 +16,7 @@ mod history;
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod line;
 mod planted;
+mod queue_crowd;
 #[path = "../support/proxy.rs"]
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod proxy;
