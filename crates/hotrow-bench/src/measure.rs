@@ -50,6 +50,7 @@ pub async fn measure(
     };
 
     let ageing = run.technique.ageing;
+    let rate = run.rate.or(plan.hurried_rate(run.scenario));
     let snapshot = match ageing {
         Some(_) => Some(testbed.hold_snapshot().await?),
         None => None,
@@ -57,7 +58,7 @@ pub async fn measure(
     let warm_up = Part {
         script: run.technique.warm_up,
         seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
-        rate: ageing.map_or(run.rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
+        rate: ageing.map_or(rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
         rows: plan.rows(run.scenario),
         run,
         number,
@@ -70,7 +71,7 @@ pub async fn measure(
     let part = Part {
         script: run.technique.script,
         seconds: plan.seconds,
-        rate: run.rate,
+        rate,
         warmed_up: Some(per_second),
         ..warm_up
     };

@@ -105,6 +105,12 @@ impl Plan {
         if self.quick { 1 } else { usually }
     }
 
+    /// Requests a second where a run in a hurry would use up its few rows.
+    pub fn hurried_rate(&self, scenario: &Scenario) -> Option<u32> {
+        const SLOW: u32 = 1_000;
+        (self.quick && matches!(scenario.rows, Rows::UsedUp { .. })).then_some(SLOW)
+    }
+
     /// How many clients a scenario is run with, one number after the other.
     pub fn clients(&self, scenario: &Scenario) -> Vec<u32> {
         const MOST_IN_A_HURRY: u32 = 8;
@@ -205,7 +211,7 @@ mod tests {
         assert_eq!((plan.seconds, plan.warm_up_seconds, plan.rounds, plan.rate(20_000)), (1, 1, 1, 1_000));
         assert_eq!(clients(&plan, "hot-row"), [1, 8]);
         let most = plan.scenarios.iter().map(|scenario| plan.rows(scenario)).max();
-        assert_eq!(most, Some(800_000), "they are used up by twenties");
+        assert_eq!(most, Some(400_000), "they are used up by hundreds");
     }
 
     #[test]

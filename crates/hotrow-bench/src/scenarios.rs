@@ -22,7 +22,7 @@ mod transaction;
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 27] = [
+pub static ALL: [&Scenario; 28] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
@@ -46,6 +46,7 @@ pub static ALL: [&Scenario; 27] = [
     &feed::FEED_CONSUME,
     &feed::FEED_BUSY,
     &platform::PLATFORM,
+    &queue::QUEUE_HELD,
     &counter_restart::COUNTER_RESTART,
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,

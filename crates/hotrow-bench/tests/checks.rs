@@ -178,3 +178,52 @@ async fn the_payments() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn the_queues_orders() {
+    let rows = Rows::new(
+        include_str!("../sql/queue/tables.sql"),
+        include_str!("../sql/queue/before_run.sql"),
+        "insert into hotrow_bench.begun values (8);
+         insert into hotrow_bench.waiting (order_id, payload) select gen_random_uuid(), '{}' from generate_series(1, 4);
+         with taken as (delete from hotrow_bench.waiting where id <= 2 returning id, order_id, cts)
+         insert into hotrow_bench.processed (id, order_id, cts, status) select id, order_id, cts, 1 from taken;
+         select hotrow.create_queue('7');
+         select hotrow.enqueue('7', gen_random_uuid()) from generate_series(1, 4);
+         select hotrow.take('7', 2, null)",
+        include_str!("../sql/queue/reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (4, 0));
+    rows.notices(&[
+        "delete from hotrow_bench.waiting where id = 4",
+        "delete from hotrow_bench.processed where id = 1",
+        "delete from hotrow_bench.processed where id = 2",
+        "delete from hotrow.queue_order where id = 4",
+        "delete from hotrow.processed_order where id = 1",
+        "insert into hotrow_bench.waiting (order_id, payload) select order_id, '{}' from hotrow_bench.processed where id = 2",
+        "insert into hotrow_bench.processed (id, order_id, cts, status)
+             select 9, order_id, at, 1 from hotrow.queue_order where id = 2",
+        "insert into hotrow_bench.processed (id, order_id, cts, status)
+             select 4, order_id, at, 1 from hotrow.queue_order where id = 4",
+        "select hotrow.take('7', 1)",
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_orders_that_were_put_into_queues() {
+    let rows = Rows::new(
+        include_str!("../sql/queue/tables.sql"),
+        include_str!("../sql/queue/before_run.sql"),
+        "insert into hotrow_bench.waiting (order_id, payload) select gen_random_uuid(), '{}' from generate_series(1, 2);
+         select hotrow.create_queue('7');
+         select hotrow.enqueue('7', gen_random_uuid()) from generate_series(1, 3)",
+        include_str!("../sql/queue/enqueue_reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (5, 0));
+    rows.notices(&["insert into hotrow_bench.waiting (order_id, payload)
+             select order_id, '{}' from hotrow.queue_order where id = 1"])
+        .await;
+}

@@ -1,2 +1,2 @@
--- Before a run of PgQ: a fourth of the orders that Hotrow gets.
-call hotrow_bench.fill_pgq(current_setting('hotrow_bench.rows')::int / 4);
+-- Before a run of PgQ: as many orders as Hotrow gets.
+call hotrow_bench.fill_pgq(current_setting('hotrow_bench.rows')::int);

@@ -1,7 +1,7 @@
--- What the rows say: how many orders are processed, and how many are lost, both waiting and processed, or were overtaken by
--- one that came later.
+-- What the rows say: how many orders are processed, and how many are lost, both waiting and processed, processed twice, still
+-- leased, or were overtaken by one that came later.
 with processed as (
-    select id, order_id from hotrow_bench.processed
+    select id, order_id from hotrow_bench.done
 ),
 furthest as (
     select id % 64 as lane, max(id) as id from processed group by 1
@@ -13,6 +13,9 @@ select
     (abs((select count(*) from processed) + (select count(*) from hotrow_bench.waits)
             - (select orders from hotrow_bench.begun))
         + (select count(*) from hotrow_bench.waits join processed using (order_id))
+        + (select count(*) - count(distinct order_id) from processed)
+        + (select count(*) from hotrow_bench.leased where leased_until > clock_timestamp())
+        + (select coalesce(sum(count), 0) from hotrow.queue_lease)
         + (select count(*) from hotrow_bench.waits w join furthest f on f.lane is not distinct from w.lane
             where w.id < f.id)
     )::bigint as broken

@@ -27,6 +27,10 @@ create table hotrow_bench.processed (
     status   int         not null
 );
 
+-- What Hotrow keeps its orders in, with the same indexes, for orders that go straight into it.
+create table hotrow_bench.same (like hotrow.queue_order including all);
+create sequence hotrow_bench.same_number;
+
 -- How many orders a run begins with.
 create table hotrow_bench.begun (
     orders bigint not null
@@ -103,4 +107,14 @@ select id % 64, id, order_id from hotrow_bench.sharded
 union all
 select null, id, order_id from hotrow_bench.leased
 union all
-select null, id, order_id from hotrow_bench.pgq_waiting();
+select null, id, order_id from hotrow_bench.pgq_waiting()
+union all
+select null, id, order_id from hotrow_bench.same
+union all
+select null, o.id, o.order_id from hotrow.queue_order o
+where not exists (select from hotrow.processed_order p where (p.queue, p.id) = (o.queue, o.id));
+
+create view hotrow_bench.done as
+select id, order_id from hotrow_bench.processed
+union all
+select id, order_id from hotrow.processed_order;

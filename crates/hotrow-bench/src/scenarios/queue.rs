@@ -1,7 +1,9 @@
 //! The scenarios `queue-...`: orders that many workers take in the order of arrival; they hold no SQL and run nothing.
 
 use super::SELL_DIRECT;
-use crate::scenario::{Clients, Figure, LoadBy, Protocol, Rows, Scenario, Steps, Technique, Worth};
+use crate::scenario::{
+    Ageing, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Steps, Technique, Through, Worth,
+};
 
 /// One order a call, taken and completed in one.
 pub static QUEUE_TAKE: Scenario = Scenario {
@@ -17,12 +19,17 @@ pub static QUEUE_TAKE: Scenario = Scenario {
         "hotrow_bench.sharded",
         "hotrow_bench.leased",
         "hotrow_bench.processed",
+        "hotrow.queue_order",
+        "hotrow.processed_order",
+        "hotrow.queue_lease",
+        "hotrow.queue_head",
+        "hotrow.queue_tail",
     ],
     reading: include_str!("../../sql/queue/reading.sql"),
-    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 20_000 },
     clients: Clients::Usually(&[16, 64, 256]),
     figure: Figure::Throughput,
-    techniques: &[SKIP_LOCKED, ADVISORY, FOR_UPDATE, SHARDS],
+    techniques: &[SKIP_LOCKED, ADVISORY, FOR_UPDATE, SHARDS, PACK_DIRECT, HOTROW],
     remarks: &[
         CHECKS,
         FAIR,
@@ -36,7 +43,7 @@ pub static QUEUE_LEASE: Scenario = Scenario {
     name: "queue-lease",
     shows: "Orders taken under a lease, then completed, one at a time: how many a second, by technique",
     clients: Clients::Usually(&[64]),
-    techniques: &[LEASE],
+    techniques: &[LEASE, LEASE_DIRECT, LEASE_HOTROW],
     remarks: &[CHECKS, FAIR],
     ..QUEUE_TAKE
 };
@@ -47,12 +54,12 @@ pub static QUEUE_BATCH: Scenario = Scenario {
     shows: "Orders taken and completed a hundred at a time: how many a second, by technique",
     rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 400_000 },
     clients: Clients::Usually(&[64]),
-    techniques: &[LEASE_HUNDRED, SKIP_LOCKED_HUNDRED, PGQ],
+    techniques: &[LEASE_HUNDRED, HUNDRED_DIRECT, HUNDRED_HOTROW, SKIP_LOCKED_HUNDRED, PGQ],
     remarks: &[
         CHECKS,
         FAIR,
         "`pgq` and `skip-locked-once` complete what they take in the same transaction, the others in a second one, so that a \
-         worker may die in between. PgQ keeps no state of an order, and hands its consumer one batch at a time: the workers \
+         worker may die in between. PgQ (Debian's postgresql-15-pgq3) keeps no state of an order, and hands its consumer one batch at a time: the workers \
          take turns.",
     ],
     ..QUEUE_TAKE
@@ -65,13 +72,62 @@ pub static QUEUE_ENQUEUE: Scenario = Scenario {
     reading: include_str!("../../sql/queue/enqueue_reading.sql"),
     rows: Rows::One,
     clients: Clients::Usually(&[64]),
-    techniques: &[INSERT, INSERT_PGQ],
+    techniques: &[INSERT, INSERT_LEAN, INSERT_PGQ, ENQUEUE_DIRECT, ENQUEUE_HOTROW],
     remarks: &[
         "All but `pgq` refuse an order id that is there already. They send text with its values in it, as pgbench can't make a \
          uuid for a prepared statement. After each run there must be as many orders as were acknowledged, none of them twice.",
     ],
     ..QUEUE_TAKE
 };
+
+/// Under a snapshot that somebody holds, with a million orders processed meanwhile and a million waiting.
+pub static QUEUE_HELD: Scenario = Scenario {
+    name: "queue-held",
+    shows: "The same one at a time after somebody has held a snapshot for two minutes, a million orders done and a million left",
+    takes_long: true,
+    rows: Rows::UsedUp { per_second: 80_000, besides: 2_000_000, in_a_hurry: 20_000 },
+    clients: Clients::Usually(&[64]),
+    techniques: &[
+        Technique { prepare: FILL_WAITING_ALL, ..SKIP_LOCKED },
+        Technique {
+            name: "skip-locked-held",
+            about: "the same under a snapshot that was taken two minutes before",
+            prepare: FILL_WAITING_ALL,
+            ageing: HELD,
+            ..SKIP_LOCKED
+        },
+        Technique { against: "hotrow", ..HOTROW },
+        Technique {
+            name: "hotrow-held",
+            about: "the same under a snapshot that was taken two minutes before",
+            ageing: HELD,
+            against: "hotrow",
+            ..HOTROW
+        },
+        Technique {
+            name: "hotrow-lease",
+            about: LEASE_HOTROW.about,
+            against: "hotrow-lease",
+            ..LEASE_HOTROW
+        },
+        Technique {
+            name: "hotrow-lease-held",
+            about: "the same under a snapshot that was taken two minutes before",
+            ageing: HELD,
+            against: "hotrow-lease",
+            ..LEASE_HOTROW
+        },
+    ],
+    remarks: &[
+        CHECKS,
+        FAIR,
+        "In the two minutes 8,333 orders a second are taken, as far as the technique keeps up. The snapshot is released after the \
+         measurement.",
+    ],
+    ..QUEUE_TAKE
+};
+
+const HELD: Option<Ageing> = Some(Ageing { seconds: 120, rate: 8_333 });
 
 const CHECKS: &str = "After each run every order must be either waiting or processed, none both or neither, none may wait that \
     came before one that is processed, and as many must be processed as were acknowledged. In the warm-up, and always with \
@@ -117,6 +173,22 @@ const SHARDS: Technique = Technique {
     ..SKIP_LOCKED
 };
 
+const PACK_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `take` without a lease, straight to the server",
+    prepare: include_str!("../../sql/queue/fill_hotrow.sql"),
+    script: include_str!("../../sql/queue/pgbench/take.sql"),
+    warm_up: include_str!("../../sql/queue/pgbench/take_checked.sql"),
+    ..SKIP_LOCKED
+};
+
+const HOTROW: Technique = Technique {
+    name: "hotrow",
+    about: "the schema pack's `take` without a lease, through Hotrow",
+    through: Through::Hotrow,
+    ..PACK_DIRECT
+};
+
 const LEASE: Technique = Technique {
     about: "a column says until when an order is leased; the first free one, by `for update skip locked`; deleted when completed",
     prepare: include_str!("../../sql/queue/fill_leased.sql"),
@@ -125,7 +197,38 @@ const LEASE: Technique = Technique {
     ..SKIP_LOCKED
 };
 
+const LEASE_DIRECT: Technique = Technique {
+    about: "the schema pack's `take` and `complete`, straight to the server",
+    script: include_str!("../../sql/queue/pgbench/take_complete.sql"),
+    warm_up: include_str!("../../sql/queue/pgbench/take_complete_checked.sql"),
+    ..PACK_DIRECT
+};
+
+const LEASE_HOTROW: Technique = Technique {
+    name: "hotrow",
+    about: "the schema pack's `take` and `complete`, through Hotrow",
+    through: Through::Hotrow,
+    ..LEASE_DIRECT
+};
+
+const HUNDRED_DIRECT: Technique = Technique {
+    about: "the schema pack's `take` and `complete_all`, straight to the server",
+    load_by: LoadBy::Workers(Steps {
+        take: include_str!("../../sql/queue/workers_take.sql"),
+        complete: include_str!("../../sql/queue/workers_complete_all.sql"),
+    }),
+    ..PACK_DIRECT
+};
+
+const HUNDRED_HOTROW: Technique = Technique {
+    name: "hotrow",
+    about: "the schema pack's `take` and `complete_all`, through Hotrow",
+    through: Through::Hotrow,
+    ..HUNDRED_DIRECT
+};
+
 const LEASE_HUNDRED: Technique = Technique {
+    prepare: include_str!("../../sql/queue/fill_leased_all.sql"),
     load_by: LoadBy::Workers(Steps {
         take: include_str!("../../sql/queue/workers_lease.sql"),
         complete: include_str!("../../sql/queue/workers_delete.sql"),
@@ -135,12 +238,15 @@ const LEASE_HUNDRED: Technique = Technique {
 
 const SKIP_LOCKED_HUNDRED: Technique = Technique {
     name: "skip-locked-once",
+    prepare: FILL_WAITING_ALL,
     about: "deletes the first hundred orders that nobody else has locked, in one step",
     script: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
     worth: Worth::Each(100),
     ..SKIP_LOCKED
 };
+
+const FILL_WAITING_ALL: &str = include_str!("../../sql/queue/fill_waiting_all.sql");
 
 const PGQ: Technique = Technique {
     name: "pgq",
@@ -155,12 +261,36 @@ const PGQ: Technique = Technique {
 
 const INSERT: Technique = Technique {
     name: "insert",
-    about: "the plain insert",
-    script: include_str!("../../sql/queue/pgbench/insert.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/insert.sql"),
+    about: "a plain insert into a table with the columns and indexes of Hotrow's",
+    script: include_str!("../../sql/queue/pgbench/insert_same.sql"),
+    warm_up: include_str!("../../sql/queue/pgbench/insert_same.sql"),
     protocol: Protocol::Simple,
     against: "insert",
     ..SELL_DIRECT
+};
+
+const INSERT_LEAN: Technique = Technique {
+    name: "insert-lean",
+    about: "a plain insert into the table of the other techniques: four columns, two indexes",
+    script: include_str!("../../sql/queue/pgbench/insert.sql"),
+    warm_up: include_str!("../../sql/queue/pgbench/insert.sql"),
+    ..INSERT
+};
+
+const ENQUEUE_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `enqueue`, straight to the server",
+    prepare: include_str!("../../sql/queue/create_queue.sql"),
+    script: include_str!("../../sql/queue/pgbench/enqueue.sql"),
+    warm_up: include_str!("../../sql/queue/pgbench/enqueue.sql"),
+    ..INSERT
+};
+
+const ENQUEUE_HOTROW: Technique = Technique {
+    name: "hotrow",
+    about: "the schema pack's `enqueue`, through Hotrow",
+    through: Through::Hotrow,
+    ..ENQUEUE_DIRECT
 };
 
 const INSERT_PGQ: Technique = Technique {

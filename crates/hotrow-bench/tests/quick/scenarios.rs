@@ -156,3 +156,8 @@ fn feed_consume() {
 fn feed_busy() {
     every_technique_gives_a_figure("feed-busy");
 }
+
+#[test]
+fn queue_held() {
+    every_technique_gives_a_figure("queue-held");
+}
