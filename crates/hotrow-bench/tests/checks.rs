@@ -70,7 +70,7 @@ async fn the_counters_histories() {
         "delete from hotrow.ledger",
         "update hotrow.counter set version = version + 1 where strategy = 'ledger'",
         "update hotrow.counter set value = value + 1 where strategy = 'ledger'",
-        "delete from hotrow.log_entry where version = 2",
+        "delete from hotrow.command_log where version = 2",
         "update hotrow.counter set version = version + 1 where strategy = 'log'",
         "update hotrow_bench.ledger set command = 'increment' where version = 2",
         "update hotrow_bench.counter set value = value + 1",
@@ -138,7 +138,7 @@ async fn the_restarted_counter() {
     rows.client.batch_execute("discard all").await.unwrap();
     rows.notices(&[
         "update hotrow.snapshot set value = value + 1",
-        "update hotrow.log_entry set amounts = '{2}' where version = 3000",
+        "update hotrow.command_log set amount = 2 where version = 3000",
     ])
     .await;
 }
@@ -226,4 +226,28 @@ async fn the_orders_that_were_put_into_queues() {
     rows.notices(&["insert into hotrow_bench.waiting (order_id, payload)
              select order_id, '{}' from hotrow.queue_order where id = 1"])
         .await;
+}
+
+#[tokio::test]
+async fn the_feeds_messages() {
+    let rows = Rows::new(
+        include_str!("../sql/feed/tables.sql"),
+        include_str!("../sql/feed/before_run.sql"),
+        "select hotrow_bench.push(1, 2, now()::timestamp, 'a', 0) from generate_series(1, 2);
+         select hotrow_bench.consume(1, 1, 'ts');
+         select hotrow.push(1, 2, 'a') from generate_series(1, 3);
+         select hotrow.consume(1, 2)",
+        include_str!("../sql/feed/reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (8, 0));
+    rows.notices(&[
+        "update hotrow_bench.feed set status = 2",
+        "delete from hotrow.inbox_entry where number = 1",
+        "delete from hotrow.inbox_entry where number = 3",
+        "update hotrow.inbox set last = last + 1",
+        "update hotrow.reader set read_to = 4",
+        "delete from hotrow.inbox",
+    ])
+    .await;
 }

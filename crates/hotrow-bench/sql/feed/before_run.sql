@@ -1,2 +1,5 @@
--- Before a run: nobody follows anybody, and nothing was ever sent.
-truncate hotrow_bench.feed, hotrow_bench.follower;
+-- Before a run: nobody follows anybody, nothing was ever sent, and Hotrow's inboxes keep all that a run can send, so that it
+-- can be counted.
+truncate hotrow_bench.feed, hotrow_bench.follower, hotrow.inbox, hotrow.reader, hotrow.inbox_entry, hotrow.author, hotrow.post,
+    hotrow.follow, hotrow.pull, hotrow.fan_out;
+update hotrow.setting set inbox_length = 100000;

@@ -2,7 +2,7 @@
 //! nothing.
 
 use super::SELL_DIRECT;
-use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Worth};
+use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
@@ -18,7 +18,7 @@ pub static FEED_PUSH: Scenario = Scenario {
     rows: Rows::One,
     clients: Clients::Usually(&[56]),
     figure: Figure::Throughput,
-    techniques: &[PUSH],
+    techniques: &[PUSH, PUSH_DIRECT, through_hotrow(PUSH_DIRECT, "the schema pack's `push`, through Hotrow")],
     remarks: &[
         ARTICLE,
         CHECKS,
@@ -30,7 +30,7 @@ pub static FEED_PUSH: Scenario = Scenario {
 pub static FEED_POST: Scenario = Scenario {
     name: "feed-post",
     shows: "Posts of 2,048 characters to 1,000 followers each: how many inboxes a second get one, by technique",
-    techniques: &[POST],
+    techniques: &[POST, POST_DIRECT, through_hotrow(POST_DIRECT, "the schema pack's `post`, through Hotrow")],
     remarks: &[
         ARTICLE,
         CHECKS,
@@ -44,7 +44,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
     name: "feed-consume",
     shows: "The next 20 messages of an inbox consumed: how many messages a second, by technique",
     rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 200_000 },
-    techniques: &[CONSUME],
+    techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
     remarks: &[ARTICLE, CHECKS, WALK],
     ..FEED_PUSH
 };
@@ -55,7 +55,10 @@ pub static FEED_BUSY: Scenario = Scenario {
     shows: "The next 20 messages consumed, 1,000 times a second, while 64 clients push to the same inboxes: how long it takes",
     rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
     figure: Figure::Latency,
-    techniques: &[Technique { arrivals: BUSY, beside: Some(PUSHERS), ..CONSUME }],
+    techniques: &[
+        Technique { arrivals: BUSY, beside: Some(PUSHERS_BY_HAND), ..CONSUME },
+        Technique { arrivals: BUSY, beside: Some(PUSHERS), ..CONSUME_HOTROW },
+    ],
     remarks: &[
         ARTICLE,
         CHECKS,
@@ -105,5 +108,41 @@ const CONSUME: Technique = Technique {
     ..PUSH
 };
 
-const PUSHERS: Beside =
+const PUSH_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `push`, straight to the server",
+    script: include_str!("../../sql/feed/pgbench/push.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/push.sql"),
+    ..PUSH
+};
+
+const POST_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `post`, straight to the server",
+    prepare: include_str!("../../sql/feed/follow_hotrow.sql"),
+    script: include_str!("../../sql/feed/pgbench/post.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/post.sql"),
+    ..POST
+};
+
+const CONSUME_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `consume`, straight to the server",
+    prepare: include_str!("../../sql/feed/fill_hotrow.sql"),
+    script: include_str!("../../sql/feed/pgbench/consume.sql"),
+    warm_up: include_str!("../../sql/feed/pgbench/consume.sql"),
+    ..CONSUME
+};
+
+const CONSUME_HOTROW: Technique =
+    through_hotrow(CONSUME_DIRECT, "the schema pack's `consume`, through Hotrow");
+
+/// The same calls by clients of Hotrow.
+const fn through_hotrow(direct: Technique, about: &'static str) -> Technique {
+    Technique { name: "hotrow", about, through: Through::Hotrow, ..direct }
+}
+
+const PUSHERS_BY_HAND: Beside =
     Beside { clients: 64, script: include_str!("../../sql/feed/pgbench/push_near_by_hand.sql") };
+
+const PUSHERS: Beside = Beside { clients: 64, script: include_str!("../../sql/feed/pgbench/push_near.sql") };
