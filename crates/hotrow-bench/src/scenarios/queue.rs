@@ -26,7 +26,7 @@ pub static QUEUE_TAKE: Scenario = Scenario {
         "hotrow.queue_tail",
     ],
     reading: include_str!("../../sql/queue/reading.sql"),
-    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 20_000 },
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 40_000 },
     clients: Clients::Usually(&[16, 64, 256]),
     figure: Figure::Throughput,
     techniques: &[SKIP_LOCKED, ADVISORY, FOR_UPDATE, SHARDS, PACK_DIRECT, HOTROW],
