@@ -4,4 +4,5 @@ select repeat(md5('a'), 64) as content \gset
 \set previous 1
 \endif
 \set user random(1, 1024)
-select * from hotrow.push(:user, :user + 1, :content);
+\set from :user + 1
+select * from hotrow.push(:user, :from, :content);

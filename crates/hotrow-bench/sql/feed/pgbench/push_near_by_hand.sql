@@ -4,4 +4,5 @@ select repeat(md5('a'), 64) as content \gset
 \set previous 1
 \endif
 \set user random(1, 1024)
-select hotrow_bench.push(:user, :user + 1, now()::timestamp, :content, 0);
+\set from :user + 1
+select hotrow_bench.push(:user, :from, now()::timestamp, :content, 0);
