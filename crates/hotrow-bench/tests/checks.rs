@@ -70,7 +70,7 @@ async fn the_counters_histories() {
         "delete from hotrow.ledger",
         "update hotrow.counter set version = version + 1 where strategy = 'ledger'",
         "update hotrow.counter set value = value + 1 where strategy = 'ledger'",
-        "delete from hotrow.command_log where version = 2",
+        "delete from hotrow.log_entry where version = 2",
         "update hotrow.counter set version = version + 1 where strategy = 'log'",
         "update hotrow_bench.ledger set command = 'increment' where version = 2",
         "update hotrow_bench.counter set value = value + 1",
@@ -138,7 +138,7 @@ async fn the_restarted_counter() {
     rows.client.batch_execute("discard all").await.unwrap();
     rows.notices(&[
         "update hotrow.snapshot set value = value + 1",
-        "update hotrow.command_log set amount = 2 where version = 3000",
+        "update hotrow.log_entry set amounts = '{2}' where version = 3000",
     ])
     .await;
 }
