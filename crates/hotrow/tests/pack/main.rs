@@ -16,10 +16,10 @@ mod history;
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod line;
 mod planted;
-mod queue_crowd;
 #[path = "../support/proxy.rs"]
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod proxy;
+mod queue_crowd;
 mod queues;
 mod same_as_model;
 mod specs;
