@@ -101,7 +101,7 @@ impl Pgbench {
         command.arg("--no-vacuum").arg("--protocol").arg(load.protocol.name());
         command.arg("--client").arg(load.clients.to_string());
         command.arg("--jobs").arg(load.clients.min(self.threads).to_string());
-        command.arg("--time").arg((load.seconds + seconds_to_connect(load.clients)).to_string());
+        command.arg("--time").arg((load.seconds + seconds_to_connect(load)).to_string());
         command.arg("--define").arg(format!("rows={}", load.rows));
         command.arg("--define").arg(format!("run={}", load.run));
         command.arg("--define").arg("previous=0");
@@ -128,16 +128,16 @@ impl Pgbench {
 }
 
 /// pgbench's clock runs while it connects, which it then leaves out of its rate: without this, hundreds of clients would have
-/// no time left to do anything.
-fn seconds_to_connect(clients: u32) -> u32 {
+/// no time left to do anything, and neither would a few on a busy machine in a run of a second.
+fn seconds_to_connect(load: &Load<'_>) -> u32 {
     const CONNECTIONS_A_SECOND: u32 = 250;
-    clients / CONNECTIONS_A_SECOND
+    load.clients / CONNECTIONS_A_SECOND + u32::from(load.seconds == 1)
 }
 
 /// How long to wait for the end: connecting and the last transactions take their time where hundreds wait for one row.
 fn patience(load: &Load<'_>) -> Duration {
     const FOR_CONNECTING_AND_ENDING: Duration = Duration::from_secs(60);
-    Duration::from_secs((load.seconds + seconds_to_connect(load.clients)).into()) + FOR_CONNECTING_AND_ENDING
+    Duration::from_secs((load.seconds + seconds_to_connect(load)).into()) + FOR_CONNECTING_AND_ENDING
 }
 
 /// The first thing pgbench complained of: what follows is mostly its echo.

@@ -56,7 +56,7 @@ pub enum Rows {
         per_second: u32,
         /// And these besides.
         besides: u32,
-        /// All of them in a hurry, when pgbench asks for a thousand a second, for two seconds.
+        /// All of them in a hurry, when pgbench asks for a few hundred times a second, for some seconds.
         in_a_hurry: u32,
     },
 }
