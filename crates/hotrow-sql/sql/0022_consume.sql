@@ -72,7 +72,7 @@ begin
     end loop;
     for i in 1 .. cardinality(users) loop
         if read_to[i] < last[i] - kept then
-            select s.read_to, s.taken into settled from hotrow.settle(last[i] - kept, taken[i]) s;
+            select s.read_to, s.taken into settled from hotrow.advance(last[i] - kept, taken[i]) s;
             read_to[i] := settled.read_to;
             taken[i] := settled.taken;
         end if;
@@ -81,7 +81,7 @@ end
 $$;
 
 -- What is consumed, with what now follows read_to without a gap made part of it.
-create function hotrow.settle(inout read_to bigint, inout taken int8multirange)
+create function hotrow.advance(inout read_to bigint, inout taken int8multirange)
 language plpgsql immutable as $$
 declare
     part int8range;
@@ -213,7 +213,7 @@ begin
                     chosen := chosen + int8multirange(int8range(numbers[k], numbers[k] + 1));
                 end loop;
             end if;
-            select s.read_to, s.taken into settled from hotrow.settle(read[slot], beyond[slot] + chosen) s;
+            select s.read_to, s.taken into settled from hotrow.advance(read[slot], beyond[slot] + chosen) s;
             read[slot] := settled.read_to;
             beyond[slot] := settled.taken;
         end if;
@@ -348,7 +348,7 @@ begin
         where l.user_id = unread.user_id;
     end if;
     select s.read_to, s.taken into reader.read_to, reader.taken
-    from hotrow.settle(greatest(reader.read_to, last + coming - kept, 0), coalesce(reader.taken, '{}')) s;
+    from hotrow.advance(greatest(reader.read_to, last + coming - kept, 0), coalesce(reader.taken, '{}')) s;
     return last + coming - reader.read_to
         - (select coalesce(sum(upper(u) - lower(u)), 0) from unnest(reader.taken) u);
 end
@@ -372,7 +372,7 @@ begin
     if upto <= locked.read_to[1] then
         return 0;
     end if;
-    settled := hotrow.settle(upto, locked.taken[1]);
+    settled := hotrow.advance(upto, locked.taken[1]);
     update hotrow.reader r set read_to = settled.read_to, taken = settled.taken where r.user_id = mark_read_up_to.user_id;
     return upto - locked.read_to[1] - (
         select coalesce(sum(upper(u) - lower(u)), 0)

@@ -44,7 +44,7 @@ begin
         select d.user_id, range_agg(int8range(d.number, d.number + 1)) as numbers from deleted d
         group by d.user_id order by d.user_id
     loop
-        settled := hotrow.settle(locked.read_to[array_position(locked.users, gone.user_id)],
+        settled := hotrow.advance(locked.read_to[array_position(locked.users, gone.user_id)],
             locked.taken[array_position(locked.users, gone.user_id)] + gone.numbers);
         update hotrow.reader r set read_to = settled.read_to, taken = settled.taken where r.user_id = gone.user_id;
     end loop;

@@ -44,7 +44,7 @@ begin
             get diagnostics gone = row_count;
             entries := entries + gone;
             if upto > locked.read_to[i] then
-                settled := hotrow.settle(upto, locked.taken[i]);
+                settled := hotrow.advance(upto, locked.taken[i]);
                 update hotrow.reader r set read_to = settled.read_to, taken = settled.taken where r.user_id = users[i];
             end if;
         end loop;

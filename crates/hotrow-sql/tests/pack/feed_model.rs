@@ -206,7 +206,7 @@ const FAULTS: [(&str, &str, &str); 14] = [
     ("write_entries", "last[w.slot] - entries[w.slot] + w.nth", "last[w.slot] - w.nth + 1"),
     ("trim_inboxes", "e.number <= u.newest - kept", "e.number <= u.newest - kept + 30"),
     ("first_numbers", "upper(part) - size, upper(part)", "lower(part), lower(part) + size"),
-    ("settle", "lower(part) = read_to + 1", "lower(part) >= read_to + 1"),
+    ("advance", "lower(part) = read_to + 1", "lower(part) >= read_to + 1"),
     ("lock_readers", "read_to[i] < last[i] - kept", "false"),
     ("pull_posts", "a.pulled_from - 1", "a.pulled_from - 2"),
     ("pull_posts", "a.last_post > l.pulled_to", "a.last_post > l.pulled_to + 1"),
