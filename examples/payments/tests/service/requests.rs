@@ -79,9 +79,9 @@ async fn what_is_not_known_is_unknown_until_the_gateway_says() {
     stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
     let caller = stage.caller();
     let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
-    assert_eq!((status, &told["state"]), (202, &json!("authorizing")));
-    let state = told["last_attempt"]["state"].as_str().unwrap();
-    assert!(["unknown", "succeeded"].contains(&state), "{told}");
+    // Who looks the outcome up may be done before the answer is written: then it says what was found.
+    let known = status == 201 && told["state"] == "captured";
+    assert!(known || status == 202 && told["state"] == "authorizing", "{status} {told}");
     let (status, told) = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
     assert_eq!((status, &told["state"]), (201, &json!("captured")));
     stage.adds_up().await;
@@ -108,7 +108,6 @@ async fn a_gateway_that_is_gone_is_left_out_and_another_is_tried() {
     }
     let doubted = "select count(*) < 30 from payments.attempt where gateway = 'lotus' and code like '%503%'";
     stage.until(doubted, "t").await;
-    tokio::time::sleep(Duration::from_millis(1)).await;
     stage.behave(&["lotus"], json!({})).await;
     stage.adds_up().await;
 }
