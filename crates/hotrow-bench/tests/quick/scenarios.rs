@@ -2,6 +2,7 @@
 
 use crate::bench::Bench;
 use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
 
 /// Runs a scenario with the stand-in, and expects a figure from every technique that the machine has the program for.
 fn every_technique_gives_a_figure(scenario: &str) -> Value {
@@ -24,6 +25,13 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
         }
     }
     report["scenarios"][0].clone()
+}
+
+/// The same for scenarios that have much to prepare: they take turns, since side by side none would have time to run.
+fn in_turn(scenario: &str) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner); // somebody else's failure is not this one's
+    every_technique_gives_a_figure(scenario);
 }
 
 #[test]
@@ -119,45 +127,45 @@ fn platform() {
 
 #[test]
 fn queue_take() {
-    every_technique_gives_a_figure("queue-take");
+    in_turn("queue-take");
 }
 
 #[test]
 fn queue_lease() {
-    every_technique_gives_a_figure("queue-lease");
+    in_turn("queue-lease");
 }
 
 #[test]
 fn queue_batch() {
-    every_technique_gives_a_figure("queue-batch");
+    in_turn("queue-batch");
 }
 
 #[test]
 fn queue_enqueue() {
-    every_technique_gives_a_figure("queue-enqueue");
+    in_turn("queue-enqueue");
 }
 
 #[test]
 fn feed_push() {
-    every_technique_gives_a_figure("feed-push");
+    in_turn("feed-push");
 }
 
 #[test]
 fn feed_post() {
-    every_technique_gives_a_figure("feed-post");
+    in_turn("feed-post");
 }
 
 #[test]
 fn feed_consume() {
-    every_technique_gives_a_figure("feed-consume");
+    in_turn("feed-consume");
 }
 
 #[test]
 fn feed_busy() {
-    every_technique_gives_a_figure("feed-busy");
+    in_turn("feed-busy");
 }
 
 #[test]
 fn queue_held() {
-    every_technique_gives_a_figure("queue-held");
+    in_turn("queue-held");
 }
