@@ -53,7 +53,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
 pub static FEED_BUSY: Scenario = Scenario {
     name: "feed-busy",
     shows: "The next 20 messages consumed, 1,000 times a second, while 64 clients push to the same inboxes: how long it takes",
-    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 300_000 },
     figure: Figure::Latency,
     techniques: &[
         Technique { arrivals: BUSY, beside: Some(PUSHERS_BY_HAND), ..CONSUME },
