@@ -1,7 +1,5 @@
 //! Idempotency keys, and payments from start to end as a merchant sees them.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::load::insist;
