@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod counters;
-mod feed_model;
 mod feeds;
 mod golden;
 mod install;

@@ -10,6 +10,7 @@ mod bad_input;
 mod client;
 mod concurrent;
 mod faults;
+mod feed_model;
 mod feeds;
 mod history;
 #[path = "../support/line.rs"]
@@ -31,6 +32,8 @@ mod workload;
 
 use std::sync::OnceLock;
 
+use hotrow_postgres::PrivateServer;
+use line::Line;
 use support::server;
 use support::server::migrate;
 
@@ -41,4 +44,15 @@ fn installed() -> u16 {
         migrate(&server().url());
         server().port()
     })
+}
+
+/// A server of its own with the pack, and a connection to it.
+fn private(label: &'static str) -> (PrivateServer, Line) {
+    let server = PrivateServer::builder().label(label).start().unwrap();
+    migrate(&server.url());
+    // What is compared on it is answers: no test of this kind loses power.
+    let line = Line::connect(server.port(), "public -c synchronous_commit=off")
+        .unwrap()
+        .expect("the server takes us");
+    (server, line)
 }

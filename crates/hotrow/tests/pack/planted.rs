@@ -1,11 +1,11 @@
 //! Faults planted in the SQL: each of them must be found by the comparison with the model, or else that comparison is
 //! worth nothing. Texts that the SQL no longer has are a failure here, so that no mutant is forgotten.
 
-use hotrow_postgres::PrivateServer;
+use std::ops::Range;
 
 use crate::history::Clients;
 use crate::line::Line;
-use crate::migrate;
+use crate::private;
 use crate::same_as_model::difference;
 use crate::stage::Stage;
 
@@ -59,8 +59,31 @@ const FOR_A_CROWD: [Fault; 5] = [
     ),
 ];
 
+/// Plants faults, one after another, asks whether the one with this index is noticed, and repairs it; says which were not.
+pub fn missed(
+    line: &mut Line,
+    faults: &[Fault],
+    mut is_noticed: impl FnMut(&mut Line, usize) -> bool,
+) -> Vec<Fault> {
+    let mut missed = Vec::new();
+    for (index, fault) in faults.iter().enumerate() {
+        let sound = plant(line, *fault);
+        if !is_noticed(line, index) {
+            missed.push(*fault);
+        }
+        assert_eq!(line.query(&sound).error(), None);
+    }
+    missed
+}
+
+/// So many seeds for the fault with this index, none of which another fault has.
+pub fn seeds(index: usize, count: u64) -> Range<u64> {
+    let first = index as u64 * count;
+    first..first + count
+}
+
 /// Plants a fault; what repairs it.
-pub fn plant(line: &mut Line, (function, from, to): Fault) -> String {
+fn plant(line: &mut Line, (function, from, to): Fault) -> String {
     let definition = format!(
         "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
     );
@@ -70,11 +93,6 @@ pub fn plant(line: &mut Line, (function, from, to): Fault) -> String {
     assert!(sound.contains(from), "{function} does not say {from:?} any more: plant the fault elsewhere");
     assert_eq!(line.query(&sound.replace(from, to)).error(), None, "{function}: {to}");
     sound
-}
-
-fn is_noticed_by_one(port: u16, first_seed: u64) -> bool {
-    let mut stage = Stage::connect(port);
-    (first_seed..first_seed + SEEDS_MAX).any(|seed| difference(&mut stage, seed).is_some())
 }
 
 fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
@@ -89,22 +107,12 @@ fn is_noticed_by_a_crowd(port: u16, test: usize) -> bool {
 
 #[test]
 fn every_planted_fault_is_noticed() {
-    let server = PrivateServer::builder().label("planted").start().unwrap();
-    migrate(&server.url());
-    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
-    let mut missed = Vec::new();
-    let mut try_out = |fault, noticed: &dyn Fn() -> bool| {
-        let sound = plant(&mut line, fault);
-        if !noticed() {
-            missed.push(fault);
-        }
-        assert_eq!(line.query(&sound).error(), None);
-    };
-    for (index, fault) in FOR_ONE_CLIENT.into_iter().enumerate() {
-        try_out(fault, &|| is_noticed_by_one(server.port(), index as u64 * SEEDS_MAX));
-    }
-    for (index, fault) in FOR_A_CROWD.into_iter().enumerate() {
-        try_out(fault, &|| is_noticed_by_a_crowd(server.port(), index));
-    }
-    assert_eq!(missed, [], "nobody noticed these");
+    let (server, mut line) = private("planted");
+    let mut missed_by_all = missed(&mut line, &FOR_ONE_CLIENT, |_, index| {
+        let mut stage = Stage::connect(server.port());
+        seeds(index, SEEDS_MAX).any(|seed| difference(&mut stage, seed).is_some())
+    });
+    missed_by_all
+        .extend(missed(&mut line, &FOR_A_CROWD, |_, index| is_noticed_by_a_crowd(server.port(), index)));
+    assert_eq!(missed_by_all, [], "nobody noticed these");
 }

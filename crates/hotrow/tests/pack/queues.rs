@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 
 use hotrow_model::{QueueAnswer, QueueCommand, QueueTerms, Receipt};
-use hotrow_postgres::PrivateServer;
 
 use crate::line::Line;
-use crate::migrate;
-use crate::planted::{Fault, plant};
+use crate::planted::{Fault, missed, seeds};
+use crate::private;
 use crate::sql::{Clock, literal};
 
 const SEEDS: u64 = 60;
@@ -247,19 +246,9 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
     None
 }
 
-fn server(label: &'static str) -> (PrivateServer, Line) {
-    let server = PrivateServer::builder().label(label).start().unwrap();
-    migrate(&server.url());
-    // What is compared here is answers: no test of this kind loses power.
-    let line = Line::connect(server.port(), "public -c synchronous_commit=off")
-        .unwrap()
-        .expect("the server takes us");
-    (server, line)
-}
-
 #[test]
 fn random_calls_get_the_models_answers() {
-    let (_server, mut line) = server("queues");
+    let (_server, mut line) = private("queues");
     let seeds = match std::env::var("HOTROW_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
@@ -292,15 +281,9 @@ const FAULTS: [Fault; 12] = [
 
 #[test]
 fn every_fault_planted_in_queues_is_noticed() {
-    let (_server, mut line) = server("queue-faults");
-    let mut missed = Vec::new();
-    for (index, fault) in FAULTS.into_iter().enumerate() {
-        let sound = plant(&mut line, fault);
-        let first = index as u64 * SEEDS_MAX;
-        if !(first..first + SEEDS_MAX).any(|seed| difference(&mut line, seed).is_some()) {
-            missed.push(fault);
-        }
-        assert_eq!(line.query(&sound).error(), None);
-    }
+    let (_server, mut line) = private("queue-faults");
+    let missed = missed(&mut line, &FAULTS, |line, index| {
+        seeds(index, SEEDS_MAX).any(|seed| difference(line, seed).is_some())
+    });
     assert_eq!(missed, [], "nobody noticed these");
 }

@@ -1,15 +1,19 @@
-//! Feeds against their model, one client at a time: random calls, alone and in batches, with request ids that come again.
-//! A difference is shown with its seed, which `HOTROW_SEED` runs again.
+//! Feeds against their model, one client at a time: random calls, alone and in batches, with request ids that come again;
+//! and faults planted in the SQL, which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
 
 use std::mem::discriminant;
 
 use fastrand::Rng;
 use hotrow_model::{FeedCommand, FeedLimits, Feeds, Sort};
+use hotrow_postgres::PrivateServer;
 
-use crate::server::{Database, Session};
+use crate::line::Line;
+use crate::planted::{Fault, missed, seeds};
+use crate::{private, sql};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 60;
+const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
 const SETTINGS: &str = "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
 
@@ -110,15 +114,24 @@ impl Workload {
     }
 }
 
+/// What a query answers: rows as the model writes them, or the SQLSTATE.
+fn rows(line: &mut Line, sql: &str) -> Result<Vec<String>, String> {
+    let answer = line.query(sql);
+    match answer.error() {
+        Some(report) => Err(report.code),
+        None => Ok(answer.rows().iter().map(|row| sql::answer(row)).collect()),
+    }
+}
+
 /// What the SQL answers: each call's rows.
-fn ask(session: &Session, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, String> {
+fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, String> {
     let columns = |command: &FeedCommand| match command {
         FeedCommand::Consume { .. } | FeedCommand::Peek { .. } => "entry_id, from_user, post_id, content",
         FeedCommand::Past { .. } => "entry_id, from_user, post_id, content, consumed",
         _ => "*",
     };
     if let [command] = commands {
-        return Ok(vec![session.ask(&format!("select {} from hotrow.{command}", columns(command)))?]);
+        return Ok(vec![rows(line, &format!("select {} from hotrow.{command}", columns(command)))?]);
     }
     let calls: Vec<_> = commands.iter().map(FeedCommand::call).collect();
     let arrays = (0..calls[0].1.len()).map(|place| {
@@ -127,15 +140,12 @@ fn ask(session: &Session, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, 
     });
     let batch = format!("hotrow.{}_batch({})", calls[0].0, arrays.collect::<Vec<_>>().join(", "));
     if !matches!(commands[0], FeedCommand::Consume { .. }) {
-        return Ok(session
-            .ask(&format!("select * from {batch}"))?
-            .into_iter()
-            .map(|row| vec![row])
-            .collect());
+        let rows = rows(line, &format!("select * from {batch}"))?;
+        return Ok(rows.into_iter().map(|row| vec![row]).collect());
     }
     let mut answers = vec![Vec::new(); commands.len()];
     let mut last = 0;
-    for row in session.ask(&format!("select call, {} from {batch}", columns(&commands[0])))? {
+    for row in rows(line, &format!("select call, {} from {batch}", columns(&commands[0])))? {
         let (call, row) = row.split_once(' ').unwrap();
         let call: usize = call.parse().unwrap();
         assert!(call >= last, "the calls' rows come in their order");
@@ -146,7 +156,7 @@ fn ask(session: &Session, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, 
 }
 
 /// The first difference between SQL and model, as a story.
-pub fn difference(session: &Session, seed: u64) -> Option<String> {
+fn difference(line: &mut Line, seed: u64) -> Option<String> {
     let mut workload = Workload {
         random: Rng::with_seed(seed),
         base: (seed % 1_000_000_000) as i64 * 10,
@@ -161,7 +171,7 @@ pub fn difference(session: &Session, seed: u64) -> Option<String> {
             if step < STEPS - 1 { workload.next() } else { vec![FeedCommand::FanOut { most: 10_000 }] };
         let mut again = true;
         while again {
-            let found = ask(session, &commands);
+            let found = ask(line, &commands);
             let right = feeds.apply(&commands);
             let texts: Vec<_> = commands.iter().map(ToString::to_string).collect();
             story.push_str(&format!("{} -> {found:?}\n", texts.join("; ")));
@@ -179,30 +189,28 @@ pub fn difference(session: &Session, seed: u64) -> Option<String> {
     None
 }
 
-/// A session in a database of its own, with settings that make a few users many.
-pub fn session(database: &Database) -> Session {
-    let session = database.session("postgres");
-    session.run(&format!("set synchronous_commit = off; {SETTINGS}"));
-    session
+/// A server with limits that make a few users many.
+fn server(label: &'static str) -> (PrivateServer, Line) {
+    let (server, mut line) = private(label);
+    assert_eq!(line.query(SETTINGS).error(), None);
+    (server, line)
 }
 
 #[test]
 fn random_calls_get_the_models_answers() {
-    let database = Database::migrated();
-    let session = session(&database);
+    let (_server, mut line) = server("feedmodel");
     let seeds = match std::env::var("HOTROW_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
     };
     for seed in seeds {
-        if let Some(difference) = difference(&session, seed) {
+        if let Some(difference) = difference(&mut line, seed) {
             panic!("{difference}");
         }
     }
 }
 
-/// A function, what it says, and what is planted in its place: each must be noticed.
-const FAULTS: [(&str, &str, &str); 12] = [
+const FAULTS: [Fault; 12] = [
     ("write_entries", "last[w.slot] - entries[w.slot] + w.nth", "last[w.slot] - w.nth + 1"),
     ("trim_inboxes", "e.number <= u.newest - kept", "e.number <= u.newest - kept + 30"),
     ("first_numbers", "upper(part) - size, upper(part)", "lower(part), lower(part) + size"),
@@ -218,22 +226,13 @@ const FAULTS: [(&str, &str, &str); 12] = [
 ];
 
 #[test]
-fn planted_faults_in_feeds_are_noticed() {
-    let database = Database::migrated();
-    let session = session(&database);
-    let mut missed = Vec::new();
-    for (number, (function, from, to)) in (0..).zip(FAULTS) {
-        let definition = format!(
-            "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
-        );
-        let sound = session.value(&definition);
-        assert!(sound.contains(from), "{function} does not say {from:?} any more: plant the fault elsewhere");
-        session.run(&sound.replace(from, to));
-        if !(0..200).any(|seed| difference(&session, number * 200 + seed).is_some()) {
-            missed.push((function, from));
-        }
-        session.run(&sound);
-        session.run("delete from hotrow.fan_out");
-    }
+fn every_fault_planted_in_feeds_is_noticed() {
+    let (_server, mut line) = server("feedfaults");
+    let missed = missed(&mut line, &FAULTS, |line, index| {
+        let noticed = seeds(index, SEEDS_MAX).any(|seed| difference(line, seed).is_some());
+        // What the run that noticed has left under way.
+        assert_eq!(line.query("delete from hotrow.fan_out").error(), None);
+        noticed
+    });
     assert_eq!(missed, [], "nobody noticed these");
 }
