@@ -1,5 +1,9 @@
 -- What reaches an inbox: entries and their numbers, and push, which brings one message to one inbox.
 
+-- Rows of tables are looked up for values of an array everywhere in feeds, and always by = any (array[value]) instead of
+-- = value: so a table can't be read as a whole and compared with each value, which the planner prefers where it believes that
+-- the table is tiny, and keeps to while the table grows.
+
 -- Forgets what inboxes have beyond their length: their writers call it now and then.
 create function hotrow.trim_inboxes(user_id bigint[], newest bigint[]) returns void
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -8,7 +12,7 @@ declare
     kept bigint := (select s.inbox_length from hotrow.setting s where s.one);
 begin
     delete from hotrow.inbox_entry e using unnest(trim_inboxes.user_id, newest) u (user_id, newest)
-    where e.user_id = u.user_id and e.number <= u.newest - kept;
+    where e.user_id = any (array[u.user_id]) and e.number <= u.newest - kept;
 end
 $$;
 
@@ -25,7 +29,7 @@ begin
         with moved as (
             update hotrow.inbox i set last = i.last + u.entries
             from (select u.* from unnest(user_id, entries) u (user_id, entries) order by u.user_id) u
-            where i.user_id = u.user_id returning i.user_id, i.last)
+            where i.user_id = any (array[u.user_id]) returning i.user_id, i.last)
         select array_agg(m.last order by m.user_id) into last from moved m;
     else
         with moved as (
@@ -93,11 +97,12 @@ $$;
 -- the recorded answers: the second waits, all that it wrote is undone, and its second attempt finds what the first was answered.
 create function hotrow.write_once(command text, user_id bigint[], from_user bigint[], content text[],
     created_at timestamptz[], request_id uuid[]) returns bigint[]
-language plpgsql as $$
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     violated text;
     numbers bigint[];
+    answers bigint[] := array_fill(null::bigint, array[cardinality(request_id)]);
     fresh record;
 begin
     for attempt in 1 .. 2 loop
@@ -111,7 +116,7 @@ begin
                 u (user_id, from_user, content, at, request_id, place)
             where u.request_id is null
                 or array_position(write_once.request_id, u.request_id) = u.place
-                    and not exists (select from hotrow.request r where r.request_id = u.request_id);
+                    and not exists (select from hotrow.request r where r.request_id = any (array[u.request_id]));
             if fresh.users is not null then
                 numbers := case write_once.command
                     when 'push' then hotrow.write_entries(fresh.users, fresh.froms, null, fresh.at, fresh.contents, false)
@@ -131,13 +136,16 @@ begin
     end loop;
     perform hotrow.request_reused(u.request_id)
     from unnest(user_id, from_user, content, request_id) u (user_id, from_user, content, request_id)
-    join hotrow.request r on r.request_id = u.request_id
+    join hotrow.request r on r.request_id = any (array[u.request_id])
     where r.command <> write_once.command or r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content));
+    -- By its places, since a first attempt may have left numbers behind.
+    for i in 1 .. coalesce(cardinality(fresh.places), 0) loop
+        answers[fresh.places[i]] := numbers[i];
+    end loop;
     return array(
-        select coalesce(f.number, r.value)
-        from unnest(request_id) with ordinality u (request_id, place)
-        left join unnest(fresh.places, numbers) f (place, number) on f.place = u.place
-        left join hotrow.request r on f.place is null and r.request_id = u.request_id
+        select coalesce(u.number, r.value)
+        from unnest(request_id, answers) with ordinality u (request_id, number, place)
+        left join hotrow.request r on u.number is null and r.request_id = any (array[u.request_id])
         order by u.place);
 end
 $$;

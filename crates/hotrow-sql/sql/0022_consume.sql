@@ -16,21 +16,21 @@ begin
         select u.user_id, l.author, a.last_post, p.post_id, p.at
         from unnest(pull_posts.user_id) u (user_id)
         cross join lateral (
-            select l.author, l.pulled_to from hotrow.pull l where l.user_id = u.user_id) l
+            select l.author, l.pulled_to from hotrow.pull l where l.user_id = any (array[u.user_id])) l
         cross join lateral (
             select a.last_post, greatest(l.pulled_to, a.pulled_from - 1, a.last_post
                 - (select s.inbox_length from hotrow.setting s where s.one)) as after
             from hotrow.author a
-            where a.author = l.author and a.pulled_from is not null and a.last_post > l.pulled_to) a
+            where a.author = any (array[l.author]) and a.pulled_from is not null and a.last_post > l.pulled_to) a
         left join lateral (
-            select p.post_id, p.at from hotrow.post p where p.author = l.author and p.post_id > a.after) p on true) w;
+            select p.post_id, p.at from hotrow.post p where p.author = any (array[l.author]) and p.post_id > a.after) p on true) w;
     if found.users is not null then
         perform hotrow.write_entries(found.users, found.authors, found.posts, found.at, null, true);
     end if;
     if found.pullers is not null then
         update hotrow.pull l set pulled_to = f.pulled_to
         from (select distinct f.* from unnest(found.pullers, found.pulled, found.pulled_to) f (user_id, author, pulled_to)) f
-        where l.user_id = f.user_id and l.author = f.author;
+        where l.user_id = any (array[f.user_id]) and l.author = f.author;
     end if;
 end
 $$;
@@ -55,7 +55,7 @@ begin
         into lock_readers.last, fresh from (
             select u.user_id,
                 coalesce((select i.last from hotrow.inbox i where i.user_id = u.user_id), 0) as last,
-                exists (select from hotrow.reader r where r.user_id = u.user_id) as known
+                exists (select from hotrow.reader r where r.user_id = any (array[u.user_id])) as known
             from unnest(users) u (user_id) offset 0) u;
         if fresh is not null then
             -- Before any lock is taken: whoever waits here holds nothing but rows that nobody else has seen.
@@ -222,7 +222,7 @@ begin
     if taking and true = any (changed) then
         update hotrow.reader r set read_to = u.read_to, taken = u.taken
         from unnest(users, read, beyond, changed) u (user_id, read_to, taken, changed)
-        where u.changed and r.user_id = u.user_id;
+        where u.changed and r.user_id = any (array[u.user_id]);
     end if;
     return query
         select s.call, e.number, e.from_user, e.post_id, e.at, coalesce(e.content,
@@ -344,7 +344,7 @@ begin
     if reader.pulls then
         select coalesce(sum(greatest(least(a.last_post - greatest(l.pulled_to, a.pulled_from - 1), kept), 0)), 0) into coming
         from hotrow.pull l cross join lateral (
-            select a.last_post, a.pulled_from from hotrow.author a where a.author = l.author and a.pulled_from is not null) a
+            select a.last_post, a.pulled_from from hotrow.author a where a.author = any (array[l.author]) and a.pulled_from is not null) a
         where l.user_id = unread.user_id;
     end if;
     select s.read_to, s.taken into reader.read_to, reader.taken

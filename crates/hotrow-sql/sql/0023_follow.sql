@@ -39,7 +39,7 @@ begin
     for gone in
         with deleted as (
             delete from hotrow.inbox_entry e using unnest(purge_posts.user_id, purge_posts.author) u (user_id, author)
-            where e.user_id = u.user_id and e.from_user = u.author and e.post_id is not null
+            where e.user_id = any (array[u.user_id]) and e.from_user = u.author and e.post_id is not null
             returning e.user_id, e.number)
         select d.user_id, range_agg(int8range(d.number, d.number + 1)) as numbers from deleted d
         group by d.user_id order by d.user_id
@@ -65,6 +65,20 @@ begin
 end
 $$;
 
+-- Which calls are the first of those pairs that were made or undone. Joined by hash, since a thousand calls meet a thousand
+-- pairs; those who call this allow no such join, so that no table is read as a whole.
+create function hotrow.first_calls(user_id bigint[], other bigint[], users bigint[], others bigint[]) returns boolean[]
+language plpgsql set enable_hashjoin = on set enable_nestloop = off as $$
+#variable_conflict use_column
+begin
+    return array(
+        select p.other is not null and row_number() over (partition by u.user_id, u.other order by u.call) = 1
+        from unnest(user_id, other) with ordinality u (user_id, other, call)
+        left join unnest(users, others) p (user_id, other) on p.user_id = u.user_id and p.other = u.other
+        order by u.call);
+end
+$$;
+
 create function hotrow.follow_batch(user_id bigint[], followee bigint[], backfill int[] default null)
 returns table (status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -74,6 +88,7 @@ declare
     calls int := cardinality(user_id);
     users bigint[];
     authors bigint[];
+    fresh boolean[];
     back record;
 begin
     perform hotrow.check_pairs(user_id, followee, 'followee');
@@ -89,19 +104,20 @@ begin
         insert into hotrow.follow (author, user_id, since_post)
         select distinct u.followee, u.user_id, a.last_post
         from unnest(user_id, followee) u (user_id, followee)
-        cross join lateral (select a.last_post from hotrow.author a where a.author = u.followee) a
+        cross join lateral (select a.last_post from hotrow.author a where a.author = any (array[u.followee])) a
         where u.user_id <> u.followee order by u.followee, u.user_id
         on conflict do nothing returning user_id, author)
     select array_agg(f.user_id order by f.author, f.user_id), array_agg(f.author order by f.author, f.user_id)
     into users, authors from fresh f;
+    fresh := hotrow.first_calls(user_id, followee, users, authors);
     if users is not null then
         update hotrow.author a set followers = a.followers + u.followers
         from (select u.author, count(*) as followers from unnest(authors) u (author) group by u.author) u
-        where a.author = u.author;
+        where a.author = any (array[u.author]);
         select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(a.last_post) as last
         into back from unnest(users, authors) u (user_id, author)
         cross join lateral (select a.last_post from hotrow.author a
-            where a.author = u.author and (a.marking or a.pulled_from is not null)) a;
+            where a.author = any (array[u.author]) and (a.marking or a.pulled_from is not null)) a;
         if back.users is not null then
             perform hotrow.start_pulling(back.users, back.authors, back.last);
         end if;
@@ -111,13 +127,9 @@ begin
         select array_agg(u.user_id order by u.call, p.post_id) as users,
             array_agg(u.author order by u.call, p.post_id) as authors,
             array_agg(p.post_id order by u.call, p.post_id) as posts, array_agg(p.at order by u.call, p.post_id) as at
-        into back from (
-            select distinct on (u.author, u.user_id) u.* from unnest(users, authors) f (user_id, author)
-            join unnest(follow_batch.user_id, followee, backfill) with ordinality u (user_id, author, backfill, call)
-                on u.user_id = f.user_id and u.author = f.author
-            order by u.author, u.user_id, u.call) u
+        into back from unnest(user_id, followee, backfill, fresh) with ordinality u (user_id, author, backfill, fresh, call)
         cross join lateral (
-            select p.author, p.post_id, p.at from hotrow.post p where p.author = u.author
+            select p.author, p.post_id, p.at from hotrow.post p where u.fresh and p.author = u.author
             order by p.post_id desc limit u.backfill) p;
         if back.users is not null then
             perform hotrow.write_entries(back.users, back.authors, back.posts, back.at, null, true);
@@ -125,13 +137,8 @@ begin
     end if;
     -- The first call of a new pair made it; those after it found it there.
     return query
-        select case when u.user_id = u.followee then 'self'
-            when f.author is not null and row_number() over (partition by u.user_id, u.followee order by u.call) = 1
-                then 'followed'
-            else 'already' end
-        from unnest(user_id, followee) with ordinality u (user_id, followee, call)
-        left join unnest(users, authors) f (user_id, author) on f.user_id = u.user_id and f.author = u.followee
-        order by u.call;
+        select case when u.user_id = u.followee then 'self' when u.fresh then 'followed' else 'already' end
+        from unnest(user_id, followee, fresh) with ordinality u (user_id, followee, fresh, call) order by u.call;
 end
 $$;
 
@@ -157,24 +164,21 @@ begin
     cross join lateral (select a.author from hotrow.author a where a.author = u.author for update) a;
     with gone as (
         delete from hotrow.follow f using unnest(unfollow_batch.user_id, followee) u (user_id, author)
-        where f.user_id = u.user_id and f.author = u.author returning f.user_id, f.author)
+        where f.user_id = u.user_id and f.author = any (array[u.author]) returning f.user_id, f.author)
     select array_agg(g.user_id order by g.author, g.user_id), array_agg(g.author order by g.author, g.user_id)
     into users, authors from gone g;
     if users is not null then
         update hotrow.author a set followers = a.followers - u.followers
         from (select u.author, count(*) as followers from unnest(authors) u (author) group by u.author) u
-        where a.author = u.author;
+        where a.author = any (array[u.author]);
         -- Merges what is still to come for first, so that it goes with the rest.
         perform hotrow.purge_posts(users, authors);
         delete from hotrow.pull l using unnest(users, authors) u (user_id, author)
-        where l.user_id = u.user_id and l.author = u.author;
+        where l.user_id = any (array[u.user_id]) and l.author = u.author;
     end if;
     return query
-        select case when f.author is not null and row_number() over (partition by u.user_id, u.followee order by u.call) = 1
-            then 'unfollowed' else 'not_following' end
-        from unnest(user_id, followee) with ordinality u (user_id, followee, call)
-        left join unnest(users, authors) f (user_id, author) on f.user_id = u.user_id and f.author = u.followee
-        order by u.call;
+        select case when u.gone then 'unfollowed' else 'not_following' end
+        from unnest(hotrow.first_calls(user_id, followee, users, authors)) with ordinality u (gone, call) order by u.call;
 end
 $$;
 
@@ -188,7 +192,8 @@ $$;
 
 -- Posts of a muted author don't come; what is there already stays.
 create function hotrow.mute(user_id bigint, followee bigint, muted boolean default true, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     entry hotrow.author;

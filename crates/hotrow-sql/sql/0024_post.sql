@@ -3,7 +3,7 @@
 -- Writes posts and brings them to the followers of authors who have few. Authors of many get a row of hotrow.fan_out for
 -- each post, and those of very many none, once all their followers know that they come for the posts themselves.
 create function hotrow.write_posts(author bigint[], content text[]) returns bigint[]
-language plpgsql as $$
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     setting hotrow.setting := (select s from hotrow.setting s where s.one);
@@ -24,12 +24,12 @@ begin
     with wanted as materialized (
         select u.author, u.content, u.call, a.last_post - u.posts + u.nth as post_id, a.followers, a.marking, u.nth,
             a.pulled_from is not null as pulled,
-            exists (select from hotrow.fan_out f where f.author = u.author) as under_way
+            exists (select from hotrow.fan_out f where f.author = any (array[u.author])) as under_way
         from (
             select u.*, row_number() over (partition by u.author order by u.call) as nth,
                 count(*) over (partition by u.author) as posts
             from unnest(author, content) with ordinality u (author, content, call)) u
-        cross join lateral (select a.* from hotrow.author a where a.author = u.author) a
+        cross join lateral (select a.* from hotrow.author a where a.author = any (array[u.author])) a
     ), written as (
         insert into hotrow.post (author, post_id, at, content)
         select w.author, w.post_id, present, w.content from wanted w
@@ -43,10 +43,13 @@ begin
     from (select w.*, not (w.pulled or w.marking or w.under_way or w.followers > setting.feed_inline) and w.followers > 0 as now
         from wanted w) w;
     if now_authors is not null then
-        select array_agg(f.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts,
+        -- Each inbox gets them in the order in which they were posted, whatever the plan.
+        select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts,
             array_agg(present) as at
-        into bring from unnest(now_authors, now_posts) u (author, post_id)
-        cross join lateral (select f.user_id from hotrow.follow f where f.author = u.author and not f.muted) f;
+        into bring from (
+            select f.user_id, u.author, u.post_id from unnest(now_authors, now_posts) with ordinality u (author, post_id, place)
+            cross join lateral (select f.user_id from hotrow.follow f where f.author = any (array[u.author]) and not f.muted) f
+            order by u.place) u;
         if bring.users is not null then
             perform hotrow.write_entries(bring.users, bring.authors, bring.posts, bring.at, null, true);
         end if;
@@ -109,7 +112,7 @@ begin
     end if;
     loop
         select f.* into job from hotrow.fan_out f
-        where not exists (select from hotrow.fan_out o where o.author = f.author and o.post_id < f.post_id)
+        where not exists (select from hotrow.fan_out o where o.author = any (array[f.author]) and o.post_id < f.post_id)
         order by f.at, f.author, f.post_id limit 1 for update skip locked;
         if not found then
             return 0;

@@ -50,8 +50,8 @@ begin
         end loop;
     end if;
     delete from hotrow.post p using unnest(authors) u (author)
-    where p.author = u.author and p.at < old
-        and not exists (select from hotrow.fan_out f where f.author = p.author and f.post_id <= p.post_id);
+    where p.author = any (array[u.author]) and p.at < old
+        and not exists (select from hotrow.fan_out f where f.author = any (array[p.author]) and f.post_id <= p.post_id);
     get diagnostics posts = row_count;
     update hotrow.feed_sweep s
     set next_user = case when cardinality(users) < most then -9223372036854775808 else users[most] + 1 end,

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod counters;
+mod feed_plans;
 mod feeds;
 mod golden;
 mod install;

@@ -1,0 +1,79 @@
+//! Feeds read the rows that a call is about and no others, whatever the planner believes of their tables: nothing yet, that
+//! they are tiny, that they are huge. Rows are counted, time is not.
+
+use crate::server::Database;
+
+/// Twenty authors with fifty followers each, and as many inboxes with a message.
+const CROWD: &str = "select from hotrow.follow_batch(array(select 1000 + n from generate_series(0, 999) n),
+        array(select 2 + n % 20 from generate_series(0, 999) n));
+    select from hotrow.push_batch(array(select 1000 + n from generate_series(0, 999) n), array_fill(7::bigint, '{1000}'),
+        array_fill('x'::text, '{1000}'),
+        array_fill(null::timestamptz, '{1000}'), array(select gen_random_uuid() from generate_series(1, 1000)))";
+
+/// Each function of feeds, about users who are none of the crowd, so often that its plans are those which are kept.
+const PLANNED_ON_NOTHING: &str = "do $$ begin for i in 1 .. 8 loop
+    perform hotrow.follow(1, 30); perform hotrow.follow_batch('{1,2}', '{31,31}');
+    perform hotrow.post(30, 'x'); perform hotrow.post_batch('{30,31}', '{x,y}');
+    perform hotrow.push(1, 2, 'x'); perform hotrow.push_batch('{1,2}', '{3,3}', '{x,y}');
+    perform hotrow.push(1, 2, 'x', null, gen_random_uuid());
+    perform hotrow.consume(1, 1); perform hotrow.consume_batch('{1,2}', '{1,1}'); perform hotrow.peek(1, 1, 'author');
+    perform hotrow.unread(1); perform hotrow.past(1); perform hotrow.mark_read_up_to(1, 1);
+    perform hotrow.fan_out(); perform hotrow.trim_feeds(1);
+    perform hotrow.mute(1, 30); perform hotrow.unfollow(1, 30); perform hotrow.unfollow_batch('{1,2}', '{31,31}');
+end loop; end $$";
+
+/// Calls, and how many rows they may read at most: some for each row that they are about.
+const CALLS: [(&str, i64); 18] = [
+    ("post(3, 'x')", 250),
+    ("post_batch('{3,4,5}', '{x,y,z}')", 750),
+    ("push(1001, 7, 'x')", 10),
+    ("push(1001, 7, 'x', null, '00000000-0000-0000-0000-000000000001')", 20),
+    ("push_batch('{1001,1002}', '{3,4}', '{x,y}')", 20),
+    ("consume(1001)", 20),
+    ("consume(1001, 20, 'author')", 20),
+    ("consume_batch('{1002,1003}')", 40),
+    ("peek(1004)", 20),
+    ("unread(1004)", 10),
+    ("past(1004)", 10),
+    ("mark_read_up_to(1004, 1)", 20),
+    ("follow(1004, 5)", 40),
+    ("follow_batch('{1004,1005}', '{8,9}')", 80),
+    ("mute(1004, 5)", 20),
+    ("unfollow(1004, 5)", 40),
+    ("fan_out()", 10),
+    ("trim_feeds(1)", 30),
+];
+
+#[test]
+fn calls_read_the_rows_that_they_are_about_whatever_is_known_of_the_tables() {
+    for believed in ["", "relpages = 1, reltuples = 1", "relpages = 1000, reltuples = 100000000"] {
+        let database = Database::migrated();
+        let (asking, other) = (database.session("postgres"), database.session("postgres"));
+        if !believed.is_empty() {
+            other.run(&format!(
+                "update pg_class set {believed} where relnamespace = 'hotrow'::regnamespace and relkind = 'r'"
+            ));
+        }
+        asking.run(PLANNED_ON_NOTHING);
+        other.run(CROWD);
+        let read = || -> i64 {
+            let rows = asking.value(
+                "select sum(seq_tup_read + idx_tup_fetch) from pg_stat_xact_user_tables where schemaname = 'hotrow'",
+            );
+            rows.parse().unwrap()
+        };
+        for (call, most) in CALLS {
+            // In one transaction, within which the server adds up what it has counted and reports nothing.
+            asking.run("begin");
+            let before = read();
+            asking.run(&format!("select * from hotrow.{call}"));
+            let rows = read() - before;
+            asking.run("commit");
+            assert!(rows <= most, "{call} reads {rows} rows where {believed:?}");
+        }
+        assert_eq!(
+            asking.value("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000"),
+            "200"
+        );
+    }
+}
