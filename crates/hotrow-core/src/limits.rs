@@ -67,6 +67,9 @@ pub const WAITING_SPACES_MAX: usize = 1_000;
 /// most: it may have got the lock and wait for something to answer.
 pub const WAITING_ALONE_MS_MAX: u64 = 1_000;
 
+/// Between two rounds of the schema pack's upkeep: posts to more followers than are brought at once wait so long.
+pub const UPKEEP_MS: u64 = 15_000;
+
 /// Bytes of one message from a client; PostgreSQL's own limit is 1 GiB.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// Bytes of the messages that carry no data (Describe, Execute, Close, Sync, ...), as in PostgreSQL.

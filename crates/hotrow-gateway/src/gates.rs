@@ -27,6 +27,13 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotInUse;
 
+impl State {
+    fn gates(&self, database: Option<&str>) -> impl Iterator<Item = Arc<Gate>> {
+        let wanted = move |name: &str| database.is_none_or(|database| database == name);
+        self.databases.iter().filter(move |(name, _)| wanted(name)).filter_map(|(_, gate)| gate.upgrade())
+    }
+}
+
 impl Gates {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds the gates")
@@ -54,11 +61,14 @@ impl Gates {
         if database.is_none() {
             state.all_shut = shut;
         }
-        let wanted = |name: &str| database.is_none_or(|database| database == name);
-        let gates = state.databases.iter().filter(|(name, _)| wanted(name));
-        for gate in gates.filter_map(|(_, gate)| gate.upgrade()) {
+        for gate in state.gates(database) {
             if shut { gate.shut() } else { gate.open() }
         }
+    }
+
+    /// How many have passed those of a database, or all, and are not back.
+    fn inside(&self, database: Option<&str>) -> usize {
+        self.lock().gates(database).map(|gate| gate.inside()).sum()
     }
 }
 
@@ -85,7 +95,7 @@ impl Shared {
             let _ = lane.await; // a lane that is gone has no connection
         }
         // Sessions give back what they hold in their own time; an operator can wait a hundredth of a second longer.
-        while self.pools_of(database).is_ok_and(|pools| pools.iter().any(|pool| pool.gate().inside() > 0)) {
+        while self.gates.inside(database) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         self.pools_of(database)?.iter().for_each(|pool| pool.close_idle());

@@ -30,6 +30,7 @@ use crate::pool::{Identity, Member, Pool};
 use crate::session::stopping;
 use crate::sockets::{Heirloom, Listener, Sockets};
 use crate::stop::{Stage, Stop};
+use crate::upkeep;
 
 /// What all clients share.
 pub struct Shared {
@@ -107,6 +108,7 @@ impl Gateway {
         let accept = |door: Arc<Door>| (door.clone(), tokio::spawn(accept(shared.clone(), door)));
         let doors = doors.into_iter().map(accept).collect();
         tokio::spawn(close_unused(shared.clone()));
+        tokio::spawn(upkeep::run(shared.clone()));
         Ok(Gateway { shared, addresses, doors })
     }
 

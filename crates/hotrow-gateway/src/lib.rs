@@ -9,6 +9,7 @@
 //! | a lane | `lane`: `inbox`, `writer`, `replies`, `connect` around `hotrow_core::lane` |
 //! | the answer | `unit` puts it together, `merged` where calls were merged, `mailbox` keeps the order |
 //! | the admin console | `console`; `gates` pause, `orders` go to the program |
+//! | what the schema pack needs now and then | `upkeep` |
 //! | passed through | `session`: `hold`, `forward`, `relay`; `held` keeps the connections, `login` what opens them |
 
 pub mod config;
@@ -45,6 +46,7 @@ mod sockets;
 mod statements;
 mod stop;
 mod unit;
+mod upkeep;
 mod upstream;
 mod waiting;
 

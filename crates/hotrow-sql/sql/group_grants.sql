@@ -60,5 +60,6 @@ grant execute on function
     hotrow.mark_read_up_to(bigint, bigint),
     hotrow.past(bigint, bigint, int),
     hotrow.fan_out(int),
-    hotrow.trim_feeds(int)
+    hotrow.trim_feeds(int),
+    hotrow.keep()
 to :role;

@@ -49,6 +49,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     24 "0024_post";
     25 "0025_feed_keeping";
     26 "0026_feed_rules";
+    27 "0027_keep";
 };
 
 /// What runs before the first of them, each time.

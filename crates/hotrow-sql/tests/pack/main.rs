@@ -17,3 +17,4 @@ mod sales;
 mod script;
 mod server;
 mod strangers;
+mod upkeep;

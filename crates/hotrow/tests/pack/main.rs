@@ -28,6 +28,7 @@ mod sql;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
+mod upkeep;
 mod workload;
 
 use std::sync::OnceLock;

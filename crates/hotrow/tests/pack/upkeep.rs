@@ -1,0 +1,28 @@
+//! The gateway does the pack's upkeep without being asked: a post that goes out in chunks arrives though nobody fans it out.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::history::PATIENCE;
+use crate::private;
+use crate::support::Gateway;
+
+#[test]
+fn a_gateway_brings_posts_that_wait() {
+    let (server, mut line) = private("upkeep");
+    line.query("update hotrow.setting set feed_inline = 0");
+    for call in ["follow(1, 9)", "follow(2, 9)", "post(9, 'hello')"] {
+        assert_eq!(line.query(&format!("select hotrow.{call}")).error(), None);
+    }
+    assert_eq!(line.query("select content from hotrow.consume(1)").rows().len(), 0);
+    let _gateway = Gateway::in_front_of(&server.url(), &[]);
+    let deadline = Instant::now() + PATIENCE;
+    while line.query("select 1 from hotrow.fan_out").rows().len() == 1 {
+        assert!(Instant::now() < deadline, "nobody brings the post");
+        thread::sleep(Duration::from_millis(50)); // what is waited for is in the server's tables
+    }
+    for user in [1, 2] {
+        let rows = line.query(&format!("select content from hotrow.consume({user})")).rows();
+        assert_eq!(rows, [[Some("hello".to_owned())]]);
+    }
+}
