@@ -13,16 +13,16 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file of these endings under `crates`, `fuzz` and `docs`, without what is built.
+/// Every file of these endings under `crates`, `examples`, `fuzz` and `docs`, without what is built or fetched.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
-    let mut folders = vec![root().join("crates"), root().join("fuzz"), root().join("docs")];
+    let mut folders = ["crates", "examples", "fuzz", "docs"].map(|folder| root().join(folder)).to_vec();
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !["target", "corpus", "artifacts"].contains(&name.as_str()) {
+                if !["target", "corpus", "artifacts", "node_modules"].contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if endings.iter().any(|ending| name.ends_with(ending)) {
@@ -82,17 +82,34 @@ fn tests_that_the_documents_name_exist() {
     }
 }
 
+/// How a file begins that says what it is; behind the line that names its interpreter, where there is one.
+const BEGINNINGS: [(&str, &str); 7] = [
+    (".rs", "//! "),
+    (".sql", "-- "),
+    (".py", "\"\"\""),
+    (".go", "// "),
+    (".js", "// "),
+    (".java", "// "),
+    (".sh", "# "),
+];
+
 #[test]
 fn every_source_file_says_what_it_is_and_stays_readable() {
-    for path in files(&[".rs", ".sql"]) {
-        let text = fs::read_to_string(&path).unwrap();
-        let first = text.lines().next().unwrap_or_default();
-        if path.parent().is_some_and(|folder| folder.ends_with("pgbench")) {
-            continue; // what pgbench sends is measured as it stands, without comments
+    for (ending, says) in BEGINNINGS {
+        for path in files(&[ending]) {
+            let text = fs::read_to_string(&path).unwrap();
+            if path.parent().is_some_and(|folder| folder.ends_with("pgbench")) {
+                continue; // what pgbench sends is measured as it stands, without comments
+            }
+            let mut lines = text.lines().skip_while(|line| line.starts_with("#!/"));
+            let first = lines.next().unwrap_or_default();
+            assert!(
+                first.starts_with(says) && first.len() > says.len(),
+                "{}: the first line does not say what lives there",
+                path.display()
+            );
+            assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());
         }
-        let says = if path.extension().is_some_and(|ending| ending == "rs") { "//! " } else { "-- " };
-        assert!(first.starts_with(says), "{}: the first line does not say what lives there", path.display());
-        assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());
     }
 }
 
