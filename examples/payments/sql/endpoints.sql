@@ -1,2 +1,2 @@
--- Who wants to be told.
-select name from payments.endpoint where active order by name
+-- The dependent services.
+select name, url, secret, active from payments.endpoint order by name

@@ -125,7 +125,8 @@ create table if not exists payments.endpoint (
     active boolean not null default true
 );
 
--- What each of them is to be told: `due_at` is set until it has been, or we gave up.
+-- What each of them is to be told, where the database has no queues for it: `due_at` is set until it has been, or we
+-- gave up.
 create table if not exists payments.notification (
     event uuid not null,
     endpoint text not null,
@@ -138,4 +139,4 @@ create table if not exists payments.notification (
     delivered_at timestamptz,
     primary key (event, endpoint)
 );
-create index if not exists notification_due on payments.notification (due_at) where due_at is not null;
+create index if not exists notification_due_to on payments.notification (endpoint, due_at) where due_at is not null;

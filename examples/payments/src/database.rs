@@ -28,17 +28,6 @@ pub enum Error {
     Nonsense(String),
 }
 
-impl Error {
-    /// The row is there already.
-    pub fn is_undefined_object(&self) -> bool {
-        let code = match self {
-            Self::Driver(error) => error.code().map(tokio_postgres::error::SqlState::code),
-            _ => None,
-        };
-        matches!(code, Some("42P01" | "42883" | "3F000"))
-    }
-}
-
 /// A value of a statement.
 pub type Value<'a> = &'a (dyn ToSql + Sync);
 

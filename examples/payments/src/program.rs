@@ -10,6 +10,7 @@ use crate::database::{self, Database};
 use crate::flow::Payments;
 use crate::gateway::{Gateway, Simulated};
 use crate::http::Client;
+use crate::notifications::Notifications;
 use crate::server::{asked_to_stop, serve};
 use crate::settings::{self, Settings};
 use crate::worker::Worker;
@@ -52,8 +53,10 @@ pub async fn payments(arguments: &[String]) -> Result<(), Error> {
     database.script(SCHEMA).await?;
     let client = Client::default();
     let first_look = settings.reconcile_after[0];
-    let payments =
-        Arc::new(Payments::new(database, gateways(&settings, &client)?, settings.gateway_limit, first_look));
+    let gateways = gateways(&settings, &client)?;
+    let notifications = Notifications::new(&settings.notify_again_after);
+    let payments = Payments::new(database, gateways, notifications, settings.gateway_limit, first_look);
+    let payments = Arc::new(payments);
     let stop = async {
         if let Err(error) = asked_to_stop().await {
             tracing::error!(%error, "nobody can ask this program to stop");
@@ -62,9 +65,7 @@ pub async fn payments(arguments: &[String]) -> Result<(), Error> {
     };
     if is_worker {
         say("payments: working")?;
-        Worker::new(payments, client, &settings.reconcile_after, &settings.notify_again_after)
-            .run(stop)
-            .await;
+        Worker::new(payments, client, &settings.reconcile_after).run(stop).await;
     } else {
         let listener = TcpListener::bind(settings.listen).await?;
         say(&format!("payments: listening on {}", listener.local_addr()?))?;

@@ -134,7 +134,8 @@ pub fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, Error> {
     row.try_get(column).map_err(|error| Error::Nonsense(format!("{column}: {error}")))
 }
 
-fn word<T: std::str::FromStr<Err: ToString>>(row: &Row, column: &str) -> Result<T, Error> {
+/// A word of an enumeration.
+pub fn word<T: std::str::FromStr<Err: ToString>>(row: &Row, column: &str) -> Result<T, Error> {
     get::<&str>(row, column)?.parse().map_err(|error: T::Err| Error::Nonsense(error.to_string()))
 }
 

@@ -9,56 +9,35 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
 use crate::database::Error;
 use crate::flow::Payments;
 use crate::http::Client;
-use crate::records::{Attempt, get};
+use crate::notifications::Notification;
+use crate::records::Attempt;
 use crate::signature;
 
 const CLAIM_ATTEMPTS: &str = include_str!("../sql/claim_attempts.sql");
-const CLAIM_NOTIFICATIONS: &str = include_str!("../sql/claim_notifications.sql");
-const NOTIFICATION_DELIVERED: &str = include_str!("../sql/notification_delivered.sql");
-const NOTIFICATION_FAILED: &str = include_str!("../sql/notification_failed.sql");
 
 /// Taken at once.
 const MOST: i64 = 50;
 /// Between two looks when nothing was due.
 const REST: Duration = Duration::from_millis(500);
-/// A dependent service may take so long, and the claim lasts longer.
+/// A dependent service may take so long; the claim lasts longer.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
-const DELIVERY_CLAIM_SECONDS: f64 = 30.0;
 
 /// A worker.
 pub struct Worker {
     payments: Arc<Payments>,
     client: Client,
     reconcile_after: Vec<f64>,
-    notify_again_after: Vec<f64>,
-}
-
-struct Notification {
-    event: Uuid,
-    endpoint: String,
-    body: String,
-    tries: i32,
-    url: String,
-    secret: String,
-    active: bool,
 }
 
 impl Worker {
-    /// With these ladders.
-    pub fn new(
-        payments: Arc<Payments>,
-        client: Client,
-        reconcile_after: &[Duration],
-        notify_again_after: &[Duration],
-    ) -> Self {
-        let seconds = |ladder: &[Duration]| ladder.iter().map(Duration::as_secs_f64).collect();
-        let (reconcile_after, notify_again_after) = (seconds(reconcile_after), seconds(notify_again_after));
-        Self { payments, client, reconcile_after, notify_again_after }
+    /// That looks at unfinished attempts on this ladder.
+    pub fn new(payments: Arc<Payments>, client: Client, reconcile_after: &[Duration]) -> Self {
+        let reconcile_after = reconcile_after.iter().map(Duration::as_secs_f64).collect();
+        Self { payments, client, reconcile_after }
     }
 
     /// Works until `stop` is ready; what was taken is finished.
@@ -135,19 +114,11 @@ impl Worker {
     }
 
     async fn notifications(self: &Arc<Self>) -> Result<usize, Error> {
-        let database = &self.payments.database;
-        let rows = database.rows(CLAIM_NOTIFICATIONS, &[&DELIVERY_CLAIM_SECONDS, &MOST]).await?;
+        let Payments { database, notifications, .. } = &*self.payments;
+        let claimed = notifications.claim(database).await?;
+        let found = claimed.len();
         let mut tasks = JoinSet::new();
-        for row in &rows {
-            let notification = Notification {
-                event: get(row, "event")?,
-                endpoint: get(row, "endpoint")?,
-                body: get(row, "body")?,
-                tries: get(row, "tries")?,
-                url: get(row, "url")?,
-                secret: get(row, "secret")?,
-                active: get(row, "active")?,
-            };
+        for notification in claimed {
             let worker = self.clone();
             tasks.spawn(async move { worker.deliver(notification).await });
         }
@@ -156,16 +127,16 @@ impl Worker {
                 tracing::warn!(%error, "a notification is left for the next look");
             }
         }
-        Ok(rows.len())
+        Ok(found)
     }
 
     async fn deliver(&self, notification: Notification) -> Result<(), Error> {
-        let Notification { event, endpoint, body, tries, url, secret, active } = notification;
-        let database = &self.payments.database;
-        let failure = if active {
-            let signature = signature::sign(&secret, Timestamp::now().as_second(), body.as_bytes());
+        let Payments { database, notifications, .. } = &*self.payments;
+        let (endpoint, body) = (&notification.endpoint, &notification.body);
+        let failure = if endpoint.active {
+            let signature = signature::sign(&endpoint.secret, Timestamp::now().as_second(), body.as_bytes());
             let headers = [(signature::HEADER, signature.as_str())];
-            match self.client.post(&url, &headers, body, DELIVERY_LIMIT).await {
+            match self.client.post(&endpoint.url, &headers, body.clone(), DELIVERY_LIMIT).await {
                 Ok((200..=299, _)) => None,
                 Ok((status, _)) => Some(format!("answered {status}")),
                 Err(unanswered) => Some(unanswered.to_string()),
@@ -173,14 +144,6 @@ impl Worker {
         } else {
             Some("the endpoint is switched off".to_owned())
         };
-        match failure {
-            None => database.execute(NOTIFICATION_DELIVERED, &[&event, &endpoint]).await?,
-            Some(error) => {
-                let tried = usize::try_from(tries).unwrap_or(0).saturating_sub(1);
-                let again = self.notify_again_after.get(tried);
-                database.execute(NOTIFICATION_FAILED, &[&event, &endpoint, &error, &again]).await?
-            }
-        };
-        Ok(())
+        notifications.told(database, &notification, failure.as_deref()).await
     }
 }

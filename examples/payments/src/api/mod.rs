@@ -62,3 +62,6 @@ async fn health(state: axum::extract::State<Api>) -> Result<&'static str, Proble
     state.payments.database.row("select 1", &[]).await?;
     Ok("well\n")
 }
+
+#[cfg(test)]
+mod tests;

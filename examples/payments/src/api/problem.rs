@@ -49,6 +49,12 @@ impl Problem {
         "idempotency-key-running",
         "the request with this Idempotency-Key is still running: repeat it a little later",
     );
+    /// Told already, and not again.
+    pub const DELIVERED: Self = fixed(
+        StatusCode::CONFLICT,
+        "delivered",
+        "the endpoint has taken this notification: only a dead one can be sent again",
+    );
     /// Too much at once.
     pub const BUSY: Self =
         fixed(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are under way: repeat it later");

@@ -2,29 +2,25 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{self, Path, Query};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Api, Problem, input};
-use crate::flow::Webhook;
-use crate::records::get;
+use crate::flow::{Payments, Webhook};
+use crate::notifications::State;
 use crate::signature;
 
 const SET_ENDPOINT: &str = include_str!("../../sql/set_endpoint.sql");
-const RESEND: &str = include_str!("../../sql/resend_notification.sql");
-const NOTIFICATIONS: &str = include_str!("../../sql/notifications.sql");
 
-/// The most notifications that are listed.
-const LISTED: i64 = 100;
 /// The longest URL or secret.
 const TEXT_BYTES_MAX: usize = 500;
 
 /// `POST /v1/webhooks/{gateway}`: verified, kept as it came, answered, and only then worked on.
 pub async fn receive(
-    State(api): State<Api>,
+    extract::State(api): extract::State<Api>,
     Path(gateway): Path<String>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -71,7 +67,7 @@ fn yes() -> bool {
 
 /// `PUT /v1/endpoints/{name}`
 pub async fn set_endpoint(
-    State(api): State<Api>,
+    extract::State(api): extract::State<Api>,
     Path(name): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<&'static str, Problem> {
@@ -90,14 +86,16 @@ pub async fn set_endpoint(
 
 /// `POST /v1/notifications/{event}/{endpoint}/resend`
 pub async fn resend(
-    State(api): State<Api>,
+    extract::State(api): extract::State<Api>,
     Path((event, endpoint)): Path<(String, String)>,
 ) -> Result<&'static str, Problem> {
     let event = input::id(&event)?;
     input::name("endpoint", &endpoint)?;
-    match api.payments.database.execute(RESEND, &[&event, &endpoint]).await? {
-        0 => Err(Problem::NOT_FOUND),
-        _ => Ok("due\n"),
+    let Payments { database, notifications, .. } = &*api.payments;
+    match notifications.resend(database, event, &endpoint).await? {
+        None => Err(Problem::NOT_FOUND),
+        Some(State::Delivered) => Err(Problem::DELIVERED),
+        Some(State::Pending | State::Dead) => Ok("due\n"),
     }
 }
 
@@ -106,32 +104,18 @@ pub async fn resend(
 #[serde(deny_unknown_fields)]
 pub struct Which {
     endpoint: String,
-    state: String,
+    state: State,
 }
 
 /// `GET /v1/notifications?endpoint=…&state=dead`
 pub async fn notifications(
-    State(api): State<Api>,
+    extract::State(api): extract::State<Api>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<axum::Json<serde_json::Value>, Problem> {
     let Query(Which { endpoint, state }) =
         which.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     input::name("endpoint", &endpoint)?;
-    if !["pending", "delivered", "dead"].contains(&state.as_str()) {
-        return Err(Problem::invalid("state: pending, delivered or dead"));
-    }
-    let rows = api.payments.database.rows(NOTIFICATIONS, &[&endpoint, &state, &LISTED]).await?;
-    let mut all = Vec::new();
-    for row in &rows {
-        all.push(json!({
-            "event": get::<uuid::Uuid>(row, "event")?,
-            "endpoint": endpoint,
-            "state": state,
-            "tries": get::<i32>(row, "tries")?,
-            "error": get::<Option<&str>>(row, "error")?,
-            "created_at": get::<Timestamp>(row, "created_at")?,
-            "delivered_at": get::<Option<Timestamp>>(row, "delivered_at")?,
-        }));
-    }
-    Ok(axum::Json(json!({ "notifications": all })))
+    let Payments { database, notifications, .. } = &*api.payments;
+    let told = notifications.list(database, &endpoint, state).await?;
+    Ok(axum::Json(json!({ "notifications": told })))
 }

@@ -11,13 +11,11 @@
 //! | `settle` | the outcome, once; and what follows from it |
 //! | `totals` | the merchant's day: the addition, and the recount after a doubt |
 //! | `news` | webhooks of gateways |
-//! | `dependents` | who is to be told |
 //! | `commands` | confirm, capture, cancel, refund |
 
 mod ask;
 mod begin;
 mod commands;
-mod dependents;
 mod news;
 mod settle;
 mod totals;
@@ -30,6 +28,7 @@ use uuid::Uuid;
 use crate::database::{Database, Error};
 use crate::gateway::Gateway;
 use crate::machine::Refusal;
+use crate::notifications::Notifications;
 use crate::records::{Attempt, Intent};
 use crate::routing::Health;
 
@@ -62,7 +61,8 @@ pub struct Payments {
     pub database: Database,
     gateways: Vec<Box<dyn Gateway>>,
     health: Mutex<Vec<Health>>,
-    endpoints: Mutex<dependents::Endpoints>,
+    /// What dependent services are to be told.
+    pub notifications: Notifications,
     /// How long a gateway may take.
     gateway_limit: Duration,
     /// When a worker first looks at an attempt.
@@ -74,11 +74,12 @@ impl Payments {
     pub fn new(
         database: Database,
         gateways: Vec<Box<dyn Gateway>>,
+        notifications: Notifications,
         gateway_limit: Duration,
         first_look: Duration,
     ) -> Self {
         let health = Mutex::new(vec![Health::default(); gateways.len()]);
-        Self { database, gateways, health, endpoints: Mutex::default(), gateway_limit, first_look }
+        Self { database, gateways, health, notifications, gateway_limit, first_look }
     }
 
     /// The gateway of this name.

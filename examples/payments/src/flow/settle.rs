@@ -114,7 +114,7 @@ impl Payments {
         });
         let kind = event_type(attempt.kind, outcome);
         self.database.execute(INSERT_EVENT, &[&event, &attempt.intent.to_string(), &kind, &payload]).await?;
-        self.tell(event, kind, &payload).await
+        self.notifications.write(&self.database, event, kind, &payload).await
     }
 
     /// Nothing is left to do.

@@ -1,7 +1,9 @@
-//! Dependent services: told once, signed, again when they fail, never for ever.
+//! Dependent services: told once, signed, again when they fail, never for ever; the same by the service's own table and by
+//! hotrow's queues.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -12,7 +14,9 @@ use jiff::Timestamp;
 use payments::signature::{HEADER, verify};
 use serde_json::{Value, json};
 
-use crate::stage::{Caller, PATIENCE, Stage, payment};
+use crate::crashes::{bad_manners, compare};
+use crate::load::Load;
+use crate::stage::{Caller, GATEWAYS, PATIENCE, Plan, Stage, payment};
 
 const SECRET: &str = "a secret of sixteen or more";
 
@@ -24,13 +28,47 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open() -> (Self, String) {
+    /// Open, and known to the service under this name.
+    async fn open(caller: &Caller, name: &str) -> Self {
         let shop = Self { status: Arc::new(Mutex::new(200)), told: Arc::default() };
         let router = Router::new().route("/told", post(told)).with_state(shop.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/told", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        (shop, url)
+        let body = json!({ "url": url, "secret": SECRET }).to_string();
+        let answer = caller.send("PUT", &format!("/v1/endpoints/{name}"), &[], body).await.unwrap();
+        assert_eq!(answer.0, 200, "{answer:?}");
+        shop
+    }
+
+    fn answers(&self, status: u16) {
+        *self.status.lock().unwrap() = status;
+    }
+
+    fn told(&self) -> Vec<Value> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// Waits until it has been told every event there is; each time the same.
+    async fn knows_everything(&self, stage: &Stage) {
+        let rows = stage.rows("select id from payments.outbox");
+        let events: BTreeSet<String> = rows.into_iter().filter_map(|row| row[0].clone()).collect();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut told: BTreeMap<String, Value> = BTreeMap::new();
+            for one in self.told() {
+                let first = told.entry(one["id"].as_str().unwrap().to_owned()).or_insert_with(|| one.clone());
+                assert_eq!(*first, one, "one event, one text");
+            }
+            let missing: Vec<_> = events.iter().filter(|id| !told.contains_key(*id)).collect();
+            if missing.is_empty() {
+                let known = told.keys().filter(|id| events.contains(*id)).count();
+                assert_eq!(known, told.len(), "told of an event that there is not");
+                return;
+            }
+            assert!(Instant::now() < deadline, "it was never told {missing:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 }
 
@@ -41,44 +79,160 @@ async fn told(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> Stat
     StatusCode::from_u16(*shop.status.lock().unwrap()).unwrap()
 }
 
-async fn register(caller: &Caller, name: &str, url: &str) -> u16 {
-    let body = json!({ "url": url, "secret": SECRET }).to_string();
-    let path = format!("{}/v1/endpoints/{name}", caller.base);
-    caller.client.send("PUT", &path, &[], Bytes::from(body), PATIENCE).await.unwrap().0
+/// Waits until an endpoint has so many notifications in a state.
+async fn listed(caller: &Caller, endpoint: &str, state: &str, wanted: usize) -> Vec<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (status, page) =
+            caller.get(&format!("/v1/notifications?endpoint={endpoint}&state={state}")).await;
+        assert_eq!(status, 200, "{page}");
+        let listed = page["notifications"].as_array().unwrap();
+        if listed.len() == wanted {
+            return listed.clone();
+        }
+        assert!(Instant::now() < deadline, "{endpoint} has {listed:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn dependents_are_told_until_they_listen_or_we_give_up() {
-    let stage = Stage::start().await;
+async fn resend(caller: &Caller, event: &Value, endpoint: &str) -> u16 {
+    let path = format!("/v1/notifications/{}/{endpoint}/resend", event.as_str().unwrap());
+    caller.post(&path, "unused", &json!({})).await.0
+}
+
+async fn told_until_they_listen(plan: Plan) {
+    let stage = Stage::build(plan, &[]).await;
     let caller = stage.caller();
-    let (good, good_url) = Shop::open().await;
-    let (bad, bad_url) = Shop::open().await;
-    *bad.status.lock().unwrap() = 500;
-    assert_eq!(register(&caller, "good", &good_url).await, 200);
-    assert_eq!(register(&caller, "bad", &bad_url).await, 200);
-    // The service looks for new endpoints once a second.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let (good, bad) = (Shop::open(&caller, "good").await, Shop::open(&caller, "bad").await);
+    bad.answers(500);
     let (_, paid) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
 
-    stage.until("select count(*) from payments.notification where state = 'delivered'", "1").await;
-    stage.until("select count(*) from payments.notification where state = 'dead'", "1").await;
-    let told = good.told.lock().unwrap().clone();
+    let delivered = listed(&caller, "good", "delivered", 1).await;
+    let dead = listed(&caller, "bad", "dead", 1).await;
+    let told = good.told();
     assert_eq!(told.len(), 1);
     assert_eq!((&told[0]["type"], &told[0]["payment"]["payment"]), (&json!("payment.captured"), &paid["id"]));
     // At once, and once for each rung.
-    assert_eq!(bad.told.lock().unwrap().len(), 3);
-    assert!(bad.told.lock().unwrap().iter().all(|again| again["id"] == told[0]["id"]));
+    assert_eq!(bad.told().len(), 3);
+    assert!(bad.told().iter().all(|again| again["id"] == told[0]["id"]));
+    let event = &told[0]["id"];
+    let states = (&delivered[0]["event"], &dead[0]["event"], &dead[0]["error"], &dead[0]["tries"]);
+    assert_eq!(states, (event, event, &json!("answered 500"), &json!(3)));
+    assert!(delivered[0]["delivered_at"].is_string() && dead[0]["delivered_at"].is_null());
 
-    let (_, dead) = caller.get("/v1/notifications?endpoint=bad&state=dead").await;
-    assert_eq!(dead["notifications"][0]["error"], json!("answered 500"));
-    *bad.status.lock().unwrap() = 204;
-    let event = dead["notifications"][0]["event"].as_str().unwrap();
-    let (status, _) =
-        caller.post(&format!("/v1/notifications/{event}/bad/resend"), "unused", &json!({})).await;
-    assert_eq!(status, 200);
-    stage.until("select count(*) from payments.notification where state = 'delivered'", "2").await;
-    assert_eq!(bad.told.lock().unwrap().len(), 4);
-    let (status, _) =
-        caller.post(&format!("/v1/notifications/{event}/nobody/resend"), "unused", &json!({})).await;
-    assert_eq!(status, 404);
+    assert_eq!(resend(&caller, event, "good").await, 409, "it has it");
+    assert_eq!(resend(&caller, event, "nobody").await, 404);
+    bad.answers(204);
+    assert_eq!(resend(&caller, event, "bad").await, 200);
+    listed(&caller, "bad", "delivered", 1).await;
+    assert_eq!((bad.told().len(), good.told().len()), (4, 1));
+    listed(&caller, "bad", "dead", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_the_table_dependents_are_told_until_they_listen_or_we_give_up() {
+    told_until_they_listen(Plan::Direct).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_queues_dependents_are_told_until_they_listen_or_we_give_up() {
+    told_until_they_listen(Plan::WithQueues).await;
+}
+
+/// As when the service is killed between the outcome and the notification: the attempt stays open until it is written.
+async fn not_written_not_finished(plan: Plan, table: &str) {
+    let stage = Stage::build(plan, &[("RECONCILE_SECONDS", "600")]).await;
+    let caller = stage.caller();
+    let shop = Shop::open(&caller, "shop").await;
+    let (schema, name) = table.split_once('.').unwrap();
+    stage.rows(&format!("alter table {table} rename to away"));
+    let (status, _) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!(status, 503);
+    assert_eq!(stage.value("select count(*) from payments.attempt where state = 'succeeded'"), "1");
+    assert_eq!(stage.value("select due_at is not null from payments.attempt"), "t", "nobody would find it");
+    stage.rows(&format!("alter table {schema}.away rename to {name}"));
+    stage.rows("update payments.attempt set due_at = now()");
+    shop.knows_everything(&stage).await;
+    stage.adds_up().await;
+    // And when somebody goes through all of it again, that changes nothing.
+    stage.rows("update payments.attempt set due_at = now()");
+    stage.adds_up().await;
+    listed(&caller, "shop", "delivered", 1).await;
+    listed(&caller, "shop", "pending", 0).await;
+    assert_eq!(shop.told().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_not_finished_before_its_notification_is_in_the_table() {
+    not_written_not_finished(Plan::Direct, "payments.notification").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_not_finished_before_its_notification_is_in_the_queue() {
+    not_written_not_finished(Plan::WithQueues, "hotrow.queue_tail").await;
+}
+
+async fn told_whoever_dies(plan: Plan) {
+    let mut stage = Stage::build(plan, &[]).await;
+    stage.behave(&GATEWAYS, bad_manners()).await;
+    let shop = Shop::open(&stage.caller(), "shop").await;
+    let load = Load::start(&stage.caller(), 8);
+    for time in 0..6 {
+        load.flows(15).await;
+        tokio::task::block_in_place(|| match (time % 3, &mut stage.hotrow) {
+            (0, _) => stage.service.restart(),
+            (1, Some(hotrow)) => hotrow.restart(),
+            _ => stage.worker.restart(),
+        });
+    }
+    load.flows(15).await;
+    let told = load.stop().await;
+    compare(&stage, &told).await;
+    // What a worker held when it died is told when its claim has ended.
+    shop.knows_everything(&stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_the_table_no_event_is_told_to_nobody_whoever_is_killed() {
+    told_whoever_dies(Plan::Direct).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_queues_no_event_is_told_to_nobody_whoever_is_killed() {
+    told_whoever_dies(Plan::WithQueues).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_queues_through_hotrow_no_event_is_told_to_nobody_whoever_is_killed() {
+    told_whoever_dies(Plan::WithQueuesThroughHotrow).await;
+}
+
+/// Queues appear while programs run: what is in the table is still sent, what is new goes into them.
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_that_appear_are_used_and_the_table_is_emptied() {
+    let stage = Stage::build(Plan::Direct, &[]).await;
+    let caller = stage.caller();
+    let shop = Shop::open(&caller, "shop").await;
+    caller.post("/v1/payments", "first", &payment(1000, true)).await;
+    listed(&caller, "shop", "delivered", 1).await;
+
+    stage.migrate();
+    let deadline = Instant::now() + PATIENCE;
+    for number in 0.. {
+        caller.post("/v1/payments", &format!("then-{number}"), &payment(1000, true)).await;
+        if stage.value("select count(*) from hotrow.queue_order") != "0" {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the queues are not used");
+    }
+    shop.knows_everything(&stage).await;
+    let left = json!({ "id": "00000000-0000-0000-0000-000000000001", "type": "left" });
+    stage.rows(&format!(
+        "insert into payments.notification (event, endpoint, body, due_at)
+        values ('{}', 'shop', '{left}', now())",
+        left["id"].as_str().unwrap()
+    ));
+    let in_table = "select count(*) from payments.notification where due_at is not null";
+    stage.until(in_table, "0").await;
+    assert_eq!(shop.told().iter().filter(|told| **told == left).count(), 1);
 }

@@ -6,6 +6,7 @@
 mod bad_input;
 mod crashes;
 mod dependents;
+mod document;
 mod load;
 mod program;
 mod races;

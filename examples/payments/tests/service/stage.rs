@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -10,7 +11,9 @@ use payments::http::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_postgres::NoTls;
 
+use crate::document::hold_to;
 use crate::program::{Program, beside, free_port};
 
 /// Nothing that a test waits for takes so long unless it is broken.
@@ -38,34 +41,63 @@ pub struct Stage {
     _room: SemaphorePermit<'static>,
 }
 
+/// What the service stands on.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Plan {
+    /// A plain server.
+    Direct,
+    /// One that has hotrow's queues.
+    WithQueues,
+    /// A plain server behind Hotrow: only the port is another.
+    ThroughHotrow,
+    /// Both.
+    WithQueuesThroughHotrow,
+}
+
+impl Plan {
+    fn has_queues(self) -> bool {
+        matches!(self, Self::WithQueues | Self::WithQueuesThroughHotrow)
+    }
+
+    fn is_through_hotrow(self) -> bool {
+        matches!(self, Self::ThroughHotrow | Self::WithQueuesThroughHotrow)
+    }
+}
+
+/// Gives the database hotrow's queues.
+fn migrate(server: &PrivateServer) {
+    let done = Command::new(beside("hotrow")).args(["migrate", "--upstream", &server.url()]).output();
+    let done = done.unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 /// The service's answer.
 pub type Answer = (u16, Value);
 
 impl Stage {
     /// On a new server, with gateways that behave.
     pub async fn start() -> Self {
-        Self::build(false, &[]).await
+        Self::build(Plan::Direct, &[]).await
     }
 
     /// With other settings of the service.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
-        Self::build(false, settings).await
+        Self::build(Plan::Direct, settings).await
     }
 
-    /// The same through Hotrow: only the port is another.
-    pub async fn through_hotrow(settings: &[(&str, &str)]) -> Self {
-        Self::build(true, settings).await
-    }
-
-    async fn build(through_hotrow: bool, settings: &[(&str, &str)]) -> Self {
+    /// What the service stands on, and other settings of it.
+    pub async fn build(plan: Plan, settings: &[(&str, &str)]) -> Self {
         let room = ROOM.acquire().await.unwrap();
-        tokio::task::block_in_place(|| Self::open(room, through_hotrow, settings))
+        tokio::task::block_in_place(|| Self::open(room, plan, settings))
     }
 
-    fn open(room: SemaphorePermit<'static>, through_hotrow: bool, settings: &[(&str, &str)]) -> Self {
+    fn open(room: SemaphorePermit<'static>, plan: Plan, settings: &[(&str, &str)]) -> Self {
         let server = PrivateServer::builder().label("payments").start().unwrap();
+        if plan.has_queues() {
+            migrate(&server);
+        }
         let (mut url, metrics_port) = (server.url(), free_port());
-        let hotrow = through_hotrow.then(|| {
+        let hotrow = plan.is_through_hotrow().then(|| {
             let port = free_port();
             let listen = format!("127.0.0.1:{port}");
             let metrics = format!("127.0.0.1:{metrics_port}");
@@ -123,6 +155,11 @@ impl Stage {
         }
     }
 
+    /// Gives the database hotrow's queues.
+    pub fn migrate(&self) {
+        tokio::task::block_in_place(|| migrate(&self.server));
+    }
+
     /// How to talk to the service.
     pub fn caller(&self) -> Caller {
         Caller { client: self.client.clone(), base: format!("http://127.0.0.1:{}", self.service_port) }
@@ -158,6 +195,21 @@ impl Stage {
     /// The first value of a query.
     pub fn value(&self, sql: &str) -> String {
         self.rows(sql)[0][0].clone().unwrap_or_default()
+    }
+
+    /// A connection of the test's own, straight to the server.
+    pub async fn connect(&self) -> tokio_postgres::Client {
+        let (client, connection) = tokio_postgres::connect(&self.server.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+
+    /// Waits until a statement that has this in its text waits for a lock.
+    pub async fn somebody_waits(&self, about: &str) {
+        let waiting = format!(
+            "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and query like '%{about}%'"
+        );
+        self.until(&waiting, "t").await;
     }
 
     /// Waits until a query answers this.
@@ -230,7 +282,7 @@ impl Stage {
 /// Somebody who talks to the service.
 #[derive(Clone)]
 pub struct Caller {
-    pub client: Client,
+    client: Client,
     pub base: String,
 }
 
@@ -242,18 +294,28 @@ impl Caller {
 
     /// The same, while the service may be dead.
     pub async fn try_post(&self, path: &str, key: &str, body: &Value) -> Result<Answer, String> {
-        let url = format!("{}{path}", self.base);
-        let headers = [("idempotency-key", key)];
-        let answer = self.client.post(&url, &headers, body.to_string(), PATIENCE).await;
-        let (status, body) = answer.map_err(|error| error.to_string())?;
-        Ok((status, json(&body)))
+        self.send("POST", path, &[("idempotency-key", key)], body.to_string()).await
     }
 
     /// Asks.
     pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], Bytes::new()).await.unwrap()
+    }
+
+    /// Sends anything. The answer is one that the document has.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, String> {
         let url = format!("{}{path}", self.base);
-        let (status, body) = self.client.get(&url, PATIENCE).await.unwrap();
-        (status, json(&body))
+        let answer = self.client.send(method, &url, headers, body.into(), PATIENCE).await;
+        let (status, body) = answer.map_err(|error| error.to_string())?;
+        let body = json(&body);
+        hold_to(method, path, status, &body);
+        Ok((status, body))
     }
 }
 

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::crashes::{bad_manners, compare};
 use crate::load::Load;
-use crate::stage::{GATEWAYS, Stage};
+use crate::stage::{GATEWAYS, Plan, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hotrow_killed_under_load_loses_and_doubles_nothing() {
-    let mut stage = Stage::through_hotrow(&[]).await;
+    let mut stage = Stage::build(Plan::ThroughHotrow, &[]).await;
     stage.behave(&GATEWAYS, bad_manners()).await;
     let load = Load::start(&stage.caller(), 8);
     for _ in 0..3 {
@@ -24,7 +24,8 @@ async fn hotrow_killed_under_load_loses_and_doubles_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_statement_of_a_payment_is_packed() {
     // Nothing is slow enough for a worker to find anything to do.
-    let stage = Stage::through_hotrow(&[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")]).await;
+    let stage =
+        Stage::build(Plan::ThroughHotrow, &[("RECONCILE_SECONDS", "600"), ("GATEWAY_SECONDS", "60")]).await;
     stage.behave(&GATEWAYS, json!({ "webhooks_url": "" })).await;
     let load = Load::start(&stage.caller(), 32);
     load.flows(100).await; // by then all connections have prepared all statements

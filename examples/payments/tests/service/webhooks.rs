@@ -5,12 +5,15 @@ use payments::signature::{HEADER, sign};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::stage::{Caller, GATEWAYS, PATIENCE, SECRET, Stage, payment};
+use crate::stage::{Answer, Caller, GATEWAYS, SECRET, Stage, payment};
+
+async fn post(caller: &Caller, gateway: &str, signature: &str, body: &str) -> Answer {
+    let path = format!("/v1/webhooks/{gateway}");
+    caller.send("POST", &path, &[(HEADER, signature)], body.to_owned()).await.unwrap()
+}
 
 async fn send(caller: &Caller, gateway: &str, signature: &str, body: &str) -> u16 {
-    let url = format!("{}/v1/webhooks/{gateway}", caller.base);
-    let headers = [(HEADER, signature)];
-    caller.client.post(&url, &headers, body.to_owned(), PATIENCE).await.unwrap().0
+    post(caller, gateway, signature, body).await.0
 }
 
 fn news(reference: &Value, outcome: &str, event: &str) -> String {
@@ -47,9 +50,12 @@ async fn only_genuine_recent_webhooks_change_anything() {
     stage.until("select count(*) from payments.webhook where due_at is null", "2").await;
     assert_eq!(stage.value("select state from payments.intent"), "authorizing");
 
-    assert_eq!(send(&caller, gateway, &signature, &genuine).await, 200);
+    assert_eq!(post(&caller, gateway, &signature, &genuine).await, (200, json!("kept\n")));
     stage.until("select state from payments.intent", "captured").await;
-    assert_eq!(send(&caller, gateway, &signature, &genuine).await, 200, "again");
+    assert_eq!(post(&caller, gateway, &signature, &genuine).await, (200, json!("known\n")), "again");
+    let changed = news(&attempt["id"], "declined", "genuine");
+    let signed = sign(SECRET, now, changed.as_bytes());
+    assert_eq!(post(&caller, gateway, &signed, &changed).await, (200, json!("known\n")), "the first stands");
     let late = news(&attempt["id"], "declined", "late");
     assert_eq!(send(&caller, gateway, &sign(SECRET, now, late.as_bytes()), &late).await, 200);
     stage.until("select count(*) from payments.webhook where due_at is null", "4").await;

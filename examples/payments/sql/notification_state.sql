@@ -1,0 +1,2 @@
+-- Where a notification is.
+select state from payments.notification where event = $1 and endpoint = $2

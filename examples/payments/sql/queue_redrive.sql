@@ -1,0 +1,2 @@
+-- A dead one is told again.
+select hotrow.redrive($1, 1, $2)

@@ -1,0 +1,122 @@
+//! Notifications in hotrow's queues: a queue for each endpoint, an order for each event, under the event's id.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::{Endpoint, Notification, State};
+use crate::database::{Database, Error};
+use crate::records::get;
+
+const ARE_THERE: &str = include_str!("../../sql/queues_are_there.sql");
+const MAKE: &str = include_str!("../../sql/queue_make.sql");
+const ENQUEUE: &str = include_str!("../../sql/queue_enqueue.sql");
+const TAKE: &str = include_str!("../../sql/queue_take.sql");
+const COMPLETE: &str = include_str!("../../sql/queue_complete.sql");
+const FAIL: &str = include_str!("../../sql/queue_fail.sql");
+const FIND: &str = include_str!("../../sql/queue_find.sql");
+const REDRIVE: &str = include_str!("../../sql/queue_redrive.sql");
+const LIST: &str = include_str!("../../sql/queue_list.sql");
+
+/// The most attempts that a queue can allow.
+const ATTEMPTS_MAX: usize = 1000;
+
+fn name(endpoint: &str) -> String {
+    format!("payments.{endpoint}")
+}
+
+/// Whether the database has queues that we may use.
+pub async fn are_there(database: &Database) -> Result<bool, Error> {
+    let row = database.row(ARE_THERE, &[]).await?;
+    row.map_or(Ok(false), |row| get(&row, "are_there"))
+}
+
+/// An endpoint's queue; nothing if it is there. It gives up after the first try and one for each rung.
+pub async fn make(database: &Database, endpoint: &str, rungs: usize) -> Result<(), Error> {
+    let attempts = i32::try_from((rungs + 1).min(ATTEMPTS_MAX)).expect("a thousand fits");
+    let row = database.row(MAKE, &[&name(endpoint), &attempts]).await?;
+    let status: Option<String> = row.map(|row| get(&row, "status")).transpose()?;
+    if status.as_deref() == Some("differs") {
+        tracing::warn!(endpoint, "the queue was made with other settings, and gives up when those say so");
+    }
+    Ok(())
+}
+
+pub async fn write(database: &Database, endpoint: &str, event: Uuid, body: &Value) -> Result<(), Error> {
+    let queue = name(endpoint);
+    let row = database.row(ENQUEUE, &[&queue, &event, body]).await?;
+    let status: Option<String> = row.map(|row| get(&row, "status")).transpose()?;
+    match status.as_deref() {
+        Some("enqueued" | "duplicate") => Ok(()),
+        status => Err(Error::Nonsense(format!("queue {queue}: {status:?}"))),
+    }
+}
+
+pub async fn claim(
+    database: &Database,
+    endpoint: &Arc<Endpoint>,
+    most: i64,
+) -> Result<Vec<Notification>, Error> {
+    let most = i32::try_from(most).unwrap_or(1);
+    let rows = database.rows(TAKE, &[&name(&endpoint.name), &most]).await?;
+    let notification = |row| {
+        let (event, body, tries) =
+            (get(row, "order_id")?, get::<Value>(row, "payload")?, get(row, "attempt")?);
+        let receipt = Some(get(row, "receipt")?);
+        Ok(Notification { endpoint: endpoint.clone(), body: body.to_string(), event, tries, receipt })
+    };
+    rows.iter().map(notification).collect()
+}
+
+pub async fn delivered(database: &Database, told: &Notification, receipt: i64) -> Result<(), Error> {
+    let row = database.row(COMPLETE, &[&name(&told.endpoint.name), &receipt]).await?;
+    settled(told, row)
+}
+
+pub async fn failed(
+    database: &Database,
+    told: &Notification,
+    receipt: i64,
+    error: &str,
+    again: Option<&f64>,
+) -> Result<(), Error> {
+    let row = database.row(FAIL, &[&name(&told.endpoint.name), &receipt, &error, &again]).await?;
+    settled(told, row)
+}
+
+/// Whoever is too late has told it while its lease ended: it is told again.
+fn settled(told: &Notification, row: Option<Row>) -> Result<(), Error> {
+    let outcome: Option<String> = row.map(|row| get(&row, "outcome")).transpose()?;
+    if outcome.as_deref() == Some("lease_lost") {
+        tracing::info!(event = %told.event, endpoint = told.endpoint.name, "the claim had ended");
+    }
+    Ok(())
+}
+
+pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<State>, Error> {
+    let queue = name(endpoint);
+    let Some(row) = database.row(FIND, &[&queue, &event]).await? else { return Ok(None) };
+    match get(&row, "state")? {
+        "processed" => Ok(Some(State::Delivered)),
+        "dead" => {
+            database.execute(REDRIVE, &[&queue, &event]).await?;
+            Ok(Some(State::Dead))
+        }
+        _ => Ok(Some(State::Pending)),
+    }
+}
+
+pub async fn list(database: &Database, endpoint: &str, state: State, most: i64) -> Result<Vec<Row>, Error> {
+    let most = i32::try_from(most).unwrap_or(0);
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let states: &[&str] = match state {
+        State::Pending => &["waiting", "delayed", "leased"],
+        State::Delivered => &["processed"],
+        State::Dead => &["dead"],
+    };
+    database.rows(LIST, &[&name(endpoint), &states, &most]).await
+}

@@ -1,0 +1,61 @@
+//! Notifications in the service's own table, claimed by moving the time when the next worker looks.
+
+use std::sync::Arc;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::{Endpoint, Notification, State};
+use crate::database::{Database, Error};
+use crate::records::{get, word};
+
+const INSERT: &str = include_str!("../../sql/insert_notification.sql");
+const CLAIM: &str = include_str!("../../sql/claim_notifications.sql");
+const DELIVERED: &str = include_str!("../../sql/notification_delivered.sql");
+const FAILED: &str = include_str!("../../sql/notification_failed.sql");
+const STATE: &str = include_str!("../../sql/notification_state.sql");
+const RESEND: &str = include_str!("../../sql/resend_notification.sql");
+const LIST: &str = include_str!("../../sql/notifications.sql");
+
+pub async fn write(database: &Database, endpoint: &str, event: Uuid, body: &str) -> Result<(), Error> {
+    database.execute(INSERT, &[&event, &endpoint, &body]).await?;
+    Ok(())
+}
+
+pub async fn claim(
+    database: &Database,
+    endpoint: &Arc<Endpoint>,
+    most: i64,
+) -> Result<Vec<Notification>, Error> {
+    let rows = database.rows(CLAIM, &[&endpoint.name, &most]).await?;
+    let notification = |row| {
+        let (event, body, tries) = (get(row, "event")?, get(row, "body")?, get(row, "tries")?);
+        Ok(Notification { endpoint: endpoint.clone(), body, event, tries, receipt: None })
+    };
+    rows.iter().map(notification).collect()
+}
+
+pub async fn delivered(database: &Database, told: &Notification) -> Result<(), Error> {
+    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await?;
+    Ok(())
+}
+
+pub async fn failed(
+    database: &Database,
+    told: &Notification,
+    error: &str,
+    again: Option<&f64>,
+) -> Result<(), Error> {
+    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await?;
+    Ok(())
+}
+
+pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<State>, Error> {
+    let Some(row) = database.row(STATE, &[&event, &endpoint]).await? else { return Ok(None) };
+    database.execute(RESEND, &[&event, &endpoint]).await?;
+    word(&row, "state").map(Some)
+}
+
+pub async fn list(database: &Database, endpoint: &str, state: State, most: i64) -> Result<Vec<Row>, Error> {
+    database.rows(LIST, &[&endpoint, &state.word(), &most]).await
+}
