@@ -32,8 +32,9 @@ examples: ## the example programs of each driver, fetched and run (needs Python,
 	examples/prepare.sh
 	$(CARGO) test --package hotrow --test examples
 
-openapi: target/schemathesis/bin/schemathesis ## the HTTP API under schemathesis (needs Python)
+openapi: target/schemathesis/bin/schemathesis ## the HTTP API and the payment service's under schemathesis (needs Python)
 	$(CARGO) test --package hotrow --test schemathesis
+	$(CARGO) test --package payments --test schemathesis
 
 target/schemathesis/bin/schemathesis:
 	python3 -m venv target/schemathesis
@@ -43,6 +44,7 @@ check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package hotrow --test conformance --test examples --test schemathesis -- -D warnings
+	$(CARGO) clippy --package payments --test schemathesis -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
 audit: ## known vulnerabilities of the dependencies (fetches the advisory database)
