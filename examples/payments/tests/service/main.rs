@@ -13,4 +13,5 @@ mod races;
 mod requests;
 mod stage;
 mod through_hotrow;
+mod totals;
 mod webhooks;

@@ -32,6 +32,29 @@ async fn a_key_stands_for_one_request_and_its_answer() {
     stage.adds_up().await;
 }
 
+/// One who works on a request is so slow that another takes it over and answers: what that one said stands.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_answers_to_a_request_the_first_stands() {
+    let stage = Stage::with(&[("KEY_SECONDS", "0.1"), ("RECONCILE_SECONDS", "600")]).await;
+    let mut holder = stage.connect().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table payments.outbox in exclusive mode").await.unwrap();
+    let caller = stage.caller();
+    let slow = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.post("/v1/payments", "a", &payment(1000, true)).await }
+    });
+    stage.somebody_waits("payments.outbox").await;
+    let first = insist(&caller, "/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((first.0, &first.1["state"]), (201, &json!("captured")));
+    held.rollback().await.unwrap();
+    let slow = slow.await.unwrap();
+    assert_eq!((slow.0, &slow.1["type"]), (409, &json!("payments:idempotency-key-running")));
+    assert_eq!(caller.post("/v1/payments", "a", &payment(1000, true)).await, first);
+    stage.rows("update payments.attempt set due_at = now() where due_at is not null");
+    stage.adds_up().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn money_is_captured_refunded_and_let_go_within_its_bounds() {
     let stage = Stage::start().await;
