@@ -63,7 +63,11 @@ impl Payments {
         // Those who tried before made these ids in this order, and the last of them is what has become of it.
         while again && let Some(before) = self.attempt(attempt).await? {
             if before.state.outcome() != Some(Outcome::NotExecuted) {
-                let intent = self.intent(before.intent).await?;
+                let mut intent = self.intent(before.intent).await?;
+                // Whoever decided the attempt may not have come to the intent yet.
+                if intent.version <= before.intent_version {
+                    intent.advance(&before);
+                }
                 return Ok(Done { intent, attempt: Some(before) });
             }
             attempt = attempt_after(attempt);

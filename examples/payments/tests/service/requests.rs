@@ -1,9 +1,12 @@
 //! Idempotency keys, and payments from start to end as a merchant sees them.
 
+use jiff::Timestamp;
+use payments::signature::sign;
 use serde_json::json;
 
 use crate::load::insist;
-use crate::stage::{GATEWAYS, Stage, payment};
+use crate::stage::{GATEWAYS, SECRET, Stage, payment};
+use crate::webhooks::{news, send};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_stands_for_one_request_and_its_answer() {
@@ -52,6 +55,30 @@ async fn of_two_answers_to_a_request_the_first_stands() {
     assert_eq!((slow.0, &slow.1["type"]), (409, &json!("payments:idempotency-key-running")));
     assert_eq!(caller.post("/v1/payments", "a", &payment(1000, true)).await, first);
     stage.rows("update payments.attempt set due_at = now() where due_at is not null");
+    stage.adds_up().await;
+}
+
+/// Between the attempt's decision and the intent's step: the answer says where the outcome leads, not where the intent was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_hears_of_the_outcome_before_the_intent_has_it() {
+    let stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
+    stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
+    let caller = stage.caller();
+    let (status, doubted) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    assert_eq!((status, &doubted["state"]), (202, &json!("authorizing")));
+    let mut holder = stage.connect().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("select from payments.intent for update").await.unwrap();
+    let attempt = &doubted["last_attempt"];
+    let body = news(&attempt["id"], "succeeded", "done");
+    let signature = sign(SECRET, Timestamp::now().as_second(), body.as_bytes());
+    assert_eq!(send(&caller, attempt["gateway"].as_str().unwrap(), &signature, &body).await, 200);
+    stage.somebody_waits("update payments.intent").await;
+    let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let sums = (&told["state"], &told["captured"], &told["gateway"], &told["version"]);
+    assert_eq!((status, sums), (201, (&json!("captured"), &json!(1000), &attempt["gateway"], &json!(3))));
+    held.rollback().await.unwrap();
+    stage.until("select state from payments.intent", "captured").await;
     stage.adds_up().await;
 }
 

@@ -12,11 +12,11 @@ async fn post(caller: &Caller, gateway: &str, signature: &str, body: &str) -> An
     caller.send("POST", &path, &[(HEADER, signature)], body.to_owned()).await.unwrap()
 }
 
-async fn send(caller: &Caller, gateway: &str, signature: &str, body: &str) -> u16 {
+pub async fn send(caller: &Caller, gateway: &str, signature: &str, body: &str) -> u16 {
     post(caller, gateway, signature, body).await.0
 }
 
-fn news(reference: &Value, outcome: &str, event: &str) -> String {
+pub fn news(reference: &Value, outcome: &str, event: &str) -> String {
     json!({ "event": event, "reference": reference, "outcome": outcome, "code": null }).to_string()
 }
 
