@@ -28,16 +28,18 @@ struct Shop {
 }
 
 impl Shop {
-    /// Open, and known to the service under this name.
-    async fn open(caller: &Caller, name: &str) -> Self {
+    /// Open, and known under this name: a worker that was there before may not know it for a second.
+    async fn open(stage: &mut Stage, name: &str) -> Self {
         let shop = Self { status: Arc::new(Mutex::new(200)), told: Arc::default() };
         let router = Router::new().route("/told", post(told)).with_state(shop.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/told", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
         let body = json!({ "url": url, "secret": SECRET }).to_string();
-        let answer = caller.send("PUT", &format!("/v1/endpoints/{name}"), &[], body).await.unwrap();
+        let path = format!("/v1/endpoints/{name}");
+        let answer = stage.caller().send("PUT", &path, &[], body).await.unwrap();
         assert_eq!(answer.0, 200, "{answer:?}");
+        tokio::task::block_in_place(|| stage.worker.restart());
         shop
     }
 
@@ -101,9 +103,9 @@ async fn resend(caller: &Caller, event: &Value, endpoint: &str) -> u16 {
 }
 
 async fn told_until_they_listen(plan: Plan) {
-    let stage = Stage::build(plan, &[]).await;
+    let mut stage = Stage::build(plan, &[]).await;
     let caller = stage.caller();
-    let (good, bad) = (Shop::open(&caller, "good").await, Shop::open(&caller, "bad").await);
+    let (good, bad) = (Shop::open(&mut stage, "good").await, Shop::open(&mut stage, "bad").await);
     bad.answers(500);
     let (_, paid) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
 
@@ -141,9 +143,9 @@ async fn by_queues_dependents_are_told_until_they_listen_or_we_give_up() {
 
 /// As when the service is killed between the outcome and the notification: the attempt stays open until it is written.
 async fn not_written_not_finished(plan: Plan, table: &str) {
-    let stage = Stage::build(plan, &[("RECONCILE_SECONDS", "600")]).await;
+    let mut stage = Stage::build(plan, &[("RECONCILE_SECONDS", "600")]).await;
     let caller = stage.caller();
-    let shop = Shop::open(&caller, "shop").await;
+    let shop = Shop::open(&mut stage, "shop").await;
     let (schema, name) = table.split_once('.').unwrap();
     stage.rows(&format!("alter table {table} rename to away"));
     let (status, _) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
@@ -175,7 +177,7 @@ async fn an_attempt_is_not_finished_before_its_notification_is_in_the_queue() {
 async fn told_whoever_dies(plan: Plan) {
     let mut stage = Stage::build(plan, &[]).await;
     stage.behave(&GATEWAYS, bad_manners()).await;
-    let shop = Shop::open(&stage.caller(), "shop").await;
+    let shop = Shop::open(&mut stage, "shop").await;
     let load = Load::start(&stage.caller(), 8);
     for time in 0..6 {
         load.flows(15).await;
@@ -210,9 +212,9 @@ async fn by_queues_through_hotrow_no_event_is_told_to_nobody_whoever_is_killed()
 /// Queues appear while programs run: what is in the table is still sent, what is new goes into them.
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_that_appear_are_used_and_the_table_is_emptied() {
-    let stage = Stage::build(Plan::Direct, &[]).await;
+    let mut stage = Stage::build(Plan::Direct, &[]).await;
     let caller = stage.caller();
-    let shop = Shop::open(&caller, "shop").await;
+    let shop = Shop::open(&mut stage, "shop").await;
     caller.post("/v1/payments", "first", &payment(1000, true)).await;
     listed(&caller, "shop", "delivered", 1).await;
 
