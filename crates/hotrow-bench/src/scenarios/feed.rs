@@ -13,7 +13,7 @@ pub static FEED_PUSH: Scenario = Scenario {
     pack: true,
     takes_long: false,
     before_run: include_str!("../../sql/feed/before_run.sql"),
-    tables: &["hotrow.follow", "hotrow.inbox"],
+    tables: &[],
     reading: include_str!("../../sql/feed/reading.sql"),
     rows: Rows::One,
     clients: Clients::Usually(&[56]),
