@@ -107,7 +107,7 @@ impl Plan {
 
     /// Requests a second where a run in a hurry would use up its few rows.
     pub fn hurried_rate(&self, scenario: &Scenario) -> Option<u32> {
-        const SLOW: u32 = 500;
+        const SLOW: u32 = 200;
         (self.quick && matches!(scenario.rows, Rows::UsedUp { .. })).then_some(SLOW)
     }
 

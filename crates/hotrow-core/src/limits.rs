@@ -7,6 +7,12 @@ pub const CLIENTS_MAX: usize = 10_000;
 pub const HELD_CONNECTIONS_MAX: usize = 80;
 /// How long a session waits for an upstream connection of its own before 53300.
 pub const HELD_WAIT_MS: u64 = 10_000;
+/// Held connections that may begin to work at once for each core, where the server is on the same machine.
+pub const HELD_TURNS_PER_CORE: usize = 8;
+/// The same for all cores together.
+pub const HELD_TURNS_MAX: usize = 40;
+/// How long a session waits for its turn before it goes without.
+pub const HELD_TURN_WAIT_MS: u64 = 10;
 /// How long a connection that no session holds is kept.
 pub const HELD_IDLE_MS: u64 = 60_000;
 /// Lanes for writes of one user, database and set of start-up settings; as many again for point reads.

@@ -21,6 +21,8 @@ pub struct HeldConnections {
     in_use: Places,
     /// For the clients of those tables of the settings that set a limit.
     shares: Mutex<Vec<(Arc<PoolTable>, Arc<Places>)>>,
+    /// For what is short, where the server is on this machine.
+    turns: Places,
     idle: Mutex<Idle>,
 }
 
@@ -55,6 +57,8 @@ pub struct Held {
     passed: Passed,
     /// Its place among those of the clients that a table of the settings limits.
     pub share: Option<Place>,
+    /// Its turn on the server's processors, where those are also the gateway's.
+    pub turn: Option<Place>,
     _place: Place,
     _gauge: GaugeGuard,
 }
@@ -82,6 +86,7 @@ impl HeldConnections {
         HeldConnections {
             in_use: Places::new(config.held_connections_max),
             shares: Mutex::default(),
+            turns: Places::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
             idle: Mutex::default(),
         }
     }
@@ -114,12 +119,13 @@ impl HeldConnections {
                 .await
                 .map_err(|_| Error::AllInUse(config.held_wait))?,
         };
+        let turn = self.turn(config).await;
         while let Some(mut open) = self.take_idle(pool, application_name) {
             if !open.upstream.is_quiet() || !passed.may_keep(open.generation) {
                 continue; // the server has closed it, or said something that nobody asked for
             }
             if open.rename(application_name).await.is_ok() {
-                return Ok(open.into_held(pool, passed, place));
+                return Ok(open.into_held(pool, passed, place, turn));
             }
         }
         self.make_room();
@@ -134,7 +140,22 @@ impl HeldConnections {
             generation: passed.generation(),
             _gauge: gauge,
         };
-        Ok(open.into_held(pool, passed, place))
+        Ok(open.into_held(pool, passed, place, turn))
+    }
+
+    /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
+    /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
+    async fn turn(&self, config: &Config) -> Option<Place> {
+        if !config.upstream.hosts.are_here() {
+            return None;
+        }
+        match self.turns.try_take() {
+            Some(turn) => Some(turn),
+            None => {
+                let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
+                tokio::time::timeout(moment, self.turns.take()).await.ok()
+            }
+        }
     }
 
     /// A place among those of the clients that a table of the settings is for, where it limits them.
@@ -196,6 +217,7 @@ impl HeldConnections {
             generation,
             passed,
             share: _,
+            turn: _,
             _place,
             _gauge,
         } = held;
@@ -227,6 +249,10 @@ impl HeldConnections {
     }
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Waits for a server that restarts or fails over: nothing was sent yet that could be lost.
 pub async fn connect_patiently(
     config: &Config,
@@ -256,7 +282,7 @@ impl Open {
         Ok(())
     }
 
-    fn into_held(self, pool: u64, passed: Passed, place: Place) -> Held {
+    fn into_held(self, pool: u64, passed: Passed, place: Place, turn: Option<Place>) -> Held {
         let Open { upstream, application_name, sequences, generation, _gauge } = self;
         Held {
             upstream,
@@ -266,6 +292,7 @@ impl Open {
             generation,
             passed,
             share: None,
+            turn,
             _place: place,
             _gauge,
         }

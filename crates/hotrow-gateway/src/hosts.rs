@@ -58,6 +58,16 @@ impl Hosts {
         self.addresses.get(last).into_iter().chain(others.map(|(_, address)| address))
     }
 
+    /// Whether the server runs on this machine, as far as the addresses tell.
+    pub fn are_here(&self) -> bool {
+        self.addresses.iter().all(|address| match address {
+            Address::Unix(_) => true,
+            Address::Tcp(host, _) => {
+                host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+            }
+        })
+    }
+
     /// This one serves.
     pub fn served(&self, address: &Address) {
         let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
@@ -95,6 +105,16 @@ mod tests {
         let two = hosts("host=a,b port=6001,6002 target_session_attrs=read-write").unwrap();
         assert_eq!((two.to_string().as_str(), two.read_write), ("a:6001,b:6002", true));
         assert_eq!(hosts("host=a,b port=7000").unwrap().to_string(), "a:7000,b:7000");
+    }
+
+    #[test]
+    fn what_runs_on_this_machine_is_told_by_its_address() {
+        for text in ["host=localhost", "host=/run/postgresql", "host=127.0.0.1,::1", "hostaddr=127.8.0.1"] {
+            assert!(hosts(text).unwrap().are_here(), "{text}");
+        }
+        for text in ["host=db", "host=10.0.0.7", "host=localhost,db"] {
+            assert!(!hosts(text).unwrap().are_here(), "{text}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub static QUEUE_TAKE: Scenario = Scenario {
         "hotrow.queue_tail",
     ],
     reading: include_str!("../../sql/queue/reading.sql"),
-    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 40_000 },
+    rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 8_000 },
     clients: Clients::Usually(&[16, 64, 256]),
     figure: Figure::Throughput,
     techniques: &[SKIP_LOCKED, ADVISORY, FOR_UPDATE, SHARDS, PACK_DIRECT, HOTROW],
@@ -52,7 +52,7 @@ pub static QUEUE_LEASE: Scenario = Scenario {
 pub static QUEUE_BATCH: Scenario = Scenario {
     name: "queue-batch",
     shows: "Orders taken and completed a hundred at a time: how many a second, by technique",
-    rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 400_000 },
+    rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 60_000 },
     clients: Clients::Usually(&[64]),
     techniques: &[LEASE_HUNDRED, HUNDRED_DIRECT, HUNDRED_HOTROW, SKIP_LOCKED_HUNDRED, PGQ],
     remarks: &[

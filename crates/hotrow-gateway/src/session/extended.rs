@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use hotrow_core::classify::{Analysis, Pass};
 use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
-use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
+use hotrow_wire::frontend::{self, Named};
 use hotrow_wire::{Frame, split};
 
 use super::submit::is_transaction;
@@ -142,18 +141,6 @@ impl Session {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
             out.extend_from_slice(backend::READY_IDLE);
         });
-    }
-
-    /// Whether this message, the first of a unit, is of a statement that no lane runs, whatever comes behind it.
-    pub(super) fn begins_passed(&mut self, frame: Frame<'_>) -> bool {
-        let body = frame.body();
-        let statement = match frame.tag {
-            tag::PARSE => Parse::read(body).ok().map(|parse| self.parsed_statement(&parse)),
-            _ => Bind::read(body).ok().and_then(|bind| self.statements.get(bind.statement).cloned()),
-        };
-        statement.is_some_and(|statement| {
-            matches!(&statement.analysis, Analysis::Pass(Pass { boundary: None, .. }))
-        })
     }
 
     /// Takes a connection and forwards what has been gathered so far.

@@ -114,12 +114,13 @@ impl Session {
 
     /// Gives the connection back if the session doesn't need it any more.
     pub(super) async fn let_go(&mut self) {
-        let Some(holding) = &self.holding else { return };
+        let Some(holding) = &mut self.holding else { return };
         let needed = !holding.is_settled()
             || holding.status != Status::Idle
             || self.left.pins()
             || (!self.pack && self.pool.packs());
         if needed {
+            holding.held.turn = None; // it may keep the connection for long
             return;
         }
         self.control.set_target(None);

@@ -272,7 +272,6 @@ impl Session {
         self.control.doing.heard(since);
         let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
-        let whole = input.ends_with(frontend::SYNC);
         loop {
             let wait = match &self.holding {
                 Some(holding) => holding.is_full(),
@@ -286,18 +285,12 @@ impl Session {
                 return Ok(()); // until the server has answered more
             }
             *taken += frame.bytes.len();
-            self.take_frame(frame, input.get(*taken).copied(), whole, since).await?;
+            self.take_frame(frame, input.get(*taken).copied(), since).await?;
         }
     }
 
-    /// Deals with a message. next is the tag of the one behind it, whole whether all that has come ends with a Sync.
-    async fn take_frame(
-        &mut self,
-        frame: Frame<'_>,
-        next: Option<u8>,
-        whole: bool,
-        since: Instant,
-    ) -> Result<(), End> {
+    /// Deals with a message. next is the tag of the one behind it.
+    async fn take_frame(&mut self, frame: Frame<'_>, next: Option<u8>, since: Instant) -> Result<(), End> {
         if frame.tag == tag::TERMINATE {
             self.finish().await;
             return Err(End::Client);
@@ -315,11 +308,6 @@ impl Session {
         match frame.tag {
             tag::QUERY => self.query(frame, since).await,
             tag::SYNC => self.sync(frame, since).await,
-            // Nothing is gathered of a unit that has to be passed through, unless its client may keep a connection waiting
-            // for the rest.
-            tag::PARSE | tag::BIND if whole && self.gather.is_empty() && self.begins_passed(frame) => {
-                self.pass(frame.bytes).await
-            }
             tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE => {
                 self.gather.push(frame);
                 if self.gather.bytes() > limits::UNIT_BYTES_MAX { self.pass_gathered().await } else { Ok(()) }

@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
+use hotrow_core::limits;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::{Gateway, connect, new_schema, sqlstate, value};
+use crate::support::{Gateway, connect, new_schema, sqlstate, until, value};
 
 async fn through(options: &[&str]) -> (Gateway, String, Client, Client) {
     let (schema, direct) = new_schema().await;
@@ -169,14 +170,37 @@ async fn a_cancel_token_stops_what_is_under_way() {
     });
     let look = connect(&_gateway.config()).await;
     let asleep = "select 1 from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'";
-    crate::support::until("it sleeps", async || {
-        !crate::support::rows(&look, asleep).await.unwrap().is_empty()
-    })
-    .await;
+    until("it sleeps", async || !crate::support::rows(&look, asleep).await.unwrap().is_empty()).await;
     token.cancel_query(NoTls).await.unwrap();
     let (client, refused) = sleeping.await.unwrap();
     assert_eq!(sqlstate(&refused), "57014");
     assert_eq!(value(&client, "select 1").await, "1");
+}
+
+/// More statements at once than may have a turn on the cores: none waits for the others to end, slow or short.
+#[tokio::test]
+async fn slow_statements_keep_nobody_waiting_for_their_end() {
+    let (gateway, schema, _, short) = through(&[]).await;
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let mut sleepers = Vec::new();
+    for _ in 0..(limits::HELD_TURNS_PER_CORE * cores).min(limits::HELD_TURNS_MAX) + 4 {
+        sleepers.push(connect(&gateway.config_in(&schema)).await);
+    }
+    let tokens: Vec<_> = sleepers.iter().map(Client::cancel_token).collect();
+    let count = sleepers.len() as u64;
+    let sleeping: Vec<_> = sleepers
+        .into_iter()
+        .map(|client| tokio::spawn(async move { client.batch_execute("select pg_sleep(60)").await }))
+        .collect();
+    until("all sleep", || async { gateway.metric("held_connections") >= count }).await;
+    assert_eq!(value(&short, "select count(*) from pg_sleep(0)").await, "1");
+    assert!(sleeping.iter().all(|sleeper| !sleeper.is_finished()));
+    for token in tokens {
+        token.cancel_query(NoTls).await.unwrap();
+    }
+    for sleeper in sleeping {
+        assert_eq!(sqlstate(&sleeper.await.unwrap().unwrap_err()), "57014");
+    }
 }
 
 #[tokio::test]
