@@ -110,6 +110,16 @@ pub const HTTP_GROUP_SESSIONS: usize = 4;
 pub const HTTP_GROUP_REQUESTS_MAX: usize = 1_000;
 /// Bytes of an HTTP request's body.
 pub const HTTP_BODY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the body of an HTTP request that brings many orders.
+pub const HTTP_BATCH_BYTES_MAX: usize = 1 << 20;
+/// Such requests at once; one more is answered 503.
+pub const HTTP_BATCHES_MAX: usize = 100;
+/// HTTP requests that wait for an order to come, each on a session of its own; one more is answered 503.
+pub const HTTP_WAITS_MAX: usize = 256;
+/// Sessions that are kept for such requests while there are none.
+pub const HTTP_WAIT_SESSIONS_KEPT: usize = 32;
+/// How long such a request may ask to wait.
+pub const HTTP_WAIT_SECONDS_MAX: i64 = 60;
 /// Bytes of an HTTP request's line and headers.
 pub const HTTP_HEADER_BYTES_MAX: usize = 16 << 10;
 /// How long an HTTP client may take to send its request's headers, and as long again for the body.
@@ -119,7 +129,7 @@ pub const HTTP_SEND_TIMEOUT_MS: u64 = 10_000;
 /// How long a request waits for its answer before it is answered 504.
 pub const HTTP_ANSWER_TIMEOUT_MS: u64 = 60_000;
 /// How long an HTTP connection may be silent.
-pub const HTTP_IDLE_MS: u64 = 90_000;
+pub const HTTP_IDLE_MS: u64 = 150_000;
 /// Bytes of a name in the schema pack: of a counter, an item, a buyer.
 pub const NAME_BYTES_MAX: usize = 500;
 
@@ -203,5 +213,9 @@ const _: () = {
         SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS
             && HTTP_ANSWER_TIMEOUT_MS > SERVER_WAIT_MS * RESOLVE_WAITS as u64
     ); // the gateway's own word is better
-    assert!(HTTP_SEND_TIMEOUT_MS + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS); // who waits for an answer is silent
+    // Who waits for an answer is silent.
+    assert!(
+        HTTP_SEND_TIMEOUT_MS + HTTP_WAIT_SECONDS_MAX as u64 * 1_000 + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS
+    );
+    assert!(HTTP_WAITS_MAX < WAITING_CALLS_MAX && HTTP_WAIT_SESSIONS_KEPT <= HTTP_WAITS_MAX);
 };

@@ -12,6 +12,24 @@ from pg_catalog.unnest(array[
     'hotrow.confirm(uuid)',
     'hotrow.cancel(uuid)',
     'hotrow.extend(uuid, interval)',
-    'hotrow.restock(text, bigint, uuid)'
+    'hotrow.restock(text, bigint, uuid)',
+    'hotrow.create_queue(text, int, boolean, int, interval, boolean, interval, text)',
+    'hotrow.drop_queue(text)',
+    'hotrow.pause(text)',
+    'hotrow.resume(text)',
+    'hotrow.redrive(text, int, uuid)',
+    'hotrow.queue_stats(text)',
+    'hotrow.list_queues(text, int)',
+    'hotrow.enqueue(text, uuid, jsonb, text, timestamptz, timestamptz, int)',
+    'hotrow.enqueue_batch(text[], uuid[], jsonb[], text[], timestamptz[], timestamptz[], int[])',
+    'hotrow.take(text, int, interval, interval)',
+    'hotrow.complete(text, bigint, int, jsonb)',
+    'hotrow.complete_all(text, hotrow.receipts, int, jsonb)',
+    'hotrow.fail(text, bigint, text, interval)',
+    'hotrow.release(text, bigint)',
+    'hotrow.release_batch(text[], bigint[])',
+    'hotrow.extend_lease(text, bigint, interval)',
+    'hotrow.find_order(text, uuid)',
+    'hotrow.list_orders(text, text, bigint, int)'
 ]) as function
 where pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(function), 'execute') is not true

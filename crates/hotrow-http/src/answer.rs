@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::types::{FromSql, Json, Type};
 use uuid::Uuid;
 
-use crate::hold::Hold;
 use crate::problem::Problem;
+use crate::seconds::Hold;
 
 /// An answer of 200 with a row.
 pub struct Answer(pub Row);
@@ -62,8 +63,15 @@ impl Serialize for Fields<'_> {
             let name = column.name();
             match *column.type_() {
                 Type::INT8 => map.serialize_entry(name, &get::<i64, S::Error>(self.0, index)?)?,
+                Type::INT4 => map.serialize_entry(name, &get::<i32, S::Error>(self.0, index)?)?,
+                Type::FLOAT8 => map.serialize_entry(name, &get::<f64, S::Error>(self.0, index)?)?,
                 Type::BOOL => map.serialize_entry(name, &get::<bool, S::Error>(self.0, index)?)?,
                 Type::TEXT => map.serialize_entry(name, &get::<&str, S::Error>(self.0, index)?)?,
+                // As the server wrote it: numbers keep all their digits.
+                Type::JSONB => {
+                    let json = get::<Json<&RawValue>, S::Error>(self.0, index)?;
+                    map.serialize_entry(name, &json.map(|Json(json)| json))?;
+                }
                 Type::TIMESTAMPTZ => {
                     map.serialize_entry(name, &get::<Timestamp, S::Error>(self.0, index)?)?
                 }

@@ -8,12 +8,13 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use axum::{Router, http};
 use hotrow_core::limits;
+use tokio::sync::watch;
 
 use crate::answer::Answer;
 use crate::auth::{self, Tokens};
 use crate::clients::{Call, Clients, Connector, Key, Value};
 use crate::problem::{Kind, Problem};
-use crate::{counters, feeds, health, reservations, sales};
+use crate::{counters, feeds, health, orders, page, queues, receipts, reservations, sales, takes};
 
 /// How to reach the lanes, and as whom.
 pub struct Upstream {
@@ -23,11 +24,19 @@ pub struct Upstream {
     pub user: String,
     /// Its database.
     pub database: String,
+    /// Its sender is gone when the server is told to stop: requests that wait for an order are answered then.
+    pub stop: watch::Receiver<()>,
 }
 
 /// The whole API. Without tokens everybody may call it who can reach it.
 pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
-    let clients = Arc::new(Clients::new(upstream.connect.clone(), &upstream.user, &upstream.database));
+    let clients = Arc::new(Clients::new(
+        upstream.connect.clone(),
+        &upstream.user,
+        &upstream.database,
+        upstream.stop.clone(),
+    ));
+    let many_orders = post(orders::enqueue_all).layer(DefaultBodyLimit::max(limits::HTTP_BATCH_BYTES_MAX));
     let calls = Router::new()
         .route("/v1/counters/{counter}", put(counters::create).get(counters::read))
         .route("/v1/counters/{counter}/increment", post(counters::increment))
@@ -48,10 +57,25 @@ pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
         .route("/v1/users/{user}/inbox/next", get(feeds::peek))
         .route("/v1/users/{user}/inbox/read", post(feeds::mark_read))
         .route("/v1/users/{user}/inbox/unread", get(feeds::unread))
+        .route("/v1/queues", get(queues::list))
+        .route("/v1/queues/{queue}", put(queues::create).get(queues::stats).delete(queues::drop))
+        .route("/v1/queues/{queue}/pause", post(queues::pause))
+        .route("/v1/queues/{queue}/resume", post(queues::resume))
+        .route("/v1/queues/{queue}/redrive", post(queues::redrive))
+        .route("/v1/queues/{queue}/orders", post(orders::enqueue).get(orders::list))
+        .route("/v1/queues/{queue}/orders/batch", many_orders)
+        .route("/v1/queues/{queue}/orders/{order_id}", get(orders::find))
+        .route("/v1/queues/{queue}/take", post(takes::take))
+        .route("/v1/queues/{queue}/complete", post(receipts::complete_all))
+        .route("/v1/queues/{queue}/receipts/{receipt}/complete", post(receipts::complete))
+        .route("/v1/queues/{queue}/receipts/{receipt}/fail", post(receipts::fail))
+        .route("/v1/queues/{queue}/receipts/{receipt}/release", post(receipts::release))
+        .route("/v1/queues/{queue}/receipts/{receipt}/extend", post(receipts::extend))
         .route_layer(from_fn_with_state(tokens.map(Arc::new), auth::check))
         .layer(DefaultBodyLimit::max(limits::HTTP_BODY_BYTES_MAX));
     Router::new()
         .merge(calls)
+        .merge(page::routes())
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/openapi.json", get(health::document))

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::future::{Future, pending};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,12 +12,14 @@ use std::time::Duration;
 
 use hotrow_core::limits;
 use tokio::net::UnixStream;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, WrongType};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::sqlstate;
+use crate::takes::Waits;
 
 /// Makes a new client of the gateway.
 pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
@@ -68,10 +71,16 @@ pub struct Call {
 pub struct Clients {
     merged: Vec<Group>,
     others: Vec<Group>,
+    pub(crate) waits: Waits,
+    pub(crate) batches: Arc<Semaphore>,
     connect: Connector,
     config: Config,
     room: Arc<Semaphore>,
+    stop: watch::Receiver<()>,
 }
+
+/// What a call takes up while it is under way.
+pub type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// Sessions that share the calls of some keys. Answers come in the order of the questions, so a call that waits for a
 /// lock holds up what is behind it: at worst its group.
@@ -82,7 +91,7 @@ struct Group {
 
 /// The place of one session.
 #[derive(Default)]
-struct Slot {
+pub(crate) struct Slot {
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
     under_way: AtomicUsize,
 }
@@ -103,12 +112,14 @@ impl Drop for UnderWay<'_> {
 
 impl Clients {
     /// None is opened yet.
-    pub fn new(connect: Connector, user: &str, database: &str) -> Self {
+    pub fn new(connect: Connector, user: &str, database: &str, stop: watch::Receiver<()>) -> Self {
         let mut config = Config::new();
         config.user(user).dbname(database).application_name("hotrow http");
         let groups = || (0..limits::HTTP_GROUPS).map(|_| Group::new()).collect();
         let room = Arc::new(Semaphore::new(limits::HTTP_REQUESTS_MAX));
-        Clients { merged: groups(), others: groups(), connect, config, room }
+        let batches = Arc::new(Semaphore::new(limits::HTTP_BATCHES_MAX));
+        let (merged, others, waits) = (groups(), groups(), Waits::default());
+        Clients { merged, others, waits, batches, connect, config, room, stop }
     }
 
     /// The rows that a call answers. It is carried to its end even if nobody waits any more, so that what is under way
@@ -119,16 +130,11 @@ impl Clients {
         key: Key,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, Problem> {
-        let group = &self.groups(call.effect)[key.0];
-        let permits = (self.room.clone().try_acquire_owned(), group.room.clone().try_acquire_owned());
-        let (Ok(one_of_all), Ok(one_of_group)) = permits else {
-            let hint = "Nothing was executed: repeat the request a little later.";
-            return Err(Problem::new(Kind::Busy, "too many requests are under way", hint));
-        };
+        let permits = self.admit_to(call, key)?;
         let clients = self.clone();
         let answer = tokio::spawn(async move {
-            let _permits = (one_of_all, one_of_group);
-            clients.run(call, key, values).await
+            let _permits = permits;
+            clients.share(call, key, values).await
         });
         // The call was sent by then, or given up.
         let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS + limits::HTTP_ANSWER_TIMEOUT_MS);
@@ -143,16 +149,62 @@ impl Clients {
         if effect == Effect::Merged { &self.merged } else { &self.others }
     }
 
-    async fn run(&self, call: Call, key: Key, values: Vec<Value>) -> Result<Vec<Row>, Problem> {
+    /// One more call, if there is room for it among all and among those of its kind.
+    pub(crate) fn admit(&self, room: &Arc<Semaphore>) -> Result<Permits, Problem> {
+        match (self.room.clone().try_acquire_owned(), room.clone().try_acquire_owned()) {
+            (Ok(of_all), Ok(of_kind)) => Ok((of_all, of_kind)),
+            _ => Err(Problem::full()),
+        }
+    }
+
+    /// One more call on the sessions that it shares.
+    pub(crate) fn admit_to(&self, call: Call, key: Key) -> Result<Permits, Problem> {
+        self.admit(&self.groups(call.effect)[key.0].room)
+    }
+
+    /// Ready when the server is told to stop.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + use<> {
+        let mut stop = self.stop.clone();
+        async move {
+            let _ = stop.changed().await; // nothing is ever sent: that the sender is gone is the word
+        }
+    }
+
+    /// A call on one of the sessions that calls of its key share.
+    pub(crate) async fn share(&self, call: Call, key: Key, values: Vec<Value>) -> Result<Vec<Row>, Problem> {
         let (slot, _under_way) = self.groups(call.effect)[key.0].choose();
+        self.run(slot, call, values, pending()).await
+    }
+
+    /// A call on this session. Is `ended` ready first, it is cancelled; if it has found nothing by then, no rows are its answer.
+    pub(crate) async fn run(
+        &self,
+        slot: &Slot,
+        call: Call,
+        values: Vec<Value>,
+        ended: impl Future<Output = ()>,
+    ) -> Result<Vec<Row>, Problem> {
         let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS);
         let prepared = tokio::time::timeout(limit, self.prepare(slot, call)).await;
         let (session, statement) =
             prepared.unwrap_or_else(|_| Err(sqlstate::away("there was no connection in time")))?;
         let writes = call.effect != Effect::Reads;
         let parameters: Vec<_> = values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync)).collect();
-        let error = match session.client.query(&statement, &parameters).await {
+        let mut answer = std::pin::pin!(session.client.query(&statement, &parameters));
+        let mut cancelled = false;
+        let result = tokio::select! {
+            result = &mut answer => result,
+            () = ended => {
+                cancelled = true;
+                self.cancel(slot, &session).await;
+                answer.await
+            }
+        };
+        let error = match result {
             Ok(rows) => return Ok(rows),
+            Err(error) if cancelled && error.code() == Some(&SqlState::QUERY_CANCELED) => {
+                return Ok(Vec::new());
+            }
             Err(error) => error,
         };
         let Some(report) = error.as_db_error() else {
@@ -168,6 +220,15 @@ impl Clients {
             slot.leave(&session).await;
         }
         Err(sqlstate::refused(report, writes))
+    }
+
+    /// Cancels what is under way in a session, and leaves it: nobody knows when the word arrives.
+    async fn cancel(&self, slot: &Slot, session: &Arc<Session>) {
+        slot.leave(session).await;
+        let Ok(stream) = (self.connect)() else { return };
+        if let Err(error) = session.client.cancel_token().cancel_query_raw(stream, NoTls).await {
+            tracing::debug!(%error, "a call could not be cancelled: it ends when its time is over");
+        }
     }
 
     async fn prepare(&self, slot: &Slot, call: Call) -> Result<(Arc<Session>, Statement), Problem> {
@@ -248,7 +309,8 @@ mod tests {
             held.send(theirs).map_err(io::Error::other)?;
             Ok(ours)
         });
-        let mut clients = Clients::new(connect, "ann", "shop");
+        let (_stop, stopped) = watch::channel(());
+        let mut clients = Clients::new(connect, "ann", "shop", stopped);
         clients.room = Arc::new(Semaphore::new(1));
         let clients = Arc::new(clients);
         let waiting = tokio::spawn({

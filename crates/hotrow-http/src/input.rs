@@ -70,6 +70,30 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// A text of any length that PostgreSQL can keep.
+pub struct Text(pub String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)? {
+            text if text.contains('\0') => Err(D::Error::custom("a text contains the character U+0000")),
+            text => Ok(Text(text)),
+        }
+    }
+}
+
+/// A whole number within bounds.
+pub struct Within<const MIN: i32, const MAX: i32>(pub i32);
+
+impl<'de, const MIN: i32, const MAX: i32> Deserialize<'de> for Within<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match i32::deserialize(deserializer)? {
+            number if (MIN..=MAX).contains(&number) => Ok(Within(number)),
+            number => Err(D::Error::custom(format!("{number} is not between {MIN} and {MAX}"))),
+        }
+    }
+}
+
 /// The number of a user.
 pub struct User(pub i64);
 
@@ -80,6 +104,41 @@ impl<S: Send + Sync> FromRequestParts<S> for User {
         let text = segment(parts, state).await?;
         let hint = "A user is a number of 64 bits.";
         text.parse().map(User).map_err(|_| bad(format!("{text:?} is no user"), hint))
+    }
+}
+
+/// The name of a queue, and a receipt that a take of it has given.
+pub struct Receipt {
+    pub queue: String,
+    pub receipt: i64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Receipt {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (Name(queue), text) = named(parts, state).await?;
+        let hint = "Use the receipt that came with the order.";
+        let receipt = text.parse().ok().filter(|receipt| *receipt >= 0);
+        let receipt = receipt.ok_or_else(|| bad(format!("{text:?} is no receipt"), hint))?;
+        Ok(Receipt { queue, receipt })
+    }
+}
+
+/// The name of a queue, and the id of an order in it.
+pub struct OrderId {
+    pub queue: String,
+    pub order_id: Uuid,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OrderId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (Name(queue), text) = named(parts, state).await?;
+        let hint = "Use the order_id that the order was enqueued with.";
+        let order_id = Uuid::try_parse(&text).map_err(|_| bad(format!("{text:?} is no UUID"), hint))?;
+        Ok(OrderId { queue, order_id })
     }
 }
 
@@ -94,6 +153,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let hint = "See /openapi.json for the parameters of this request.";
         query.map(|query| Query(query.0)).map_err(|error| bad(error.body_text(), hint))
     }
+}
+
+/// A path's two parts, of which the first is a name.
+async fn named<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(Name, String), Problem> {
+    let hint = "Write UTF-8 into the path, with percent-encoding.";
+    let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+    let Path((name, rest)) = path.map_err(|error| bad(error.body_text(), hint))?;
+    Ok((Name::try_from(name).map_err(|detail| bad(detail, hint))?, rest))
 }
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
@@ -153,7 +220,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
 
 fn unreadable(status: StatusCode) -> Problem {
     if status == StatusCode::PAYLOAD_TOO_LARGE {
-        let detail = format!("a body has at most {} bytes", limits::HTTP_BODY_BYTES_MAX);
+        let (one, many) = (limits::HTTP_BODY_BYTES_MAX, limits::HTTP_BATCH_BYTES_MAX);
+        let detail = format!("a body has at most {one} bytes, one with many orders {many}");
         Problem::new(Kind::BodyTooLarge, detail, "Divide it into several requests.")
     } else {
         bad("the body can't be read to its end", "Send as many bytes as the headers announce.")

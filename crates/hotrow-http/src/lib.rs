@@ -5,10 +5,12 @@
 //! |---|---|
 //! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop |
 //! | who may | `auth` |
-//! | which call | `api`, then `counters`, `sales`, `reservations`, `health` |
-//! | what it says | `input`: names, bodies, idempotency keys |
+//! | which call | `api`, then `counters`, `sales`, `reservations`, `feeds`, `queues`, `orders`, `takes`, `receipts`, `health` |
+//! | what it says | `input`: names, bodies, idempotency keys; `seconds`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
 //! | the answer | `answer` for rows, `problem` for everything else |
+//!
+//! `page` shows people what is in the queues, by the same calls.
 //!
 //! The document for clients is `openapi.json`, beside this file.
 
@@ -17,16 +19,22 @@ mod api;
 mod auth;
 mod clients;
 mod counters;
+mod document;
 mod feeds;
 mod health;
-mod hold;
 mod input;
 mod metrics;
+mod orders;
+mod page;
 mod problem;
+mod queues;
+mod receipts;
 mod reservations;
 mod sales;
+mod seconds;
 mod server;
 mod sqlstate;
+mod takes;
 
 pub use api::{Upstream, router};
 pub use auth::{TokenError, Tokens};

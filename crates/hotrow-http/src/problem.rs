@@ -137,6 +137,12 @@ impl Problem {
         Problem { sqlstate: Some(sqlstate.to_owned()), ..self }
     }
 
+    /// There is no room for one more call.
+    pub fn full() -> Self {
+        let hint = "Nothing was executed: repeat the request a little later.";
+        Self::new(Kind::Busy, "too many requests are under way", hint)
+    }
+
     /// What can only be a mistake of ours is in the log, not in the answer.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "an HTTP request failed");

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use crate::answer::Answer;
 use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, values};
-use crate::hold::Hold;
 use crate::input::{Id, IdempotencyKey, Input, Name};
 use crate::problem::{Kind, Problem};
+use crate::seconds::Hold;
 
 const RESERVE_ALL: Call = Call { sql: include_str!("../sql/reserve_all.sql"), effect: Effect::Writes };
 const CONFIRM: Call = Call { sql: include_str!("../sql/confirm.sql"), effect: Effect::Merged };

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use crate::answer::Answer;
 use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, values};
-use crate::hold::Hold;
 use crate::input::{IdempotencyKey, Input, Name};
 use crate::problem::{Kind, Problem};
 use crate::reservations::Quantity;
+use crate::seconds::Hold;
 
 const CREATE: Call = Call { sql: include_str!("../sql/create_sale.sql"), effect: Effect::Writes };
 const READ: Call = Call { sql: include_str!("../sql/sale.sql"), effect: Effect::Reads };

@@ -53,6 +53,8 @@ fn kind(sqlstate: &str) -> Kind {
         "42883" | "3F000" | "42P01" | "42501" | "26000" | "0A000" | "42703" => Kind::PackMissing,
         // Deadlock, lock timeout, a cancelled statement, a server that is read-only or shuts down.
         "40001" | "40P01" | "55P03" | "57014" | "25006" | "57P01" | "57P02" => Kind::ServerAway,
+        // A queue that is not there.
+        "P0002" => Kind::NotFound,
         _ if sqlstate.starts_with("22") || sqlstate.starts_with("23") => Kind::RefusedArgument,
         _ if sqlstate.starts_with("53") => Kind::Busy,
         _ if sqlstate.starts_with("08") => Kind::ServerAway,
@@ -119,6 +121,7 @@ mod tests {
             ("55P03", false, Kind::ServerAway),
             ("22023", false, Kind::RefusedArgument),
             ("22004", false, Kind::RefusedArgument),
+            ("P0002", false, Kind::NotFound),
             ("42883", false, Kind::PackMissing),
             ("42501", false, Kind::PackMissing),
             ("XX000", false, Kind::Internal),

@@ -220,7 +220,8 @@ begin
     perform hotrow.check_name('queue', queue);
     select q.* into known from hotrow.queue q where q.queue = known_queue.queue;
     if not found then
-        perform hotrow.bad_argument(format('there is no queue %L', queue), 'Make it with hotrow.create_queue.');
+        raise exception using errcode = 'P0002', message = format('there is no queue %L', queue),
+            hint = 'Make it with hotrow.create_queue.';
     end if;
     return known;
 end

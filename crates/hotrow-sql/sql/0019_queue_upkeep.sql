@@ -5,7 +5,7 @@ create function hotrow.queue_stats(queue text)
 returns table (
     depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint, oldest timestamptz,
     paused boolean, enqueued_per_second double precision, processed_per_second double precision)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
@@ -45,6 +45,28 @@ create function hotrow.last_full_minute(minute timestamptz, this_minute bigint, 
 returns double precision language sql immutable as $$
     select case when at < minute + interval '1 minute' then last_minute
         when at < minute + interval '2 minutes' then this_minute else 0 end::double precision
+$$;
+
+-- A page of the queues with what they hold, behind the one of this name. One snapshot for all: a queue that is dropped meanwhile
+-- is there or not.
+create function hotrow.list_queues(after text default '', max int default 100)
+returns table (
+    queue text, depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint,
+    oldest timestamptz, paused boolean, enqueued_per_second double precision, processed_per_second double precision)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    if after is null or max is null then
+        perform hotrow.null_argument('after or max');
+    elsif max not between 1 and 1000 then
+        perform hotrow.bad_argument(format('max is %s', max), 'List 1 to 1000 queues at a time.');
+    end if;
+    return query
+        select q.queue, s.* from (
+            select q.queue from hotrow.queue q where q.queue > after order by q.queue limit max) q
+            cross join lateral hotrow.queue_stats(q.queue) s
+        order by q.queue;
+end
 $$;
 
 -- What is known of an order: where it is, and what became of it.

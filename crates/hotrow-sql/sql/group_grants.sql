@@ -42,6 +42,7 @@ grant execute on function
     hotrow.extend_lease_batch(text[], bigint[], interval[]),
     hotrow.redrive(text, int, uuid),
     hotrow.queue_stats(text),
+    hotrow.list_queues(text, int),
     hotrow.find_order(text, uuid),
     hotrow.list_orders(text, text, bigint, int),
     hotrow.follow(bigint, bigint, int),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hotrow_gateway::config::Upstream;
 use hotrow_gateway::{Gateway, Heirloom, Sockets};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::settings::Http;
@@ -25,7 +25,7 @@ pub struct Error {
 pub struct HttpServer {
     address: SocketAddr,
     heirloom: Heirloom,
-    stop: oneshot::Sender<()>,
+    stop: watch::Sender<()>,
     task: JoinHandle<bool>,
 }
 
@@ -43,16 +43,17 @@ impl HttpServer {
         let address = listener.socket.local_addr().map_err(refused)?;
         let heirloom = listener.heirloom().map_err(refused)?;
         let inside = gateway.inside();
+        let (stop, mut stopped) = watch::channel(());
         let upstream = hotrow_http::Upstream {
             connect: Arc::new(move || inside.connect()),
             user: upstream.user.clone(),
             database: upstream.database.clone(),
+            stop: stopped.clone(),
         };
         let router = hotrow_http::router(&upstream, http.tokens);
-        let (stop, stopped) = oneshot::channel();
         let until = async move {
-            // A sender that is gone is a program that ends.
-            let _ = stopped.await;
+            // Nothing is ever sent: a sender that is gone is the word.
+            let _ = stopped.changed().await;
         };
         let bounds = hotrow_http::Bounds::new(patience);
         let task = tokio::spawn(hotrow_http::serve(listener.socket, router, bounds, until));
@@ -72,7 +73,7 @@ impl HttpServer {
     /// Lets requests that are under way finish; false if some did not in time.
     pub async fn stop(self) -> bool {
         drop(self.heirloom);
-        let _ = self.stop.send(());
+        drop(self.stop);
         self.task.await.unwrap_or(false)
     }
 }

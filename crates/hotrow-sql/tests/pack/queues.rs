@@ -182,7 +182,7 @@ fn a_paused_queue_hands_out_nothing() {
     assert_eq!(take(&session, "1").0, "");
     check_in(&session, "resume('q') -> resumed");
     assert_eq!(take(&session, "1").0, "1:1");
-    check_in(&session, "drop_queue('q') -> dropped\ndrop_queue('q') -> unknown_queue\ntake('q') -> 22023");
+    check_in(&session, "drop_queue('q') -> dropped\ndrop_queue('q') -> unknown_queue\ntake('q') -> P0002");
     check_in(
         &session,
         "create_queue('q') -> created\ncreate_queue('q') -> exists\ncreate_queue('q', 2) -> differs",
@@ -239,7 +239,7 @@ fn what_can_not_be_right_is_refused() {
             take('q', 1, '0') -> 22023
             take('q', 1, '-1 second') -> 22023
             take('q', 1, '1 second', '-1 second') -> 22023
-            take('none') -> 22023
+            take('none') -> P0002
             enqueue('none', {id}) -> - unknown_queue
             enqueue('q', null) -> 22004
             enqueue('q', {id}, null, {long}) -> 22023
@@ -260,7 +260,7 @@ fn what_can_not_be_right_is_refused() {
             create_queue('r', max_attempts => 0) -> 22023
             create_queue('r', order_by => 'size') -> 22023
             list_orders('q', 'lost') -> 22023
-            queue_stats('none') -> 22023"
+            queue_stats('none') -> P0002"
         ),
     );
 }

@@ -5,6 +5,8 @@ use serde_json::Value;
 use crate::Api;
 use crate::client::json;
 
+const ORDER: &str = r#"{"order_id": "00000000-0000-0000-0000-000000000000"}"#;
+
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(reference) => {
@@ -42,6 +44,9 @@ async fn every_path_in_it_answers() {
                 .replace("{counter}", "documented")
                 .replace("{item}", "documented")
                 .replace("{user}", "77")
+                .replace("{queue}", "documented")
+                .replace("{receipt}", "16384")
+                .replace("{order_id}", "00000000-0000-0000-0000-000000000000")
                 .replace("{id}", "00000000-0000-0000-0000-000000000000");
             let body = match operation["operationId"].as_str().unwrap() {
                 "createSale" => r#"{"stock": 1}"#,
@@ -53,8 +58,16 @@ async fn every_path_in_it_answers() {
                 "post" => r#"{"content": "hello"}"#,
                 "push" => r#"{"from_user": 78, "content": "hello"}"#,
                 "markRead" => r#"{"up_to": 0}"#,
+                "enqueue" => ORDER,
+                "enqueueAll" => r#"{"orders": [{"order_id": "00000000-0000-0000-0000-000000000000"}]}"#,
+                "completeAll" => r#"{"receipts": [16384]}"#,
+                "extendLease" => r#"{"lease": 1}"#,
                 _ => "",
             };
+            if path.starts_with("/v1/queues/") {
+                api.ok("PUT", "/v1/queues/documented", "").await;
+                api.ok("POST", "/v1/queues/documented/orders", ORDER).await;
+            }
             if method == "get" && path == "/v1/sales/{item}" {
                 api.ok("PUT", &concrete, r#"{"stock": 1}"#).await;
             }
@@ -65,9 +78,9 @@ async fn every_path_in_it_answers() {
                 let named: Vec<_> = fields.keys().collect();
                 assert_eq!(answer.as_object().unwrap().keys().collect::<Vec<_>>(), named, "{method} {path}");
             }
-            let refused = json(api.port, "DELETE", &concrete, "").await;
+            let refused = json(api.port, "PATCH", &concrete, "").await;
             assert_eq!(refused.status, 405, "{path} is there for methods only that the document names");
         }
     }
-    assert_eq!(operations, 25);
+    assert_eq!(operations, 42);
 }

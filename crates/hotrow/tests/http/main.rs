@@ -7,6 +7,7 @@ mod away;
 mod bad;
 mod client;
 mod document;
+mod queues;
 #[path = "../support/mod.rs"]
 mod support;
 mod together;

@@ -1,35 +1,61 @@
-//! How long a hold lasts: seconds in JSON, an interval in PostgreSQL. What a hold is, the schema pack knows.
+//! Lengths of time: seconds in JSON, an interval in PostgreSQL. What they are for, the schema pack knows.
 
 use std::error::Error;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
+use hotrow_core::limits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 const MICROS_PER_SECOND: f64 = 1e6;
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 const DAYS_PER_MONTH: i64 = 30; // as PostgreSQL compares intervals
-/// A year: longer than any hold that the pack accepts, and short enough for a float to be exact.
-const SECONDS_MAX: f64 = 31_536_000.0;
+const MONTH: i64 = 30 * 86_400;
+/// Short enough for a float to be exact.
+const YEAR: i64 = 365 * 86_400;
 
-/// A length of time.
+/// A length of time of so many microseconds at least, and so many seconds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct Seconds<const MICROS_MIN: i64, const MAX: i64> {
     micros: i64,
 }
 
-impl<'de> Deserialize<'de> for Hold {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let seconds = f64::deserialize(deserializer)?;
-        let micros = (seconds * MICROS_PER_SECOND).round() as i64;
-        if micros < 1 || seconds > SECONDS_MAX {
-            return Err(de::Error::custom("a hold is a number of seconds, more than 0 and at most 31536000"));
-        }
-        Ok(Hold { micros })
+/// How long a hold lasts: longer than any that the pack accepts.
+pub type Hold = Seconds<1, YEAR>;
+/// How long a lease lasts.
+pub type Lease = Seconds<1, MONTH>;
+/// How long a request waits for an order.
+pub type Wait = Seconds<0, { limits::HTTP_WAIT_SECONDS_MAX }>;
+/// A pause, or how long something is kept.
+pub type Pause = Seconds<0, YEAR>;
+
+impl<const MICROS_MIN: i64, const MAX: i64> Seconds<MICROS_MIN, MAX> {
+    /// So many; the caller knows that they are within the bounds.
+    pub const fn new(seconds: i64) -> Self {
+        Seconds { micros: seconds * 1_000_000 }
+    }
+
+    /// For who waits.
+    pub fn duration(self) -> Duration {
+        Duration::from_micros(self.micros.unsigned_abs())
     }
 }
 
-impl Serialize for Hold {
+impl<'de, const MICROS_MIN: i64, const MAX: i64> Deserialize<'de> for Seconds<MICROS_MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        let micros = (seconds * MICROS_PER_SECOND).round() as i64;
+        if micros < MICROS_MIN || seconds > MAX as f64 {
+            let least = if MICROS_MIN > 0 { "more than 0" } else { "at least 0" };
+            let range = format!("a length of time is a number of seconds, here {least} and at most {MAX}");
+            return Err(de::Error::custom(range));
+        }
+        Ok(Seconds { micros })
+    }
+}
+
+impl<const MICROS_MIN: i64, const MAX: i64> Serialize for Seconds<MICROS_MIN, MAX> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seconds = self.micros as f64 / MICROS_PER_SECOND;
         if seconds.fract() == 0.0 {
@@ -40,7 +66,7 @@ impl Serialize for Hold {
     }
 }
 
-impl ToSql for Hold {
+impl<const MICROS_MIN: i64, const MAX: i64> ToSql for Seconds<MICROS_MIN, MAX> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.put_i64(self.micros);
         out.put_i32(0);
@@ -52,14 +78,14 @@ impl ToSql for Hold {
     to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Hold {
+impl<'a, const MICROS_MIN: i64, const MAX: i64> FromSql<'a> for Seconds<MICROS_MIN, MAX> {
     fn from_sql(_: &Type, mut raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         if raw.len() != 16 {
             return Err("an interval has 16 bytes".into());
         }
         let (micros, days, months) = (raw.get_i64(), raw.get_i32(), raw.get_i32());
         let days = i64::from(days) + i64::from(months) * DAYS_PER_MONTH;
-        Ok(Hold { micros: days.saturating_mul(MICROS_PER_DAY).saturating_add(micros) })
+        Ok(Seconds { micros: days.saturating_mul(MICROS_PER_DAY).saturating_add(micros) })
     }
 
     accepts!(INTERVAL);
@@ -79,12 +105,17 @@ mod tests {
             assert_eq!(serde_json::to_string(&read(json).unwrap()).unwrap(), json);
         }
         assert_eq!(serde_json::to_string(&read("60.0").unwrap()).unwrap(), "60");
+        assert_eq!(serde_json::from_str::<Wait>("0").unwrap().duration(), Duration::ZERO);
+        assert_eq!(serde_json::from_str::<Wait>("0.25").unwrap().duration(), Duration::from_millis(250));
     }
 
     #[test]
     fn nonsense_is_refused() {
         for json in ["0", "-1", "0.0000001", "31536001", "1e300", "\"PT1M\"", "true"] {
             assert!(read(json).is_err(), "{json}");
+        }
+        for json in ["-0.1", "60.1", "1e300"] {
+            assert!(serde_json::from_str::<Wait>(json).is_err(), "{json}");
         }
     }
 

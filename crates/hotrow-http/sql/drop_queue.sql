@@ -1,0 +1,2 @@
+-- Forgets a queue.
+select status from hotrow.drop_queue($1)

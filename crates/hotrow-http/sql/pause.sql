@@ -1,0 +1,2 @@
+-- Lets nobody take.
+select status from hotrow.pause($1)

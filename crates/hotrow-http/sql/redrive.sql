@@ -1,0 +1,2 @@
+-- Brings dead letters back.
+select redriven from hotrow.redrive($1, $2, $3) redriven

@@ -1,0 +1,2 @@
+-- Lets take again.
+select status from hotrow.resume($1)
