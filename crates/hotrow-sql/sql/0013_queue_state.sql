@@ -56,6 +56,28 @@ begin
 end
 $$;
 
+-- What happens at an end of a queue is counted by the minute. How much it was in the minute of `at`, as far as is known.
+create function hotrow.in_this_minute(minute timestamptz, this_minute bigint, at timestamptz) returns bigint
+language sql stable as $$ -- or it could not be inlined: adding to a time is not immutable
+    select case when at < minute + interval '1 minute' then this_minute else 0 end
+$$;
+
+-- And in the last full minute before it.
+create function hotrow.in_last_minute(minute timestamptz, this_minute bigint, last_minute bigint, at timestamptz)
+returns bigint language sql stable as $$
+    select case when at < minute + interval '1 minute' then last_minute
+        when at < minute + interval '2 minutes' then this_minute else 0 end
+$$;
+
+-- Somebody with an old snapshot (repeatable read) read an old state: what he has done with it must not stand.
+create function hotrow.refuse_old_state() returns void
+language plpgsql as $$
+begin
+    raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
+        hint = 'Call it in a transaction of its own, at isolation level read committed.';
+end
+$$;
+
 -- Writes the state of a shard's head as the next version. What its searches have left behind in ready and group is left
 -- for good once it is more than twice what lives there: the living move to the next generation.
 create function hotrow.write_head(head hotrow.queue_head) returns void
@@ -84,14 +106,11 @@ begin
         grouped = head.grouped, group_generation = head.group_generation, group_gone = head.group_gone,
         in_flight = head.in_flight, processed = head.processed, dead = head.dead, waited = head.waited, at = head.at,
         minute = date_trunc('minute', head.at, 'UTC'),
-        this_minute = head.processed - h.processed + case when head.at < h.minute + interval '1 minute' then h.this_minute else 0 end,
-        last_minute = case when head.at < h.minute + interval '1 minute' then h.last_minute
-            when head.at < h.minute + interval '2 minutes' then h.this_minute else 0 end
+        this_minute = head.processed - h.processed + hotrow.in_this_minute(h.minute, h.this_minute, head.at),
+        last_minute = hotrow.in_last_minute(h.minute, h.this_minute, h.last_minute, head.at)
     where h.queue = head.queue and h.shard = head.shard and h.seq = head.seq;
-    -- Somebody with an old snapshot (repeatable read) read an old state: what he has done with it must not stand.
     if not found then
-        raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
-            hint = 'Call it in a transaction of its own, at isolation level read committed.';
+        perform hotrow.refuse_old_state();
     end if;
 end
 $$;

@@ -151,13 +151,11 @@ begin
     set seq = t.seq + 1, last_id = tail.last_id, place = tail.place, id = tail.id, side = tail.side,
         grouped = tail.grouped, enqueued = t.enqueued + added, waited = tail.waited, at = tail.at,
         minute = date_trunc('minute', tail.at, 'UTC'),
-        this_minute = added + case when tail.at < t.minute + interval '1 minute' then t.this_minute else 0 end,
-        last_minute = case when tail.at < t.minute + interval '1 minute' then t.last_minute
-            when tail.at < t.minute + interval '2 minutes' then t.this_minute else 0 end
+        this_minute = added + hotrow.in_this_minute(t.minute, t.this_minute, tail.at),
+        last_minute = hotrow.in_last_minute(t.minute, t.this_minute, t.last_minute, tail.at)
     where t.queue = tail.queue and t.shard = tail.shard and t.seq = tail.seq;
     if not found then
-        raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
-            hint = 'Call it in a transaction of its own, at isolation level read committed.';
+        perform hotrow.refuse_old_state();
     end if;
 end
 $$;

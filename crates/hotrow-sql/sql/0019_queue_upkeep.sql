@@ -35,16 +35,10 @@ begin
         select sum((e.t).enqueued - (e.h).processed - (e.h).dead - (e.h).in_flight)::bigint, sum((e.h).ready)::bigint,
             sum((e.h).in_flight)::bigint, sum((e.h).processed)::bigint, sum((e.h).dead)::bigint,
             sum((e.t).enqueued)::bigint, (select min(o.at) from oldest o), bool_or((e.h).paused),
-            sum(hotrow.last_full_minute((e.t).minute, (e.t).this_minute, (e.t).last_minute, now_at)) / 60.0::double precision,
-            sum(hotrow.last_full_minute((e.h).minute, (e.h).this_minute, (e.h).last_minute, now_at)) / 60.0::double precision
+            sum(hotrow.in_last_minute((e.t).minute, (e.t).this_minute, (e.t).last_minute, now_at))::double precision / 60,
+            sum(hotrow.in_last_minute((e.h).minute, (e.h).this_minute, (e.h).last_minute, now_at))::double precision / 60
         from ends e;
 end
-$$;
-
-create function hotrow.last_full_minute(minute timestamptz, this_minute bigint, last_minute bigint, at timestamptz)
-returns double precision language sql immutable as $$
-    select case when at < minute + interval '1 minute' then last_minute
-        when at < minute + interval '2 minutes' then this_minute else 0 end::double precision
 $$;
 
 -- A page of the queues with what they hold, behind the one of this name. One snapshot for all: a queue that is dropped meanwhile
