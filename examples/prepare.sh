@@ -20,3 +20,4 @@ venv=../target/examples-python
 (cd java && mvn --quiet --batch-mode dependency:copy-dependencies)
 (cd node && npm ci --silent --no-audit --no-fund)
 (cd go && go mod download)
+(cd rust && cargo build --quiet)

@@ -12,7 +12,8 @@ import time
 import psycopg
 
 QUEUE = os.environ.get("QUEUE", "orders")
-LEASE, HEARTBEAT_SECONDS = "30 seconds", 10
+LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "30"))
+LEASE = f"{LEASE_SECONDS} seconds"
 # For whoever wants to see the end of it: without a limit it works until it is stopped.
 IDLE_LIMIT = os.environ.get("STOP_WHEN_EMPTY") == "1"
 
@@ -20,10 +21,10 @@ IDLE_LIMIT = os.environ.get("STOP_WHEN_EMPTY") == "1"
 class Worker:
     def __init__(self, url: str):
         self.url = url
-        self.stopping = threading.Event()
+        self.stopping, self.finished = threading.Event(), threading.Event()
         self.connection = self.connect()
-        # One receipt of each take that has open orders: all that a take gave ends together.
-        self.lock, self.receipts = threading.Lock(), set()
+        # The receipt in hand. All that one take gave ends together, so that one receipt keeps all of it.
+        self.in_hand = None
         self.done = 0
         self.waiting = False
 
@@ -41,27 +42,27 @@ class Worker:
         """Repeats what does no harm when repeated: whoever asks again may be told that the lease is lost."""
         for attempt in range(1, 11):
             try:
+                if self.connection.closed:
+                    self.connection = self.connect()
                 return self.connection.execute(sql, values).fetchall()
             except psycopg.errors.QueryCanceled:
-                return []
+                if self.waiting:
+                    return []
             except psycopg.OperationalError as error:
                 if attempt == 10 or not (error.sqlstate or "08").startswith(("08", "57P0")):
                     raise
                 time.sleep(0.1 * attempt)
-                if self.connection.closed:
-                    self.connection = self.connect()
         return []
 
     def beat(self) -> None:
-        """Runs beside the work, on a connection of its own."""
-        while not self.stopping.wait(HEARTBEAT_SECONDS):
-            with self.lock:
-                receipts = list(self.receipts)
+        """Runs beside the work, on a connection of its own, also while the last order is finished."""
+        while not self.finished.wait(LEASE_SECONDS / 3):
+            receipt = self.in_hand
             try:
-                with self.connect() as connection:
-                    for receipt in receipts:
+                if receipt is not None:
+                    with self.connect() as connection:
                         connection.execute(
-                            "select * from hotrow.extend_lease(%s, %s::bigint, %s)", (QUEUE, receipt, LEASE)
+                            "select * from hotrow.extend_lease(%s, %s::bigint, %s::interval)", (QUEUE, receipt, LEASE)
                         )
             except psycopg.OperationalError:
                 pass  # the next beat comes before the lease ends
@@ -76,17 +77,15 @@ class Worker:
             )
             self.waiting = False
             if not orders and IDLE_LIMIT:
-                return
-            with self.lock:
-                self.receipts = {receipt for receipt, *_ in orders}
+                break
             for receipt, payload, attempt in orders:
+                self.in_hand = receipt
                 if self.stopping.is_set():
-                    outcome = self.call("select * from hotrow.release(%s, %s::bigint)", QUEUE, receipt)
+                    self.call("select * from hotrow.release(%s, %s::bigint)", QUEUE, receipt)
                 else:
-                    outcome = self.settle(receipt, payload, attempt)
-                with self.lock:
-                    self.receipts.discard(receipt)
-                self.done += outcome == [("completed",)]
+                    self.done += self.settle(receipt, payload, attempt) == [("completed",)]
+            self.in_hand = None
+        self.finished.set()
 
     def settle(self, receipt: int, payload: dict | None, attempt: int) -> list[tuple]:
         try:

@@ -1,17 +1,19 @@
-//! The programs under examples/: each sells a hundred phones to ten thousand buyers through a gateway, which merges what
-//! its driver sends. `cargo test` leaves this file out, because it needs all their languages: `make examples` runs it.
+//! The programs under examples/, through a gateway, which merges what their drivers send: sellers here, workers of a queue in
+//! `workers`. `cargo test` leaves this file out, because it needs all their languages: `make examples` runs it.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+#[path = "../support/mod.rs"]
 mod support;
+mod workers;
 
-#[path = "support/line.rs"]
+#[path = "../support/line.rs"]
 #[allow(dead_code, reason = "shared by files that each use a part")]
 mod line;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -37,20 +39,27 @@ fn install() {
     ONCE.call_once(|| migrate(&server().url()));
 }
 
-/// Runs a program to its end. It may have children, as `go run` has: none of them outlives the time.
-fn run(mut command: Command) -> Output {
+/// Starts a program. It may have children, as `go run` has.
+fn start(mut command: Command) -> Child {
     let spawned = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let child =
-        spawned.unwrap_or_else(|error| panic!("{command:?}: {error}; examples/README.md says what it needs"));
-    let group = Pid::from_raw(child.id().cast_signed());
+    spawned.unwrap_or_else(|error| panic!("{command:?}: {error}; examples/README.md says what it needs"))
+}
+
+/// Its end. None of its children outlives the time.
+fn end(child: Child) -> Output {
+    let group = group(&child);
     let (ended, end) = channel();
     thread::spawn(move || ended.send(child.wait_with_output()));
     end.recv_timeout(TIME)
         .unwrap_or_else(|_| {
             killpg(group, Signal::SIGKILL).unwrap();
-            panic!("{command:?} takes longer than {TIME:?}");
+            panic!("a program takes longer than {TIME:?}");
         })
         .unwrap()
+}
+
+fn group(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
 }
 
 /// Runs the program of a folder and looks at what it says, at what it left on the server, and at what was merged.
@@ -66,7 +75,7 @@ fn sells(folder: &str, program: &str, arguments: &[&str]) {
         .env("ITEM", &item)
         .env("DATABASE_URL", format!("postgres://postgres@127.0.0.1:{}/postgres", gateway.port()))
         .env("HOTROW_URL", format!("http://{http}"));
-    let output = run(command);
+    let output = end(start(command));
     let (said, wailed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success(),
