@@ -45,16 +45,21 @@ async fn serve(server: &PrivateServer) -> SocketAddr {
         stream.set_nonblocking(true)?;
         UnixStream::from_std(stream)
     };
+    let (running, stop) = tokio::sync::watch::channel(());
     let upstream = hotrow_http::Upstream {
         connect: Arc::new(connect),
         user: "postgres".into(),
         database: "postgres".into(),
+        stop,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let bounds = hotrow_http::Bounds::new(Duration::ZERO);
     let router = hotrow_http::router(&upstream, None);
-    tokio::spawn(hotrow_http::serve(listener, router, bounds, std::future::pending()));
+    tokio::spawn(async move {
+        hotrow_http::serve(listener, router, bounds, std::future::pending()).await;
+        drop(running);
+    });
     address
 }
 
