@@ -52,7 +52,7 @@ pub static QUEUE_LEASE: Scenario = Scenario {
 pub static QUEUE_BATCH: Scenario = Scenario {
     name: "queue-batch",
     shows: "Orders taken and completed a hundred at a time: how many a second, by technique",
-    rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 60_000 },
+    rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 400_000 },
     clients: Clients::Usually(&[64]),
     techniques: &[LEASE_HUNDRED, HUNDRED_DIRECT, HUNDRED_HOTROW, SKIP_LOCKED_HUNDRED, PGQ],
     remarks: &[
