@@ -32,6 +32,16 @@ begin
 end
 $$;
 
+-- Which of these orders are there already. Each is looked up by itself: of an array of ids a planner that takes the queue
+-- for short makes a filter, and reads the whole queue.
+create function hotrow.orders_known(number int, ids uuid[]) returns table (order_id uuid, id bigint)
+language sql stable as $$
+    select o.order_id, o.id from (select distinct u.order_id from unnest(ids) u (order_id)) u
+        cross join lateral (
+            select o.order_id, o.id from hotrow.queue_order o
+            where o.queue = number and o.order_id = u.order_id limit 1) o
+$$;
+
 -- The calls of one shard. Ids come from the tail's row under its lock, so that they become visible in their order.
 create function hotrow.append_orders(
     wanted hotrow.queue, shard int, calls int[], order_id uuid[], payload jsonb[], group_key text[],
@@ -55,8 +65,8 @@ begin
     if tail.queue is null then
         perform hotrow.known_queue(wanted.queue); -- it has been dropped since
     end if;
-    select array_agg(o.order_id), array_agg(o.id) into known, known_ids
-    from hotrow.queue_order o where o.queue = wanted.number and o.order_id = any (append_orders.order_id);
+    select array_agg(k.order_id), array_agg(k.id) into known, known_ids
+    from hotrow.orders_known(wanted.number, append_orders.order_id) k;
 
     if plain then
         with new as (
@@ -121,8 +131,8 @@ begin
         return query select u.call, u.id, 'enqueued' from unnest(calls, added_ids) u (call, id);
     else
         if known is null or cardinality(added_ids) + cardinality(known) < n then
-            select array_agg(o.order_id), array_agg(o.id) into known, known_ids
-            from hotrow.queue_order o where o.queue = wanted.number and o.order_id = any (append_orders.order_id);
+            select array_agg(k.order_id), array_agg(k.id) into known, known_ids
+            from hotrow.orders_known(wanted.number, append_orders.order_id) k;
         end if;
         return query
             select u.call, k.id, case when u.first and k.id = any (added_ids) then 'enqueued' else 'duplicate' end
