@@ -146,7 +146,7 @@ impl HeldConnections {
     /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
     /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
     async fn turn(&self, config: &Config) -> Option<Place> {
-        if !config.upstream.hosts.are_here() {
+        if !config.upstream.hosts.are_here {
             return None;
         }
         match self.turns.try_take() {

@@ -2,6 +2,7 @@
 //! the primary. Which is tried when; connecting is for `upstream`.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -16,6 +17,8 @@ pub struct Hosts {
     addresses: Vec<Address>,
     /// Whether a server that is in recovery is passed over.
     pub read_write: bool,
+    /// Whether the server runs on this machine, as far as the addresses tell.
+    pub are_here: bool,
     /// The one that served last: with a host gone for good, nobody shall wait for it each time.
     last: Arc<AtomicUsize>,
 }
@@ -47,8 +50,9 @@ impl Hosts {
             Host::Tcp(host) => Address::Tcp(host, port(index)),
             Host::Unix(directory) => Address::Unix(directory.join(format!(".s.PGSQL.{}", port(index)))),
         };
-        let addresses = names.into_iter().enumerate().map(address).collect();
-        Ok(Hosts { addresses, read_write, last: Arc::default() })
+        let addresses: Vec<_> = names.into_iter().enumerate().map(address).collect();
+        let are_here = addresses.iter().all(is_here);
+        Ok(Hosts { addresses, read_write, are_here, last: Arc::default() })
     }
 
     /// All of them in the order in which to try them: the one that served last, then the others as they were named.
@@ -58,22 +62,19 @@ impl Hosts {
         self.addresses.get(last).into_iter().chain(others.map(|(_, address)| address))
     }
 
-    /// Whether the server runs on this machine, as far as the addresses tell.
-    pub fn are_here(&self) -> bool {
-        self.addresses.iter().all(|address| match address {
-            Address::Unix(_) => true,
-            Address::Tcp(host, _) => {
-                host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-            }
-        })
-    }
-
     /// This one serves.
     pub fn served(&self, address: &Address) {
         let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
         if self.last.swap(index, Relaxed) != index {
             tracing::warn!(server = %address, "another host is the server from now on");
         }
+    }
+}
+
+fn is_here(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        Address::Tcp(host, _) => host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
     }
 }
 
@@ -110,10 +111,10 @@ mod tests {
     #[test]
     fn what_runs_on_this_machine_is_told_by_its_address() {
         for text in ["host=localhost", "host=/run/postgresql", "host=127.0.0.1,::1", "hostaddr=127.8.0.1"] {
-            assert!(hosts(text).unwrap().are_here(), "{text}");
+            assert!(hosts(text).unwrap().are_here, "{text}");
         }
         for text in ["host=db", "host=10.0.0.7", "host=localhost,db"] {
-            assert!(!hosts(text).unwrap().are_here(), "{text}");
+            assert!(!hosts(text).unwrap().are_here, "{text}");
         }
     }
 

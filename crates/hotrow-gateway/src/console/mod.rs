@@ -24,6 +24,7 @@ use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
 use hotrow_wire::{Frame, put_frame, split};
 
 use crate::gateway::Shared;
+use crate::lane::cancelled;
 use crate::net::{ReadHalf, WriteHalf};
 use answer::Answer;
 
@@ -307,7 +308,7 @@ impl Console {
             tokio::select! {
                 answer = &mut performed => return Ok(answer),
                 () = self.line.cut.notified() => {
-                    return Ok(Err(Problem::error("57014", "canceling statement due to user request", "")));
+                    return Ok(Err(cancelled()));
                 }
                 count = self.read.fill(&mut self.input), if self.input.len() < limits::SMALL_MESSAGE_BYTES_MAX => {
                     if count? == 0 {

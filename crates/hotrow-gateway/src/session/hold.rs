@@ -13,6 +13,7 @@ use hotrow_wire::{frontend, split};
 use super::{End, Sequences, Session};
 use crate::control::Target;
 use crate::held::{self, Held};
+use crate::lane::cancelled;
 use crate::metrics::METRICS;
 use crate::statements::Statement;
 use crate::unit::Packed;
@@ -231,11 +232,6 @@ impl Session {
             }
         }
     }
-}
-
-/// What the server says of a statement that was cancelled.
-fn cancelled() -> Problem {
-    Problem::error("57014", "canceling statement due to user request", "")
 }
 
 /// A name in a unit's messages, and the statement it stands for there.

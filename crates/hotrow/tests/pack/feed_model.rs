@@ -9,6 +9,7 @@ use hotrow_postgres::PrivateServer;
 
 use crate::line::Line;
 use crate::planted::{Fault, missed, seeds};
+use crate::same_as_model::none_differs;
 use crate::{private, sql};
 
 const SEEDS: u64 = 60;
@@ -257,15 +258,7 @@ fn server(label: &'static str) -> (PrivateServer, Line) {
 #[test]
 fn random_calls_get_the_models_answers() {
     let (_server, mut line) = server("feedmodel");
-    let seeds = match std::env::var("HOTROW_SEED") {
-        Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
-    };
-    for seed in seeds {
-        if let Some(difference) = difference(&mut line, seed) {
-            panic!("{difference}");
-        }
-    }
+    none_differs(SEEDS, |seed| difference(&mut line, seed));
 }
 
 const FAULTS: [Fault; 14] = [

@@ -8,6 +8,7 @@ use hotrow_model::{QueueAnswer, QueueCommand, QueueTerms, Receipt};
 use crate::line::Line;
 use crate::planted::{Fault, missed, seeds};
 use crate::private;
+use crate::same_as_model::none_differs;
 use crate::sql::{Clock, literal};
 
 const SEEDS: u64 = 60;
@@ -249,15 +250,7 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
 #[test]
 fn random_calls_get_the_models_answers() {
     let (_server, mut line) = private("queues");
-    let seeds = match std::env::var("HOTROW_SEED") {
-        Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => (0..SEEDS).map(|_| fastrand::u64(..)).collect(),
-    };
-    for seed in seeds {
-        if let Some(difference) = difference(&mut line, seed) {
-            panic!("{difference}");
-        }
-    }
+    none_differs(SEEDS, |seed| difference(&mut line, seed));
 }
 
 const FAULTS: [Fault; 12] = [
