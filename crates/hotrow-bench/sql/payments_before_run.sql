@@ -1,6 +1,4 @@
--- Each run has a service of its own, which begins without tables, on a server with its usual flush.
+-- Each run has a service of its own, which begins without tables.
 select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = 'payments_outbox';
 drop schema if exists payments cascade;
-drop publication if exists payments_outbox;
-alter role current_user reset commit_delay;
-alter role current_user reset commit_siblings
+drop publication if exists payments_outbox

@@ -11,6 +11,7 @@
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | what runs are made on, of which: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
+//! | `slow_flush.rs` | how its flushes are held up |
 //! | `pack.rs`, `snapshot.rs` | the schema pack, and a held snapshot, for the scenarios that need them |
 //! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server, and what a gateway speaks TLS with |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
@@ -55,6 +56,7 @@ mod rounds;
 mod scenario;
 mod scenarios;
 mod server;
+mod slow_flush;
 mod snapshot;
 mod statistics;
 mod testbed;

@@ -5,6 +5,7 @@ use crate::load::{Answers, Failure};
 use crate::plan::Plan;
 use crate::results::Round;
 use crate::scenario::{Ageing, LoadBy, Scenario, Technique, Worth};
+use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Told, Work, judge};
@@ -75,10 +76,7 @@ pub async fn measure(
         warmed_up: Some(per_second),
         ..warm_up
     };
-    let watch = match run.technique.load_by {
-        LoadBy::Payments { .. } => Some(Watch::start(testbed.server()).await?),
-        _ => None,
-    };
+    let watch = if run.technique.is_watched() { Some(Watch::start(testbed.server()).await?) } else { None };
     let loaded = match checked(plan, testbed, &part).await? {
         Ok(loaded) => loaded,
         Err(failure) => return Ok(Err(failure)),
@@ -87,6 +85,12 @@ pub async fn measure(
         Some(watch) => Some(watch.finish(loaded.work.done).await?),
         None => None,
     };
+    if run.technique.slow_flush
+        && let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
+        && flush_us < f64::from(LONGER_US)
+    {
+        return Ok(Err(Failure(format!("a flush took {flush_us:.0} µs: it was not held up"))));
+    }
     if let Some(snapshot) = snapshot
         && let Err(lost) = snapshot.release().await
     {

@@ -142,6 +142,12 @@ impl Plan {
             .any(|technique| technique.change_stream)
     }
 
+    /// Whether the server has to time its flushes.
+    pub fn times_flushes(&self) -> bool {
+        let mut techniques = self.scenarios.iter().flat_map(|scenario| scenario.techniques);
+        techniques.any(|technique| technique.is_watched())
+    }
+
     /// The most clients that any scenario is run with.
     pub fn most_clients(&self) -> u32 {
         self.scenarios.iter().flat_map(|scenario| self.clients(scenario)).max().unwrap_or(1)

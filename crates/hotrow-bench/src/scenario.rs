@@ -111,8 +111,17 @@ pub struct Technique {
     pub arrivals: Arrivals,
     /// Whether the change stream of the payment service is read meanwhile.
     pub change_stream: bool,
+    /// Whether each flush of the server takes longer meanwhile.
+    pub slow_flush: bool,
     /// The technique of the same scenario that this one is set against (itself: it is the yardstick).
     pub against: &'static str,
+}
+
+impl Technique {
+    /// Whether it is also looked at what its runs cost the server.
+    pub fn is_watched(&self) -> bool {
+        matches!(self.load_by, LoadBy::Payments { .. })
+    }
 }
 
 /// A warm-up of another kind: somebody holds a snapshot, so that nothing dead can be cleared away, until the run is over.

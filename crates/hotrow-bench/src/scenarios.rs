@@ -77,6 +77,7 @@ const SELL_DIRECT: Technique = Technique {
     worth: Worth::Sold,
     arrivals: Arrivals::Closed,
     change_stream: false,
+    slow_flush: false,
     against: "direct",
 };
 

@@ -10,6 +10,7 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
     let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
     // Only where it is needed: a log that can be decoded is longer.
     let wal_level = if plan.decodes_log() { "logical" } else { "replica" };
+    let timing = if plan.times_flushes() { "on" } else { "off" };
     let named = plan.upstream.clone();
     let find = move || {
         if let Some(url) = named {
@@ -18,6 +19,7 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
         let binaries = Binaries::find()?;
         let builder = PrivateServer::builder().binaries(binaries.clone()).label("bench");
         let builder = builder.setting("max_connections", connections).setting("wal_level", wal_level);
+        let builder = builder.setting("track_wal_io_timing", timing);
         let server = builder.start()?;
         let url = server.url();
         Ok((Some(binaries), Some(server), url))

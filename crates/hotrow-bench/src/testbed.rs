@@ -19,11 +19,13 @@ use crate::redis::{self, Redis};
 use crate::report::numbers::whole;
 use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::find_server;
+use crate::slow_flush::SlowFlush;
 use crate::snapshot::Snapshot;
 use crate::verdict::Reading;
 use hotrow_postgres::PrivateServer;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// All that is running for the benchmark.
 #[derive(Debug)]
@@ -40,7 +42,8 @@ pub struct Testbed {
     pub payments: Option<Payments>,
     payment_programs: Result<Programs, String>,
     change_stream_reader: Result<Reader, String>,
-    server: Option<PrivateServer>,
+    slow_flush: Result<SlowFlush, String>,
+    server: Option<Arc<PrivateServer>>,
     upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
@@ -89,7 +92,8 @@ impl Testbed {
             change_stream_reader,
             pgbouncer_installed: Installed::find().await,
             redis_installed: redis::Installed::find().await,
-            server,
+            slow_flush: SlowFlush::find().await,
+            server: server.map(Arc::new),
             upstream_url,
             upstream,
             gateway: None,
@@ -168,6 +172,7 @@ impl Testbed {
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await?;
         }
+        self.flush_slowly(false).await?;
         if let Some(gateways) = self.http_gateways.take() {
             gateways.stop().await?;
         }
@@ -211,13 +216,16 @@ impl Testbed {
         }
     }
 
-    /// The payment service makes tables, slots and settings of a role, which it may only on a server of its own.
+    /// The payment service makes tables and slots, which it may only on a server of its own.
     fn payments_can_run(&self, technique: &Technique) -> Result<(), String> {
         if self.server.is_none() {
             return Err("the payment service is only run on a private server".into());
         }
         if technique.change_stream {
             self.change_stream_reader.clone()?;
+        }
+        if technique.slow_flush {
+            self.slow_flush.clone()?;
         }
         self.payment_programs.clone().map(drop)
     }
@@ -229,7 +237,7 @@ impl Testbed {
         };
         let mut database = self.upstream.clone();
         if technique.through == Through::Hotrow {
-            // Its connections take the settings that this run's server has.
+            // No run inherits connections, or what the gateway has learnt.
             self.fresh_gateway(plan).await?;
             database = self.gateway.as_ref().map_or(database, |gateway| gateway.endpoint.clone());
         }
@@ -248,6 +256,16 @@ impl Testbed {
             Some(payments) => payments.stop().await,
             None => Ok(()),
         }
+    }
+
+    /// Lets each flush of a private server take longer from now on, or as long as it takes.
+    async fn flush_slowly(&mut self, slowly: bool) -> Result<(), Error> {
+        if let (Some(server), Ok(slow_flush)) = (&self.server, &self.slow_flush)
+            && slow_flush.set(slowly, server).await?
+        {
+            self.control = Control::connect(&self.upstream).await?;
+        }
+        Ok(())
     }
 
     /// Where the server itself is.
@@ -328,6 +346,7 @@ impl Testbed {
     ) -> Result<u32, Error> {
         self.runs += 1;
         self.stop_payments().await?;
+        self.flush_slowly(technique.slow_flush).await?;
         self.control.before_run(scenario, technique, self.runs).await?;
         if matches!(technique.load_by, LoadBy::Payments { .. }) {
             self.start_payments(plan, technique).await?;
@@ -357,6 +376,6 @@ impl Testbed {
 
     /// Where the private server keeps its data.
     pub fn data_folder(&self) -> Option<PathBuf> {
-        self.server.as_ref().map(PrivateServer::data_dir)
+        self.server.as_ref().map(|server| server.data_dir())
     }
 }

@@ -17,6 +17,9 @@ pub struct ServerWork {
     pub commits_per_unit: f64,
     /// Flushes of the server's log.
     pub flushes_per_unit: f64,
+    /// How long such a flush took on average, in microseconds, as the server measured it; none if it has reported none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_us: Option<f64>,
     /// Processor time of whoever decodes the log for a change stream, in microseconds, if somebody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walsender_us_per_unit: Option<f64>,
@@ -37,6 +40,7 @@ pub struct Watch {
 struct Counters {
     transactions: i64,
     flushes: i64,
+    flushing_ms: f64,
     walsender_us: Option<f64>,
 }
 
@@ -70,10 +74,13 @@ impl Watch {
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         };
         let per_unit = |count: f64| count / units as f64;
+        let flushes = (after.flushes - self.before.flushes) as f64;
+        let flushing_us = (after.flushing_ms - self.before.flushing_ms) * 1000.0;
         let walsender = self.before.walsender_us.zip(walsender_us(&self.client).await?);
         Ok(ServerWork {
             commits_per_unit: per_unit((after.transactions - self.before.transactions) as f64),
-            flushes_per_unit: per_unit((after.flushes - self.before.flushes) as f64),
+            flushes_per_unit: per_unit(flushes),
+            flush_us: (flushes > 0.0).then_some(flushing_us / flushes),
             walsender_us_per_unit: walsender.map(|(before, after)| per_unit(after - before)),
             waits,
         })
@@ -81,13 +88,11 @@ impl Watch {
 }
 
 async fn counters(client: &Client) -> Result<Counters, Error> {
-    let one = async |sql: &str| {
-        let row = client.query_one(sql, &[]).await.map_err(refused("count what it does"))?;
-        Ok::<i64, Error>(row.get(0))
-    };
-    let version = one("select current_setting('server_version_num')::bigint").await?;
+    let one = async |sql: &str| client.query_one(sql, &[]).await.map_err(refused("count what it does"));
+    let version: i64 = one("select current_setting('server_version_num')::bigint").await?.get(0);
     let flushes = one(if version < 180_000 { FLUSHES_BEFORE_18 } else { FLUSHES }).await?;
-    Ok(Counters { transactions: one(TRANSACTIONS).await?, flushes, walsender_us: None })
+    let transactions = one(TRANSACTIONS).await?.get(0);
+    Ok(Counters { transactions, flushes: flushes.get(0), flushing_ms: flushes.get(1), walsender_us: None })
 }
 
 /// The processor time of the walsender once it has read all that is written; none if there is none, or where the system does

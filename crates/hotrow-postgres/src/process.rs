@@ -25,7 +25,7 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 struct Process {
     pid: u32,
     parent: u32,
-    /// `T` is stopped, `Z` is dead and not yet fetched by its parent.
+    /// `T` is stopped, `t` the same under a tracer, `Z` is dead and not yet fetched by its parent.
     state: char,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn kill_tree(pid: u32) -> Result<(), Error> {
 /// Stops a process, so that no child of it is born from now on.
 pub(crate) fn freeze(pid: u32) -> Result<(), Error> {
     send(pid, Signal::SIGSTOP)?;
-    while state(pid).is_some_and(|state| !matches!(state, 'T' | 'Z')) {
+    while state(pid).is_some_and(|state| !matches!(state, 'T' | 't' | 'Z')) {
         sleep(LOOK_EVERY);
     }
     Ok(())

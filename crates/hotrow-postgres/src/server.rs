@@ -6,11 +6,12 @@ use crate::folder::{Folder, give_back_shared_memory};
 use crate::process::{self, LOOK_EVERY, Signal};
 use crate::reach::free_port;
 use crate::{Binaries, Error, settings};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -94,8 +95,8 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "written"))
     }
 
-    /// Starts the postmaster on `self.port` and waits until it answers.
-    fn launch(&self, running: &mut Option<Child>) -> Result<(), Error> {
+    /// Starts the postmaster on `self.port`, by way of `starter` if there is one, and waits until it answers.
+    fn launch(&self, running: &mut Option<Child>, starter: &[OsString]) -> Result<(), Error> {
         let path = self.folder.log();
         let log = OpenOptions::new()
             .create(true)
@@ -104,8 +105,11 @@ impl PrivateServer {
             .map_err(Error::folder(&path, "opened"))?;
         let other = log.try_clone().map_err(Error::folder(&path, "opened"))?;
 
-        let mut postgres = self.account.command(&self.binaries.dir().join("postgres"), self.folder.path());
-        postgres.arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
+        let postgres = self.binaries.dir().join("postgres").into_os_string();
+        let mut words = starter.iter().chain([&postgres]);
+        let program = words.next().expect("the server itself is one of them");
+        let mut postgres = self.account.command(Path::new(program), self.folder.path());
+        postgres.args(words).arg("-D").arg(self.folder.data()).arg("-c").arg(format!("port={}", self.port));
         // In a process group of its own, Ctrl-C at the terminal reaches us and not the server under our feet.
         postgres.stdout(Stdio::from(log)).stderr(Stdio::from(other)).process_group(0);
         let child = postgres.spawn().map_err(|source| self.spawn_error(&postgres, source))?;
@@ -178,9 +182,15 @@ impl PrivateServer {
     /// Starts the server again on the same port and data directory, after a stop, a crash, or (then stopped
     /// first) a run.
     pub fn restart(&self) -> Result<(), Error> {
+        self.restart_by(&[])
+    }
+
+    /// The same by way of another program, given with its arguments, which becomes the server: `nice -n 5`, or
+    /// `strace --daemonize ...`. It has to keep its process id, which is signalled and waited for.
+    pub fn restart_by(&self, starter: &[OsString]) -> Result<(), Error> {
         let mut running = self.running();
         stop(&mut running)?;
-        self.launch(&mut running)
+        self.launch(&mut running, starter)
     }
 
     /// The postmaster, if one runs. A panic elsewhere leaves nothing half done in it.

@@ -106,6 +106,21 @@ fn a_stopped_server_restarts_where_it_was() {
 }
 
 #[test]
+fn another_program_can_start_the_server_once() {
+    let folder = folder();
+    let server = server_in(&folder).start().unwrap();
+    assert_eq!(value(&server, "show client_encoding"), "UTF8");
+    server.restart_by(&["env".into(), "PGCLIENTENCODING=LATIN1".into()]).unwrap();
+    assert_eq!(value(&server, "show client_encoding"), "LATIN1");
+    server.restart().unwrap();
+    assert_eq!(value(&server, "show client_encoding"), "UTF8");
+
+    let error = server.restart_by(&["/no/such/starter".into()]).unwrap_err();
+    assert!(error.to_string().contains("/no/such/starter could not be run"), "{error}");
+    assert_eq!(server.postmaster_pid(), None);
+}
+
+#[test]
 fn a_crash_loses_no_committed_row_and_every_uncommitted_one() {
     let folder = folder();
     let server = server_in(&folder).start().unwrap();

@@ -29,10 +29,12 @@ fn build_the_service() {
 /// The techniques of a scenario, run in its quick size.
 fn bench(scenario: &str) -> Vec<Value> {
     build_the_service();
+    outcome(Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["bench", scenario]))
+}
+
+fn outcome(bench: &mut Command) -> Vec<Value> {
     let out = tempfile::tempdir().unwrap();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_hotrow"));
-    bench.args(["bench", scenario, "--quick", "--out"]).arg(out.path());
-    let ended = bench.output().unwrap();
+    let ended = bench.args(["--quick", "--out"]).arg(out.path()).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let report = std::fs::read_to_string(out.path().join("report.json")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
@@ -48,13 +50,43 @@ fn round(technique: &Value) -> &Value {
 #[test]
 fn every_technique_gives_its_figures() {
     for technique in bench("payments") {
+        let slow = technique["name"].as_str().unwrap().ends_with("-slow-flush");
+        if slow && !strace_works() {
+            expect_excuse(&technique);
+            continue;
+        }
         let server = &round(&technique)["server"];
+        let flush_us = server["flush_us"].as_f64().unwrap();
+        assert!(flush_us > if slow { 1_500.0 } else { 0.0 }, "{technique}");
         assert!(server["commits_per_unit"].as_f64().unwrap() > 0.0, "{technique}");
         assert!(server["waits"].is_object(), "{technique}");
         let is_read = technique["name"].as_str().unwrap().ends_with("-slot");
         let spent = server["walsender_us_per_unit"].as_f64();
         assert_eq!(spent.is_some_and(|spent| spent > 0.0), is_read, "{technique}");
     }
+}
+
+/// Whether this machine has strace, and lets it trace.
+fn strace_works() -> bool {
+    let tried = Command::new("strace").args(["--output=/dev/null", "true"]).output();
+    tried.is_ok_and(|tried| tried.status.success())
+}
+
+fn expect_excuse(technique: &Value) {
+    let cell = &technique["cells"][0];
+    assert_eq!(cell["outcome"], "skipped", "{technique}");
+    assert!(cell["reason"].as_str().unwrap().starts_with("strace"), "{technique}");
+}
+
+#[test]
+fn without_strace_no_flush_is_held_up_and_the_report_says_so() {
+    let nothing = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    bench.args(["bench", "payments", "--techniques", "direct-slow-flush,hotrow-slow-flush"]);
+    build_the_service();
+    let techniques = outcome(bench.env("PATH", nothing.path()));
+    assert_eq!(techniques.len(), 2);
+    techniques.iter().for_each(expect_excuse);
 }
 
 #[test]

@@ -95,9 +95,9 @@ fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32)
     }
     writeln!(
         text,
-        "| technique | commits each | log flushes each | walsender each | busy sessions are waiting for |"
+        "| technique | commits each | log flushes each | a flush | walsender each | busy sessions are waiting for |"
     )?;
-    writeln!(text, "|---|---:|---:|---:|---|")?;
+    writeln!(text, "|---|---:|---:|---:|---:|---|")?;
     for (technique, rounds) in watched {
         let median = |figure: fn(&ServerWork) -> Option<f64>| {
             let figures: Vec<_> = rounds.iter().filter_map(|work| figure(work)).collect();
@@ -105,10 +105,13 @@ fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32)
         };
         let commits = median(|work| Some(work.commits_per_unit)).unwrap_or_default();
         let flushes = median(|work| Some(work.flushes_per_unit)).unwrap_or_default();
-        let walsender = median(|work| work.walsender_us_per_unit);
-        let walsender = walsender.map_or("-".to_owned(), |spent| format!("{spent:.0} µs"));
+        let microseconds =
+            |figure: Option<f64>| figure.map_or("-".to_owned(), |figure| format!("{} µs", whole(figure)));
+        let flush = microseconds(median(|work| work.flush_us));
+        let walsender = microseconds(median(|work| work.walsender_us_per_unit));
         let waits = waits(&rounds);
-        writeln!(text, "| `{}` | {commits:.2} | {flushes:.3} | {walsender} | {waits} |", technique.name)?;
+        let name = technique.name;
+        writeln!(text, "| `{name}` | {commits:.2} | {flushes:.3} | {flush} | {walsender} | {waits} |")?;
     }
     writeln!(text)
 }
