@@ -11,12 +11,12 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## sell phones to a crowd, directly and through the gateway, on a private server
-	$(CARGO) run --release --quiet --package hotrow -- demo
+	$(CARGO) run --release --package hotrow -- demo
 
 payments-demo: ## a payment service on a match day, directly and through the gateway (CDC=1: with Kafka and Debezium, needs Java and Maven)
 	$(if $(CDC),examples/payments/cdc/cdc.sh fetch)
-	$(CARGO) build --release --quiet --package payments
-	$(CARGO) run --release --quiet --package hotrow -- bench match-day --rounds 1 --seconds 12 \
+	$(CARGO) build --release --package payments
+	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: ## all tests; they start the servers they need
@@ -51,7 +51,7 @@ audit: ## known vulnerabilities of the dependencies (fetches the advisory databa
 	$(CARGO) deny check advisories
 
 bench: ## Hotrow against today's techniques, side by side (half an hour; results in bench-results/)
-	$(CARGO) run --release --quiet --package hotrow -- bench all $(ARGS)
+	$(CARGO) run --release --package hotrow -- bench all $(ARGS)
 
 fuzz: ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)

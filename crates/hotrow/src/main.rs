@@ -1,5 +1,6 @@
 //! The `hotrow` command: takes the command line apart and calls the part that does the work.
 
+mod bench;
 mod demo;
 mod direct;
 mod explain;
@@ -58,9 +59,7 @@ fn main() -> ExitCode {
         Subcommands::Migrate(args) => migrate::run(args).map_err(Into::into),
         Subcommands::Replay(args) => replay::run(args).map_err(Into::into),
         Subcommands::Verify(args) => verify::run(args).map_err(Into::into),
-        Subcommands::Bench(args) => {
-            hotrow_bench::run(args).map(|outcome| outcome.exit_code()).map_err(Into::into)
-        }
+        Subcommands::Bench(args) => bench::run(args).map_err(Into::into),
         Subcommands::Help(args) => help::run::<Command>(&args).map_err(Into::into),
     };
     result.unwrap_or_else(|error| {

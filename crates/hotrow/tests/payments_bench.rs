@@ -35,7 +35,10 @@ fn bench(scenario: &str) -> Vec<Value> {
 fn outcome(bench: &mut Command) -> Vec<Value> {
     let out = tempfile::tempdir().unwrap();
     let ended = bench.args(["--quick", "--out"]).arg(out.path()).output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let (printed, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(printed, std::fs::read_to_string(out.path().join("report.md")).unwrap());
+    assert!(said.contains(out.path().to_str().unwrap()), "{said}");
     let report = std::fs::read_to_string(out.path().join("report.json")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
     report["scenarios"][0]["techniques"].as_array().unwrap().clone()
