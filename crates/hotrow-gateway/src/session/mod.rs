@@ -2,6 +2,7 @@
 //! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
 //! on it. Answers keep the order of the questions.
 
+mod block;
 mod extended;
 mod forward;
 mod hold;
@@ -283,6 +284,11 @@ impl Session {
             let Some(frame) = split(rest, bytes_max)? else { return Ok(()) };
             if self.is_in_doubt(frame) {
                 return Ok(()); // until the server has answered more
+            }
+            let block = self.block(rest, since).await?;
+            if block > 0 {
+                *taken += block;
+                continue;
             }
             *taken += frame.bytes.len();
             self.take_frame(frame, input.get(*taken).copied(), since).await?;
