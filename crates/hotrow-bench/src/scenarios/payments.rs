@@ -56,7 +56,8 @@ pub static PAYMENTS: Scenario = Scenario {
         "The change stream is a slot for the outbox alone, read by `pg_recvlogical`; the time is that of the server's process \
          that decodes its log.",
         "For the slow flush the server runs under `strace`, which holds up each `fdatasync` for 1.5 ms and no other system call. \
-         What a flush takes is what the server itself measures during the runs (`track_wal_io_timing`).",
+         What a flush takes is what the server itself measures during the runs (`track_wal_io_timing`); it is more where the \
+         processors are busy, since strace waits for one too.",
     ],
 };
 
