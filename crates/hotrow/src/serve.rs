@@ -1,6 +1,6 @@
 //! `hotrow serve`: runs the gateway until it is told to stop.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,10 +60,15 @@ pub enum Error {
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let resolved = args.settings.clone().resolve(args.config.as_deref())?;
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_new(&resolved.log)?)
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    // In colours for people only, who may have said that they want none; in a journal or a file they would be noise.
+    if std::io::stderr().is_terminal() {
+        log.init()
+    } else {
+        log.with_ansi(false).init()
+    }
     raise_file_limit();
     // The path, and not what is there now: the successor may be a newer version.
     let (program, sockets) = (std::env::current_exe()?, Sockets::inherited().map_err(Error::Inherited)?);

@@ -53,7 +53,7 @@ impl Gateway {
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])
             .args(options)
             .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
-            .env("NO_COLOR", "1")
+            .env_remove("NO_COLOR") // what it logs to a pipe has no colours anyway
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
