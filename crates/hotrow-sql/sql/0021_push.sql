@@ -42,7 +42,8 @@ begin
 end
 $$;
 
--- Writes entries, those of one inbox in the order they are given, and answers their numbers.
+-- Writes entries, those of one inbox in the order they are given, and answers their numbers. Either messages, with their times
+-- (NULL: now) and contents, or posts.
 create function hotrow.write_entries(user_id bigint[], from_user bigint[], post_id bigint[], at timestamptz[],
     content text[], known boolean) returns bigint[]
 language plpgsql as $$
@@ -67,7 +68,8 @@ begin
                 u (user_id, from_user, post_id, at, content, place)) w
     ), written as (
         insert into hotrow.inbox_entry (user_id, number, from_user, post_id, at, content)
-        select w.user_id, w.number, w.from_user, w.post_id, coalesce(w.at, present), w.content from wanted w)
+        select w.user_id, w.number, w.from_user, w.post_id, case when w.post_id is null then coalesce(w.at, present) end, w.content
+        from wanted w)
     select array_agg(w.number order by w.place),
         array_agg(w.user_id) filter (where w.number % 64 = 0), array_agg(w.number) filter (where w.number % 64 = 0)
     into numbers, long, newest from wanted w;

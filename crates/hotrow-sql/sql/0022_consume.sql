@@ -10,7 +10,6 @@ begin
     select array_agg(w.user_id order by w.at, w.author, w.post_id) filter (where w.post_id is not null) as users,
         array_agg(w.author order by w.at, w.author, w.post_id) filter (where w.post_id is not null) as authors,
         array_agg(w.post_id order by w.at, w.author, w.post_id) filter (where w.post_id is not null) as posts,
-        array_agg(w.at order by w.at, w.author, w.post_id) filter (where w.post_id is not null) as at,
         array_agg(w.user_id) as pullers, array_agg(w.author) as pulled, array_agg(w.last_post) as pulled_to
     into found from (
         select u.user_id, l.author, a.last_post, p.post_id, p.at
@@ -25,7 +24,7 @@ begin
         left join lateral (
             select p.post_id, p.at from hotrow.post p where p.author = any (array[l.author]) and p.post_id > a.after) p on true) w;
     if found.users is not null then
-        perform hotrow.write_entries(found.users, found.authors, found.posts, found.at, null, true);
+        perform hotrow.write_entries(found.users, found.authors, found.posts, null, null, true);
     end if;
     if found.pullers is not null then
         update hotrow.pull l set pulled_to = f.pulled_to
@@ -136,9 +135,10 @@ begin
     select r.function into function from hotrow.ranking r where r.ranking = sort;
     execute format('
         select array_agg(e.number order by e.score desc nulls last, e.number) from (
-            select e.number, %s($1, e.from_user, e.at,
-                coalesce(e.content, (select p.content from hotrow.post p where p.author = e.from_user and p.post_id = e.post_id))) as score
+            select e.number, %s($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
             from hotrow.inbox_entry e
+            left join lateral (select p.at, p.content from hotrow.post p
+                where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
             where e.user_id = $1 and e.number between lower($2) and upper($2) - 1 and e.number <@ $2
             order by score desc nulls last, e.number limit $3) e', function)
     into numbers using user_id, unread, most;
@@ -225,13 +225,14 @@ begin
         where u.changed and r.user_id = any (array[u.user_id]);
     end if;
     return query
-        select s.call, e.number, e.from_user, e.post_id, e.at, coalesce(e.content,
-            (select p.content from hotrow.post p where p.author = e.from_user and p.post_id = e.post_id))
+        select s.call, e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
         from unnest(seg_call, seg_user, seg_first, seg_last, seg_back) s (call, user_id, first, last, back)
         cross join lateral (
             select e.* from hotrow.inbox_entry e
             where e.user_id = s.user_id and e.number between s.first and s.last
-            order by case when s.back then -e.number else e.number end) e;
+            order by case when s.back then -e.number else e.number end) e
+        left join lateral (select p.at, p.content from hotrow.post p
+            where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true;
 end
 $$;
 
@@ -301,9 +302,10 @@ begin
             if upto > first then
                 update hotrow.reader r set read_to = upto where r.user_id = consume.user_id;
                 return query
-                    select e.number, e.from_user, e.post_id, e.at, coalesce(e.content,
-                        (select p.content from hotrow.post p where p.author = e.from_user and p.post_id = e.post_id))
+                    select e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
                     from hotrow.inbox_entry e
+                    left join lateral (select p.at, p.content from hotrow.post p
+                        where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
                     where e.user_id = consume.user_id and e.number > first and e.number <= upto order by e.number;
             end if;
             return;
@@ -394,10 +396,11 @@ begin
     perform hotrow.check_reads(array[past.user_id], array[max], array['newest']);
     select r.* into reader from hotrow.reader r where r.user_id = past.user_id;
     return query
-        select e.number, e.from_user, e.post_id, e.at, coalesce(e.content,
-                (select p.content from hotrow.post p where p.author = e.from_user and p.post_id = e.post_id)),
+        select e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content),
             e.number <= coalesce(reader.read_to, 0) or e.number <@ coalesce(reader.taken, '{}')
         from hotrow.inbox_entry e
+        left join lateral (select p.at, p.content from hotrow.post p
+            where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
         where e.user_id = past.user_id and e.number > gone and e.number < coalesce(past.before, 9223372036854775807)
         order by e.number desc limit max;
 end

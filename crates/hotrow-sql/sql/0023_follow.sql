@@ -125,14 +125,13 @@ begin
         select distinct u.user_id, 0 from unnest(users) u (user_id) order by u.user_id on conflict do nothing;
         -- The newest posts from before, oldest first.
         select array_agg(u.user_id order by u.call, p.post_id) as users,
-            array_agg(u.author order by u.call, p.post_id) as authors,
-            array_agg(p.post_id order by u.call, p.post_id) as posts, array_agg(p.at order by u.call, p.post_id) as at
+            array_agg(u.author order by u.call, p.post_id) as authors, array_agg(p.post_id order by u.call, p.post_id) as posts
         into back from unnest(user_id, followee, backfill, fresh) with ordinality u (user_id, author, backfill, fresh, call)
         cross join lateral (
-            select p.author, p.post_id, p.at from hotrow.post p where u.fresh and p.author = u.author
+            select p.post_id from hotrow.post p where u.fresh and p.author = u.author
             order by p.post_id desc limit u.backfill) p;
         if back.users is not null then
-            perform hotrow.write_entries(back.users, back.authors, back.posts, back.at, null, true);
+            perform hotrow.write_entries(back.users, back.authors, back.posts, null, null, true);
         end if;
     end if;
     -- The first call of a new pair made it; those after it found it there.

@@ -44,14 +44,12 @@ begin
         from wanted w) w;
     if now_authors is not null then
         -- Each inbox gets them in the order in which they were posted, whatever the plan.
-        select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts,
-            array_agg(present) as at
-        into bring from (
+        select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts into bring from (
             select f.user_id, u.author, u.post_id from unnest(now_authors, now_posts) with ordinality u (author, post_id, place)
             cross join lateral (select f.user_id from hotrow.follow f where f.author = any (array[u.author]) and not f.muted) f
             order by u.place) u;
         if bring.users is not null then
-            perform hotrow.write_entries(bring.users, bring.authors, bring.posts, bring.at, null, true);
+            perform hotrow.write_entries(bring.users, bring.authors, bring.posts, null, null, true);
         end if;
     end if;
     return numbers;
@@ -102,7 +100,6 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
 #variable_conflict use_column
 declare
     job hotrow.fan_out;
-    entry hotrow.post;
     looked record;
 begin
     if most is null then
@@ -119,7 +116,6 @@ begin
         end if;
         -- Nobody comes or goes as a follower meanwhile.
         perform from hotrow.author a where a.author = job.author for update;
-        select p.* into entry from hotrow.post p where p.author = job.author and p.post_id = job.post_id;
         select max(f.user_id) as last, count(*) as followers,
             array_agg(f.user_id) filter (where f.since_post < job.post_id and not f.muted) as users,
             array_agg(f.user_id) filter (where not f.muted) as readers
@@ -132,8 +128,7 @@ begin
         end if;
         if looked.users is not null then
             perform hotrow.write_entries(looked.users, array_fill(job.author, array[cardinality(looked.users)]),
-                array_fill(job.post_id, array[cardinality(looked.users)]),
-                array_fill(entry.at, array[cardinality(looked.users)]), null, true);
+                array_fill(job.post_id, array[cardinality(looked.users)]), null, null, true);
         end if;
         if looked.followers < most then
             delete from hotrow.fan_out f where f.author = job.author and f.post_id = job.post_id;

@@ -38,7 +38,11 @@ begin
         locked := hotrow.lock_readers(users);
         for i in 1 .. cardinality(users) loop
             -- Up to the newest of those that are too old: what came later with an older time goes with them.
-            upto := (select max(e.number) from hotrow.inbox_entry e where e.user_id = users[i] and e.at < old);
+            -- A post that is gone was old.
+            upto := (
+                select max(e.number) from hotrow.inbox_entry e
+                where e.user_id = users[i] and coalesce(e.at, (
+                    select p.at from hotrow.post p where p.author = e.from_user and p.post_id = e.post_id), '-infinity') < old);
             continue when upto is null;
             delete from hotrow.inbox_entry e where e.user_id = users[i] and e.number <= upto;
             get diagnostics gone = row_count;

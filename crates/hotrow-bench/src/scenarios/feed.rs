@@ -21,6 +21,7 @@ pub static FEED_PUSH: Scenario = Scenario {
     techniques: &[PUSH, PUSH_DIRECT, through_hotrow(PUSH_DIRECT, "the schema pack's `push`, through Hotrow")],
     remarks: &[
         ARTICLE,
+        TEXT,
         CHECKS,
         "Inboxes are drawn from two thousand million, so that nearly every message goes to a new one.",
     ],
@@ -30,9 +31,33 @@ pub static FEED_PUSH: Scenario = Scenario {
 pub static FEED_POST: Scenario = Scenario {
     name: "feed-post",
     shows: "Posts of 2,048 characters to 1,000 followers each: how many inboxes a second get one, by technique",
-    techniques: &[POST, POST_DIRECT, through_hotrow(POST_DIRECT, "the schema pack's `post`, through Hotrow")],
+    techniques: &[
+        POST,
+        POST_DIRECT,
+        POST_HOTROW,
+        Technique {
+            name: "status-column-repeated",
+            about: "the first with the article's text, which compresses to a thirtieth",
+            script: POSTS_OF_THE_ARTICLE_BY_HAND,
+            warm_up: POSTS_OF_THE_ARTICLE_BY_HAND,
+            against: "status-column-repeated",
+            ..POST
+        },
+        Technique {
+            name: "hotrow-repeated",
+            about: "the third with that text",
+            script: POSTS_OF_THE_ARTICLE,
+            warm_up: POSTS_OF_THE_ARTICLE,
+            against: "status-column-repeated",
+            ..POST_HOTROW
+        },
+    ],
     remarks: &[
         ARTICLE,
+        TEXT,
+        "A reference is as long whatever the text. So the last two show the other end: where the text compresses to less than the \
+         rest of its row, a reference to it saves nothing in the log. Messages that people write are between the two, nearer \
+         the first: 2,048 characters of these pages compress to 1,500 bytes.",
         CHECKS,
         "64 authors have a thousand followers each among 16,384 users. An inbox that got a post counts as one.",
     ],
@@ -45,7 +70,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
     shows: "The next 20 messages of an inbox consumed: how many messages a second, by technique",
     rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 200_000 },
     techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
-    remarks: &[ARTICLE, CHECKS, WALK],
+    remarks: &[ARTICLE, TEXT, CHECKS, WALK],
     ..FEED_PUSH
 };
 
@@ -61,6 +86,7 @@ pub static FEED_BUSY: Scenario = Scenario {
     ],
     remarks: &[
         ARTICLE,
+        TEXT,
         CHECKS,
         WALK,
         "Messages are pushed as fast as the 64 clients get their answers. A latency of consuming counts from the time the \
@@ -72,8 +98,10 @@ pub static FEED_BUSY: Scenario = Scenario {
 const ARTICLE: &str = "`status-column` is the design of digoal's article \"PostgreSQL Feed Systems Similar to Weibo\" (2018): \
     partitions by inheritance, a status column under a partial index, functions that put their SQL together. It has 64 \
     partitions here instead of 1,024, which is to its advantage in short runs on a small machine: no connection lasts long enough \
-    to have met a thousand tables. The text is the article's, `repeat(md5('a'), 64)`, which compresses well; here each call \
-    carries it from the client.";
+    to have met a thousand tables.";
+
+const TEXT: &str = "The text is 2,048 random hexadecimal digits, which don't compress, and each call carries it from the client. The \
+    article's own, `repeat(md5('a'), 64)`, compresses to 69 bytes: with it nobody would see what 2,048 characters cost.";
 
 const CHECKS: &str =
     "After each run there must be as many messages, and as many of them consumed, as were acknowledged.";
@@ -86,16 +114,16 @@ const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };
 const PUSH: Technique = Technique {
     name: "status-column",
     about: "one row for each message and inbox, with a status, straight to the server",
-    script: include_str!("../../sql/feed/pgbench/push_by_hand.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/push_by_hand.sql"),
+    script: PUSHES_BY_HAND,
+    warm_up: PUSHES_BY_HAND,
     against: "status-column",
     ..SELL_DIRECT
 };
 
 const POST: Technique = Technique {
     prepare: include_str!("../../sql/feed/follow_by_hand.sql"),
-    script: include_str!("../../sql/feed/pgbench/post_by_hand.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/post_by_hand.sql"),
+    script: POSTS_BY_HAND,
+    warm_up: POSTS_BY_HAND,
     worth: Worth::Each(1_000),
     ..PUSH
 };
@@ -111,8 +139,8 @@ const CONSUME: Technique = Technique {
 const PUSH_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `push`, straight to the server",
-    script: include_str!("../../sql/feed/pgbench/push.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/push.sql"),
+    script: PUSHES,
+    warm_up: PUSHES,
     ..PUSH
 };
 
@@ -120,8 +148,8 @@ const POST_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `post`, straight to the server",
     prepare: include_str!("../../sql/feed/follow_hotrow.sql"),
-    script: include_str!("../../sql/feed/pgbench/post.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/post.sql"),
+    script: POSTS,
+    warm_up: POSTS,
     ..POST
 };
 
@@ -134,6 +162,8 @@ const CONSUME_DIRECT: Technique = Technique {
     ..CONSUME
 };
 
+const POST_HOTROW: Technique = through_hotrow(POST_DIRECT, "the schema pack's `post`, through Hotrow");
+
 const CONSUME_HOTROW: Technique =
     through_hotrow(CONSUME_DIRECT, "the schema pack's `consume`, through Hotrow");
 
@@ -142,7 +172,44 @@ const fn through_hotrow(direct: Technique, about: &'static str) -> Technique {
     Technique { name: "hotrow", about, through: Through::Hotrow, ..direct }
 }
 
-const PUSHERS_BY_HAND: Beside =
-    Beside { clients: 64, script: include_str!("../../sql/feed/pgbench/push_near_by_hand.sql") };
+const PUSHERS_BY_HAND: Beside = Beside {
+    clients: 64,
+    script: concat!(
+        include_str!("../../sql/feed/pgbench/text.sql"),
+        include_str!("../../sql/feed/pgbench/push_near_by_hand.sql")
+    ),
+};
 
-const PUSHERS: Beside = Beside { clients: 64, script: include_str!("../../sql/feed/pgbench/push_near.sql") };
+const PUSHERS: Beside = Beside {
+    clients: 64,
+    script: concat!(
+        include_str!("../../sql/feed/pgbench/text.sql"),
+        include_str!("../../sql/feed/pgbench/push_near.sql")
+    ),
+};
+
+const PUSHES_BY_HAND: &str = concat!(
+    include_str!("../../sql/feed/pgbench/text.sql"),
+    include_str!("../../sql/feed/pgbench/push_by_hand.sql")
+);
+
+const PUSHES: &str =
+    concat!(include_str!("../../sql/feed/pgbench/text.sql"), include_str!("../../sql/feed/pgbench/push.sql"));
+
+const POSTS_BY_HAND: &str = concat!(
+    include_str!("../../sql/feed/pgbench/text.sql"),
+    include_str!("../../sql/feed/pgbench/post_by_hand.sql")
+);
+
+const POSTS: &str =
+    concat!(include_str!("../../sql/feed/pgbench/text.sql"), include_str!("../../sql/feed/pgbench/post.sql"));
+
+const POSTS_OF_THE_ARTICLE_BY_HAND: &str = concat!(
+    include_str!("../../sql/feed/pgbench/text_of_the_article.sql"),
+    include_str!("../../sql/feed/pgbench/post_by_hand.sql")
+);
+
+const POSTS_OF_THE_ARTICLE: &str = concat!(
+    include_str!("../../sql/feed/pgbench/text_of_the_article.sql"),
+    include_str!("../../sql/feed/pgbench/post.sql")
+);

@@ -130,20 +130,26 @@ fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
 fn what_is_too_old_goes_and_the_rest_stays() {
     let (_database, session) = check(
         "push(1, 7, 'old', now() - interval '91 days') -> 1 ok
-        push(1, 7, 'new') -> 2 ok
         push(2, 7, 'old', now() - interval '91 days') -> 1 ok
         follow(1, 5) -> followed
+        follow(3, 5) -> followed
         post(5, 'old') -> 1 ok
+        push(1, 7, 'new') -> 3 ok
         post(5, 'new') -> 2 ok",
     );
+    // A reference is as old as its post, and older than any inbox keeps when that is gone.
     session.run("update hotrow.post set at = at - interval '91 days' where post_id = 1");
+    check_in(&session, "trim_feeds(1) -> 2 1");
+    let past = session.ask("select entry_id, content, created_at is null from hotrow.past(3)");
+    assert_eq!(past, Ok(vec!["2 new f".to_owned(), "1 - t".to_owned()]));
     check_in(
         &session,
-        "trim_feeds(1) -> 1 1
+        "trim_feeds(1) -> 1 0
         trim_feeds(1) -> 1 0
         trim_feeds(1) -> 0 0
-        unread(1) -> 3
+        unread(1) -> 2
         unread(2) -> 0
+        unread(3) -> 1
         push(2, 7, 'next') -> 2 ok
         unread(2) -> 1
         unfollow(1, 5) -> unfollowed

@@ -48,12 +48,12 @@ fn one_is_at_it_and_what_fails_stops_nobody() {
     let (one, other) = (database.session("postgres"), database.session("postgres"));
     one.run("begin; select hotrow.keep()");
     check_in(&other, "keep() -> f");
-    one.run("rollback; alter table hotrow.post rename to gone");
+    one.run("rollback; alter table hotrow.follow rename to gone");
     other.run("update hotrow.setting set feed_inline = 0");
     // What is wrong is said as a warning, and the round goes on.
     one.run("insert into hotrow.fan_out (author, post_id, marks, at) values (1, 1, false, now())");
     assert_eq!(round(&one), 6);
-    one.run("alter table hotrow.gone rename to post");
+    one.run("alter table hotrow.gone rename to follow");
     assert_eq!(one.value("select count(*) from hotrow.fan_out"), "1");
     assert_eq!(round(&one), 6);
     assert_eq!(one.value("select count(*) from hotrow.fan_out"), "0");

@@ -1,7 +1,2 @@
-\if :previous = 0
--- The text of the article, once for each client, so that every call carries it.
-select repeat(md5('a'), 64) as content \gset
-\set previous 1
-\endif
 \set author random(1, 64)
 select hotrow_bench.post(:author, :content);
