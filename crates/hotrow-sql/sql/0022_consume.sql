@@ -146,9 +146,10 @@ begin
 end
 $$;
 
--- Judges calls that read, one after another, and returns their entries in order. Taken: they are consumed.
-create function hotrow.read_entries(user_id bigint[], max int[], sort text[], taking boolean)
-returns table (call int, entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
+-- Judges calls that read, one after another, and answers which entries are theirs, in order: stretches of numbers, each with
+-- its call. Taking: they are consumed.
+create function hotrow.judge_reads(user_id bigint[], max int[], sort text[], taking boolean,
+    out seg_call int[], out seg_user bigint[], out seg_first bigint[], out seg_last bigint[], out seg_back boolean[])
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -164,12 +165,6 @@ declare
     part int8range;
     settled record;
     changed boolean[];
-    -- Stretches of numbers to be returned, each with its call.
-    seg_call int[] := '{}';
-    seg_user bigint[] := '{}';
-    seg_first bigint[] := '{}';
-    seg_last bigint[] := '{}';
-    seg_back boolean[] := '{}';
     n int := 0;
 begin
     perform hotrow.check_reads(user_id, max, sort);
@@ -224,16 +219,24 @@ begin
         from unnest(users, read, beyond, changed) u (user_id, read_to, taken, changed)
         where u.changed and r.user_id = any (array[u.user_id]);
     end if;
-    return query
-        select s.call, e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
-        from unnest(seg_call, seg_user, seg_first, seg_last, seg_back) s (call, user_id, first, last, back)
-        cross join lateral (
-            select e.* from hotrow.inbox_entry e
-            where e.user_id = s.user_id and e.number between s.first and s.last
-            order by case when s.back then -e.number else e.number end) e
-        left join lateral (select p.at, p.content from hotrow.post p
-            where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true;
 end
+$$;
+
+-- The entries of stretches of numbers. It becomes part of the statement that asks, so that messages are copied once less.
+create function hotrow.entries(calls int[], users bigint[], firsts bigint[], lasts bigint[], backs boolean[])
+returns table (call int, entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
+language sql stable as $$
+    select s.call, e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
+    from unnest(calls, users, firsts, lasts, backs) s (call, user_id, first, last, back)
+    cross join lateral (
+        -- One of the two has rows, and in the order of the index: nothing is sorted.
+        (select e.* from hotrow.inbox_entry e
+        where not s.back and e.user_id = s.user_id and e.number between s.first and s.last order by e.number)
+        union all
+        (select e.* from hotrow.inbox_entry e
+        where s.back and e.user_id = s.user_id and e.number between s.first and s.last order by e.number desc)) e
+    left join lateral (select p.at, p.content from hotrow.post p
+        where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
 $$;
 
 -- Refuses reads that no inbox could make right.
@@ -264,13 +267,15 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
 #variable_conflict use_column
 declare
     calls int := cardinality(user_id);
+    judged record;
 begin
     perform hotrow.check_batch(calls, array_upper(user_id, 1), coalesce(cardinality(max), calls),
         coalesce(array_upper(max, 1), calls), coalesce(cardinality(sort), calls), coalesce(array_upper(sort, 1), calls));
     if calls > 0 then
-        return query select r.* from hotrow.read_entries(consume_batch.user_id,
-            coalesce(consume_batch.max, array_fill(20, array[calls])),
-            coalesce(consume_batch.sort, array_fill('oldest'::text, array[calls])), true) r;
+        judged := hotrow.judge_reads(consume_batch.user_id, coalesce(consume_batch.max, array_fill(20, array[calls])),
+            coalesce(consume_batch.sort, array_fill('oldest'::text, array[calls])), true);
+        return query select e.* from hotrow.entries(
+            judged.seg_call, judged.seg_user, judged.seg_first, judged.seg_last, judged.seg_back) e;
     end if;
 end
 $$;
@@ -278,13 +283,14 @@ $$;
 create function hotrow.consume(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     reader hotrow.reader;
     last bigint;
     first bigint;
     upto bigint;
+    judged record;
 begin
     if sort = 'oldest' and max between 0 and 1000 then
         select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
@@ -311,8 +317,9 @@ begin
             return;
         end if;
     end if;
-    return query select r.entry_id, r.from_user, r.post_id, r.created_at, r.content
-        from hotrow.read_entries(array[consume.user_id], array[consume.max], array[consume.sort], true) r;
+    judged := hotrow.judge_reads(array[consume.user_id], array[consume.max], array[consume.sort], true);
+    return query select e.entry_id, e.from_user, e.post_id, e.created_at, e.content
+        from hotrow.entries(judged.seg_call, judged.seg_user, judged.seg_first, judged.seg_last, judged.seg_back) e;
 end
 $$;
 
@@ -320,11 +327,14 @@ $$;
 create function hotrow.peek(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
+declare
+    judged record;
 begin
-    return query select r.entry_id, r.from_user, r.post_id, r.created_at, r.content
-        from hotrow.read_entries(array[peek.user_id], array[peek.max], array[peek.sort], false) r;
+    judged := hotrow.judge_reads(array[peek.user_id], array[peek.max], array[peek.sort], false);
+    return query select e.entry_id, e.from_user, e.post_id, e.created_at, e.content
+        from hotrow.entries(judged.seg_call, judged.seg_user, judged.seg_first, judged.seg_last, judged.seg_back) e;
 end
 $$;
 
