@@ -57,7 +57,7 @@ pub static FEED_POST: Scenario = Scenario {
         TEXT,
         "A reference is as long whatever the text. So the last two show the other end: where the text compresses to less than the \
          rest of its row, a reference to it saves nothing in the log. Messages that people write are between the two, nearer \
-         the first: 2,048 characters of these pages compress to 1,500 bytes.",
+         the first: 2,048 characters of English prose compress to 1,500 bytes.",
         CHECKS,
         "64 authors have a thousand followers each among 16,384 users. An inbox that got a post counts as one.",
     ],
@@ -70,7 +70,7 @@ pub static FEED_CONSUME: Scenario = Scenario {
     shows: "The next 20 messages of an inbox consumed: how many messages a second, by technique",
     rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 200_000 },
     techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
-    remarks: &[ARTICLE, TEXT, CHECKS, WALK],
+    remarks: &[ARTICLE, CONSUMED_TEXT, CHECKS, WALK],
     ..FEED_PUSH
 };
 
@@ -87,6 +87,7 @@ pub static FEED_BUSY: Scenario = Scenario {
     remarks: &[
         ARTICLE,
         TEXT,
+        CONSUMED_TEXT,
         CHECKS,
         WALK,
         "Messages are pushed as fast as the 64 clients get their answers. A latency of consuming counts from the time the \
@@ -102,6 +103,9 @@ const ARTICLE: &str = "`status-column` is the design of digoal's article \"Postg
 
 const TEXT: &str = "The text is 2,048 random hexadecimal digits, which don't compress, and each call carries it from the client. The \
     article's own, `repeat(md5('a'), 64)`, compresses to 69 bytes: with it nobody would see what 2,048 characters cost.";
+
+const CONSUMED_TEXT: &str = "What is there to be consumed is the article's text: as many that don't compress as a run uses up would not \
+    fit into memory. This is to the advantage of `status-column`, which has a text that does not compress outside its row.";
 
 const CHECKS: &str =
     "After each run there must be as many messages, and as many of them consumed, as were acknowledged.";

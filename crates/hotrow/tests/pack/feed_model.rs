@@ -261,11 +261,12 @@ fn random_calls_get_the_models_answers() {
     none_differs(SEEDS, |seed| difference(&mut line, seed));
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     ("write_entries", "last[w.slot] - entries[w.slot] + w.nth", "last[w.slot] - w.nth + 1"),
     ("trim_inboxes", "e.number <= u.newest - kept", "e.number <= u.newest - kept + 30"),
     ("first_numbers", "upper(part) - size, upper(part)", "lower(part), lower(part) + size"),
     ("advance", "lower(part) = read_to + 1", "lower(part) >= read_to + 1"),
+    ("entries", "order by e.number desc", "order by e.number"),
     ("lock_readers", "read_to[i] < last[i] - kept", "false"),
     ("pull_posts", "a.pulled_from - 1", "a.pulled_from - 2"),
     ("pull_posts", "a.last_post > l.pulled_to", "a.last_post > l.pulled_to + 1"),
