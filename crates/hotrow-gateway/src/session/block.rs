@@ -8,7 +8,7 @@ use hotrow_core::classify::{Analysis, Boundary, Pass};
 use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
 use hotrow_wire::frontend::{self, tag};
-use hotrow_wire::split;
+use hotrow_wire::{Frame, split};
 
 use super::{End, Session};
 use crate::statements::Statement;
@@ -27,7 +27,7 @@ impl Session {
     /// bytes it was; none if it was not that.
     pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, End> {
         let free = self.holding.is_none() && self.gather.is_empty() && !self.skipping;
-        if !free || !may_begin(input) || !self.packs() {
+        if !free || !self.packs() {
             return Ok(0);
         }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
@@ -129,13 +129,11 @@ impl Session {
     }
 }
 
-/// Whether this may be a Query that begins a transaction, and something is behind it: a glance that costs nothing.
-fn may_begin(input: &[u8]) -> bool {
-    let Some((header, rest)) = input.split_at_checked(hotrow_wire::HEADER_BYTES) else { return false };
+/// Whether this message, the first of these bytes, may be a Query that begins a transaction, and something is behind it: a
+/// glance that costs nothing.
+pub fn may_begin(frame: Frame<'_>, input: &[u8]) -> bool {
     let words: [&[u8]; 2] = [b"begin", b"start"];
-    let begins = |word: &&[u8]| rest.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
-    header[0] == tag::QUERY
-        && words.iter().any(begins)
-        && split(input, |_| limits::UNIT_BYTES_MAX)
-            .is_ok_and(|frame| frame.is_some_and(|frame| frame.bytes.len() < input.len()))
+    let begins =
+        |word: &&[u8]| frame.body().get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
+    frame.tag == tag::QUERY && frame.bytes.len() < input.len() && words.iter().any(begins)
 }

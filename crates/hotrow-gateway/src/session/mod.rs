@@ -285,10 +285,13 @@ impl Session {
             if self.is_in_doubt(frame) {
                 return Ok(()); // until the server has answered more
             }
-            let block = self.block(rest, since).await?;
-            if block > 0 {
-                *taken += block;
-                continue;
+            if block::may_begin(frame, rest) {
+                // In a place of its own: sessions that begin nothing like that, idle ones above all, have no room for it.
+                let block = Box::pin(self.block(rest, since)).await?;
+                if block > 0 {
+                    *taken += block;
+                    continue;
+                }
             }
             *taken += frame.bytes.len();
             self.take_frame(frame, input.get(*taken).copied(), since).await?;
