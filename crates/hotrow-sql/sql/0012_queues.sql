@@ -4,6 +4,10 @@
 -- far they have been handed out, and a search begins behind it. What changes often is found newest first (head, tail), by
 -- its own number (leases), or in a generation that is left behind when it has collected dead entries (ready, group). So a
 -- snapshot that somebody holds open for hours costs space and no time.
+--
+-- A planner that takes a table for empty finds all its indexes equally good, and may read a whole queue by the wrong one. So
+-- the two of leases have no column in common, orders are asked for by a range, in an order that only the right one has, and
+-- what is joined one by one is LATERAL with a LIMIT, which leaves no choice.
 
 create table hotrow.queue (
     queue text collate "C" primary key,
@@ -49,6 +53,9 @@ create table hotrow.queue_tail (
     -- The last order of the main line; whoever sorts behind it may join that line.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
+    -- Which one was the last when the ring moved on to this part: all behind it are in this part.
+    part_place bigint not null default -9223372036854775808,
+    part_id bigint not null default 0,
     -- The last order of the side line.
     side bigint not null default 0,
     grouped boolean not null default false,
@@ -162,9 +169,11 @@ create table hotrow.queue_lease (
     -- NULL: nobody has it, it only waits for the time to come.
     taken_at timestamptz,
     due timestamptz not null,
+    -- Queue and shard once more, for the index of what is due.
+    owner bigint not null generated always as (queue::bigint * 16 + shard) stored,
     primary key (queue, shard, lease, first)
 );
-create index queue_lease_due on hotrow.queue_lease (queue, shard, due);
+create index queue_lease_due on hotrow.queue_lease (owner, due);
 
 -- Orders that can be taken and stand outside the main line: given back, due, or never in it.
 create table hotrow.queue_ready (
@@ -217,9 +226,9 @@ language plpgsql stable as $$
 declare
     known hotrow.queue;
 begin
-    perform hotrow.check_name('queue', queue);
     select q.* into known from hotrow.queue q where q.queue = known_queue.queue;
     if not found then
+        perform hotrow.check_name('queue', queue);
         raise exception using errcode = 'P0002', message = format('there is no queue %L', queue),
             hint = 'Make it with hotrow.create_queue.';
     end if;

@@ -115,11 +115,21 @@ begin
 end
 $$;
 
--- One order, by its place. Written so that the planner can only look it up, whatever it believes of the table's size.
+-- One order, by its place.
 create function hotrow.order_at(queue int, line smallint, place bigint, id bigint) returns setof hotrow.queue_order
 language sql stable rows 1 as $$
     select o.* from hotrow.queue_order o
-    where o.queue = order_at.queue and o.line = order_at.line and o.place = order_at.place and o.id = order_at.id limit 1
+    where o.queue = order_at.queue and o.line = order_at.line and (o.place, o.id) >= (order_at.place, order_at.id)
+        and (o.place, o.id) <= (order_at.place, order_at.id)
+    order by o.queue, o.line, o.place, o.id limit 1
+$$;
+
+-- One order, by its order_id.
+create function hotrow.order_named(queue int, order_id uuid) returns setof hotrow.queue_order
+language sql stable rows 1 as $$
+    select o.* from hotrow.queue_order o
+    where o.queue = order_named.queue and o.order_id >= order_named.order_id and o.order_id <= order_named.order_id
+    order by o.queue, o.order_id limit 1
 $$;
 
 -- Orders that can be taken from now on, outside the main line.
@@ -258,9 +268,11 @@ declare
     due record;
 begin
     with ended as (
-        delete from hotrow.queue_lease l
-        where l.queue = head.queue and l.shard = head.shard and l.due > head.due_mark and l.due <= head.at
-        returning l
+        delete from hotrow.queue_lease e
+        where e.ctid = any (array(
+            select l.ctid from hotrow.queue_lease l
+            where l.owner = head.queue::bigint * 16 + head.shard and l.due > head.due_mark and l.due <= head.at))
+        returning e as l
     ), orders as (
         select o.*, (e.l).attempt, (e.l).taken_at,
             (e.l).taken_at is not null and (e.l).attempt >= q.max_attempts as last,
@@ -297,8 +309,8 @@ begin
     end if;
     head.due_mark := head.at;
     select min(d.due) into head.next_due from (
-        select l.due from hotrow.queue_lease l where l.queue = head.queue and l.shard = head.shard and l.due > head.at
-        order by l.queue, l.shard, l.due limit 1) d;
+        select l.due from hotrow.queue_lease l where l.owner = head.queue::bigint * 16 + head.shard and l.due > head.at
+        order by l.owner, l.due limit 1) d;
     head.next_due := coalesce(head.next_due, 'infinity');
 end
 $$;
@@ -325,9 +337,11 @@ begin
     head.leases := head.leases + later;
     select array_agg(o.line) as lines, array_agg(o.place) as places, array_agg(o.id) as ids,
         array_agg(coalesce(o.rank, o.place)) as ranks, array_agg(o.group_hash) as groups
-    into arrived from hotrow.queue_order o
-    where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
-        and (o.not_before is null or o.not_before <= head.at);
+    into arrived from (
+        select o.* from hotrow.queue_order o
+        where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
+            and (o.not_before is null or o.not_before <= head.at)
+        order by o.queue, o.line, o.place, o.id) o;
     head.side := last;
     if arrived.ids is not null then
         head := hotrow.join_queue(head, arrived.lines, arrived.places, arrived.ids, arrived.ranks, arrived.groups);

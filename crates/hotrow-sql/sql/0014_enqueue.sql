@@ -16,9 +16,9 @@ begin
         perform hotrow.null_argument('order_id');
     elsif 60 < any (priority) or -60 > any (priority) then
         perform hotrow.bad_argument('a priority is not between -60 and 60', 'Order within the range; 0 is usual.');
-    elsif false = any (select isfinite(u.at) and u.at between '1970-01-01' and '2200-01-01' from unnest(created_at) u (at)) then
+    elsif '1970-01-01' > any (created_at) or '2200-01-01' < any (created_at) then
         perform hotrow.bad_argument('created_at is not between 1970 and 2200', 'Give the time of the order, or none.');
-    elsif false = any (select isfinite(u.at) from unnest(not_before) u (at)) then
+    elsif 'infinity' = any (not_before) or '-infinity' = any (not_before) then
         perform hotrow.bad_argument('not_before is infinite', 'Give a time that comes, or none.');
     elsif octet_length(array_to_string(group_key, '')) > 500 or '' = any (group_key) then
         perform hotrow.check_name('group_key', g.name) from unnest(group_key) g (name)
@@ -33,13 +33,11 @@ end
 $$;
 
 -- Which of these orders are there already. Each is looked up by itself: of an array of ids a planner that takes the queue
--- for short makes a filter, and reads the whole queue.
+-- for short makes a filter.
 create function hotrow.orders_known(number int, ids uuid[]) returns table (order_id uuid, id bigint)
 language sql stable as $$
     select o.order_id, o.id from (select distinct u.order_id from unnest(ids) u (order_id)) u
-        cross join lateral (
-            select o.order_id, o.id from hotrow.queue_order o
-            where o.queue = number and o.order_id = u.order_id limit 1) o
+        cross join lateral hotrow.order_named(number, u.order_id) o
 $$;
 
 -- The calls of one shard. Ids come from the tail's row under its lock, so that they become visible in their order.
@@ -77,11 +75,11 @@ begin
             from unnest(order_id, payload, group_key, groups, created_at)
                 with ordinality u (order_id, payload, group_key, group_hash, created_at, n)
             where known is null or u.order_id <> all (known)
-            on conflict do nothing returning order_id, id
+            on conflict (queue, order_id, part) do nothing returning order_id, id
         )
         select array_agg(new.order_id), array_agg(new.id) into added, added_ids from new;
         if added_ids is not null then
-            tail.place := (select max(a.id) from unnest(added_ids) a (id));
+            tail.place := added_ids[cardinality(added_ids)];
             tail.id := tail.place;
         end if;
     else
@@ -105,7 +103,7 @@ begin
                 case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, tail.at), tail.at,
                 l.not_before, l.group_key, l.payload
             from lined l
-            on conflict do nothing returning order_id, id, line, place
+            on conflict (queue, order_id, part) do nothing returning order_id, id, line, place
         )
         select array_agg(new.order_id), array_agg(new.id),
             coalesce(max(new.place) filter (where new.line = shard * 2), tail.place),

@@ -91,9 +91,25 @@ begin
 end
 $$;
 
--- Calls of one queue that all lease or all take for good, in their order. `again` is for those that wait and got nothing.
+-- The next orders of a line behind one place and up to another, in their order, and of the ring's parts from `low` to `high`:
+-- the others are not even opened.
+create function hotrow.next_in_line(
+    queue int, line int, place bigint, id bigint, last_place bigint, last_id bigint, low smallint, high smallint, most int)
+returns table (
+    nth int, place bigint, id bigint, order_id uuid, payload jsonb, group_key text, created_at timestamptz, at timestamptz)
+language sql stable as $$
+    select (row_number() over ())::int, o.* from (
+        select o.place, o.id, o.order_id, o.payload, o.group_key, o.created_at, o.at from hotrow.queue_order o
+        where o.queue = next_in_line.queue and o.line = next_in_line.line
+            and (o.place, o.id) > (next_in_line.place, next_in_line.id) and (o.place, o.id) <= (last_place, last_id)
+            and o.part >= low and o.part <= high
+        order by o.queue, o.line, o.place, o.id limit most) o
+$$;
+
+-- Calls of one queue that all lease or all take for good, in their order; `call` is the place of each. `again` is for those
+-- that wait and got nothing.
 create function hotrow.serve_takes(
-    wanted hotrow.queue, calls int[], wants int[], leases interval[], waits interval[])
+    wanted hotrow.queue, wants int[], leases interval[], waits interval[])
 returns table (
     call int, again_in interval, receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int,
     created_at timestamptz, enqueued_at timestamptz)
@@ -106,27 +122,32 @@ declare
     was hotrow.queue_head;
     chunk hotrow.queue_chunk;
     done_at_once boolean := leases[1] is null;
-    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of them.
+    shortest interval := leases[1];
+    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of them. NULL: each
+    -- call wants one.
     owners int[];
     before int[];
-    total int;
+    total int := cardinality(wants);
     given int := 0;
     n int;
+    -- The parts that the main line's next orders are in.
+    low smallint;
+    high smallint;
     waiting boolean := coalesce(interval '0' < any (waits), false);
     noted boolean;
     soonest interval := '10 seconds';
     shard int;
 begin
-    if 1 = all (wants) then
-        owners := array(select generate_series(1, cardinality(calls)));
-        before := array(select generate_series(0, cardinality(calls) - 1));
-    else
+    if not 1 = all (wants) then
         owners := array(
             select u.k from unnest(wants) with ordinality u (want, k), generate_series(1, u.want) order by u.k);
         before := array(
             select sum(u.want) over (order by u.k) - u.want from unnest(wants) with ordinality u (want, k) order by u.k);
+        total := cardinality(owners);
     end if;
-    total := cardinality(owners);
+    if not shortest = all (leases) then
+        shortest := (select min(u.lease) from unnest(leases) u (lease));
+    end if;
 
     for step in 0 .. wanted.shards - 1 loop
         -- Everybody begins with a shard of his own, and of the others takes what nobody else is busy with.
@@ -149,49 +170,62 @@ begin
                 head := hotrow.look_at_side_line(head, tail.side);
             end if;
             if head.ready = 0 and not tail.grouped then
-                select array_agg(o.place) as places, array_agg(o.id) as ids into piece from (
-                    select o.place, o.id from hotrow.queue_order o
-                    -- Not beyond the tail that was looked at: an order that came since may be the first with a group.
-                    where o.queue = wanted.number and o.line = shard * 2 and (o.place, o.id) > (head.place, head.id)
-                        and (o.place, o.id) <= (tail.place, tail.id)
-                    order by o.queue, o.line, o.place, o.id limit total - given) o;
-                n := coalesce(cardinality(piece.ids), 0);
-                if n > 0 and done_at_once then
-                    insert into hotrow.processed_order
-                        (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status)
-                    select o.queue, head.part, 1, o.id, o.order_id, o.at, head.at, head.at, 0 from hotrow.queue_order o
-                    where o.queue = wanted.number and o.line = shard * 2 and (o.place, o.id) > (head.place, head.id)
-                        and (o.place, o.id) <= (piece.places[n], piece.ids[n])
-                    order by o.queue, o.line, o.place, o.id;
-                elsif n > 0 then
-                    insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
-                        from_place, from_id, to_place, to_id, taken_at, due)
-                    select wanted.number, shard, shard * 2, 1, head.leases + r.k, given + r.low - 1 - before[r.k],
-                        r.high - r.low + 1, piece.places[r.low], piece.ids[r.low], piece.places[r.high], piece.ids[r.high],
-                        head.at, head.at + leases[r.k]
-                    from (
-                        select u.k, min(u.n)::int as low, max(u.n)::int as high
-                        from unnest(owners[given + 1 : given + n]) with ordinality u (k, n) group by u.k) r;
+                -- Not beyond the tail that was looked at: an order that came since may be the first with a group. Once the
+                -- head is in the present part of the ring, so is all behind it.
+                low := 0;
+                high := 3;
+                if (head.place, head.id) >= (tail.part_place, tail.part_id) then
+                    low := tail.part;
+                    high := tail.part;
                 end if;
-                if n > 0 then
+                if done_at_once then
                     return query
-                        select calls[owners[given + o.n]], null::interval,
-                            case when not done_at_once then
-                                ((head.leases + owners[given + o.n]) * 1024 + given + o.n - 1 - before[owners[given + o.n]])
-                                    * 16 + shard end,
-                            o.id, o.order_id, o.payload, o.group_key, 1, o.created_at, o.at
-                        from (
-                            select o.*, (row_number() over ())::int as n from (
-                                select o.id, o.order_id, o.payload, o.group_key, o.created_at, o.at
-                                from hotrow.queue_order o
-                                where o.queue = wanted.number and o.line = shard * 2
-                                    and (o.place, o.id) > (head.place, head.id)
-                                    and (o.place, o.id) <= (piece.places[n], piece.ids[n])
-                                order by o.queue, o.line, o.place, o.id) o) o;
-                    head.place := piece.places[n];
-                    head.id := piece.ids[n];
+                        with picked as materialized (
+                            select o.* from hotrow.next_in_line(head.queue, head.shard * 2, head.place, head.id,
+                                tail.place, tail.id, low, high, total - given) o
+                        ), done as (
+                            insert into hotrow.processed_order
+                                (queue, part, attempt, id, order_id, enqueued_at, taken_at, done_at, status)
+                            select head.queue, head.part, 1, p.id, p.order_id, p.at, head.at, head.at, 0 from picked p
+                        )
+                        select coalesce(owners[given + p.nth], given + p.nth), null::interval, null::bigint, p.id, p.order_id,
+                            p.payload, p.group_key, 1, p.created_at, p.at
+                        from picked p;
+                else
+                    return query
+                        with picked as materialized (
+                            select o.*, coalesce(owners[given + o.nth], given + o.nth) as k,
+                                coalesce(given + o.nth - 1 - before[owners[given + o.nth]], 0) as spot
+                            from hotrow.next_in_line(head.queue, head.shard * 2, head.place, head.id,
+                                tail.place, tail.id, low, high, total - given) o
+                        ), leased as (
+                            insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
+                                from_place, from_id, to_place, to_id, taken_at, due)
+                            select head.queue, head.shard, head.shard * 2, 1, head.leases + r.k, r.first, r.count,
+                                r.places[1], r.ids[1], r.places[r.count], r.ids[r.count], head.at, head.at + leases[r.k]
+                            from (
+                                select p.k, min(p.spot) as first, count(*)::int as count,
+                                    array_agg(p.place order by p.nth) as places, array_agg(p.id order by p.nth) as ids
+                                from picked p group by p.k) r
+                        )
+                        select p.k, null::interval, ((head.leases + p.k) * 1024 + p.spot) * 16 + shard, p.id, p.order_id,
+                            p.payload, p.group_key, 1, p.created_at, p.at
+                        from picked p;
+                end if;
+                get diagnostics n = row_count;
+                if n < total - given then
+                    head.place := tail.place;
+                    head.id := tail.id;
+                elsif n > 0 then
+                    select o.place, o.id into head.place, head.id
+                    from hotrow.next_in_line(head.queue, head.shard * 2, head.place, head.id,
+                        tail.place, tail.id, low, high, n) o offset n - 1;
                 end if;
             else
+                if owners is null then
+                    owners := array(select generate_series(1, total));
+                    before := array(select generate_series(0, total - 1));
+                end if;
                 piece := hotrow.next_orders(head, total - given, done_at_once);
                 head := piece.head;
                 chunk := piece.chunk;
@@ -213,7 +247,7 @@ begin
                 end if;
                 if n > 0 then
                     return query
-                        select calls[owners[given + u.n]], null::interval,
+                        select owners[given + u.n], null::interval,
                             case when not done_at_once then
                                 ((head.leases + owners[given + u.n]) * 1024 + given + u.n - 1 - before[owners[given + u.n]])
                                     * 16 + shard end,
@@ -227,9 +261,8 @@ begin
             if n > 0 and done_at_once then
                 head.processed := head.processed + n;
             elsif n > 0 then
-                head.next_due := least(head.next_due,
-                    (select min(head.at + leases[u.k]) from unnest(owners[given + 1 : given + n]) u (k)));
-                head.leases := head.leases + cardinality(calls);
+                head.next_due := least(head.next_due, head.at + shortest);
+                head.leases := head.leases + cardinality(wants);
                 head.in_flight := head.in_flight + n;
             end if;
             given := given + n;
@@ -246,17 +279,20 @@ begin
         if head is distinct from was then
             perform hotrow.write_head(head);
         end if;
+        exit when given >= total;
         soonest := least(soonest, case
             when head.paused then null
             when head.ready > 0 or head.side < tail.side or (head.place, head.id) < (tail.place, tail.id) then '0'
             when isfinite(head.next_due) then head.next_due - head.at end);
-        exit when given >= total;
     end loop;
+    if not waiting or given >= total then
+        return;
+    end if;
     -- Calls that got nothing and may wait.
     return query
-        select calls[u.k], greatest(least(soonest, u.wait), '1 millisecond'), null::bigint, null::bigint, null::uuid,
+        select u.k::int, greatest(least(soonest, u.wait), '1 millisecond'), null::bigint, null::bigint, null::uuid,
             null::jsonb, null::text, null::int, null::timestamptz, null::timestamptz
         from unnest(before, waits) with ordinality u (before, wait, k)
-        where u.before >= given and u.wait > '0';
+        where coalesce(u.before, u.k - 1) >= given and u.wait > '0';
 end
 $$;

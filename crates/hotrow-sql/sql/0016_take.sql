@@ -36,10 +36,8 @@ begin
     end if;
     max := coalesce(max, array_fill(1, array[calls]));
     lease := coalesce(lease, array_fill(interval '30 seconds', array[calls]));
-    wait := coalesce(wait, array_fill(null::interval, array[calls]));
     if queue[1] = all (queue) and num_nulls(variadic lease) in (0, calls) then
-        return query select s.* from hotrow.serve_takes(
-            hotrow.known_queue(take_batch.queue[1]), array(select generate_series(1, calls)), max, lease, wait) s;
+        return query select s.* from hotrow.serve_takes(hotrow.known_queue(take_batch.queue[1]), max, lease, wait) s;
         return;
     end if;
     -- Queues in one order, so that two batches wait for each other in one direction only; within a queue the calls in
@@ -58,10 +56,11 @@ begin
                 array_agg(r.lease order by r.call) as leases, array_agg(r.wait order by r.call) as waits
             from runs r group by r.wanted, r.run order by (r.wanted).number, r.run offset 0
         )
-        select s.call, s.again_in, s.receipt, s.id, s.order_id, s.payload, s.group_key, s.attempt, s.created_at, s.enqueued_at
-        from asked a cross join lateral hotrow.serve_takes(a.wanted, a.calls, a.wants, a.leases, a.waits)
+        select a.calls[s.call], s.again_in, s.receipt, s.id, s.order_id, s.payload, s.group_key, s.attempt, s.created_at,
+            s.enqueued_at
+        from asked a cross join lateral hotrow.serve_takes(a.wanted, a.wants, a.leases, a.waits)
             with ordinality s (call, again_in, receipt, id, order_id, payload, group_key, attempt, created_at, enqueued_at, n)
-        order by s.call, s.n;
+        order by 1, s.n;
 end
 $$;
 

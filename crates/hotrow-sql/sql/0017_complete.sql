@@ -44,8 +44,8 @@ begin
         )
         select o.n, r.line, o.place, o.id, coalesce(o.rank, o.place), o.group_hash, o.order_id, o.at, r.attempt, r.taken_at
         from runs r cross join lateral (
-            select r.ns[1] as n, o.place, o.id, o.rank, o.group_hash, o.order_id, o.at from hotrow.queue_order o
-            where r.count = 1 and o.queue = head.queue and o.line = r.line and o.place = r.from_place and o.id = r.from_id
+            select r.ns[1] as n, o.place, o.id, o.rank, o.group_hash, o.order_id, o.at
+            from hotrow.order_at(head.queue, r.line, r.from_place, r.from_id) o where r.count = 1
             union all
             select r.ns[array_position(r.numbers, o.number)],
                 o.place, o.id, o.rank, o.group_hash, o.order_id, o.at
@@ -87,12 +87,13 @@ begin
         from unnest(receipts) with ordinality u (receipt, n) group by u.receipt / 16384
     ), found as (
         select s.n, s.orders, l.* from leases s cross join lateral (
-            select l.ctid as tid, l.lease, l.line, l.attempt, l.from_place, l.from_id, l.to_place, l.to_id, l.taken_at
+            select l.ctid as tid, l.lease, l.line, l.attempt, l.first, l.count, l.open, l.from_place, l.from_id, l.to_place,
+                l.to_id, l.taken_at
             from hotrow.queue_lease l
-            where l.queue = head.queue and l.shard = head.shard and l.lease = s.lease and l.first = s.low
-                and l.count = s.orders and l.first + l.count - 1 = s.high and l.open is null and l.taken_at is not null
-            limit 1) l
-        where s.orders = s.different and (alike or s.orders = 1)
+            where l.queue = head.queue and l.shard = head.shard and l.lease = s.lease and l.first <= s.low
+            order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
+        where s.orders = s.different and (alike or s.orders = 1) and l.first = s.low and l.count = s.orders
+            and l.first + l.count - 1 = s.high and l.open is null and l.taken_at is not null
     ), gone as (
         delete from hotrow.queue_lease l where l.ctid = any (array(select f.tid from found f))
     ), orders as (

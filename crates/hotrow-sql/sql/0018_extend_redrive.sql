@@ -40,15 +40,20 @@ begin
         -- All that one take gave ends together, so that one receipt of it is enough to keep it.
         until := null;
         if exists (
-            select from hotrow.queue_lease l
-            where l.queue = number and l.shard = piece.shard and l.lease = piece.lease and l.first <= piece.spot
-                and l.first + l.count > piece.spot and l.taken_at is not null
+            select from (
+                select l.* from hotrow.queue_lease l
+                where l.queue = number and l.shard = piece.shard and l.lease = piece.lease and l.first <= piece.spot
+                order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
+            where l.first + l.count > piece.spot and l.taken_at is not null
                 and (l.open is null or get_bit(l.open, piece.spot - l.first) = 1))
         then
             with extended as (
-                update hotrow.queue_lease l set due = greatest(l.due, head.at + piece.extension)
-                where l.queue = number and l.shard = piece.shard and l.lease = piece.lease
-                returning l.due
+                update hotrow.queue_lease e set due = greatest(e.due, head.at + piece.extension)
+                where e.ctid = any (array(
+                    select l.ctid from hotrow.queue_lease l
+                    where l.queue = number and l.shard = piece.shard and l.lease = piece.lease and l.first >= 0
+                    order by l.queue, l.shard, l.lease, l.first))
+                returning e.due
             )
             select max(e.due) into until from extended e;
         end if;
@@ -81,22 +86,26 @@ declare
     head hotrow.queue_head;
     brought record;
     redriven bigint := 0;
+    lowest bigint := 0;
+    highest bigint := 9223372036854775807;
 begin
     if max is null then
         perform hotrow.null_argument('max');
     elsif max not between 1 and 10000 then
         perform hotrow.bad_argument(format('max is %s', max), 'Bring back 1 to 10,000 orders at a time.');
     end if;
+    if order_id is not null then
+        select o.id, o.id into lowest, highest from hotrow.order_named(wanted.number, redrive.order_id) o;
+    end if;
     for redrive_shard in 0 .. wanted.shards - 1 loop
         head := hotrow.lock_head(wanted.number, redrive_shard, true);
         continue when head.queue is null;
         with brought as (
             delete from hotrow.queue_dead d
-            where d.queue = wanted.number and d.id in (
-                select o.id from hotrow.queue_dead o
-                where o.queue = wanted.number and o.shard = redrive_shard
-                    and (o.order_id = redrive.order_id or redrive.order_id is null)
-                order by o.id limit max - redriven)
+            where d.ctid = any (array(
+                select o.ctid from hotrow.queue_dead o
+                where o.queue = wanted.number and o.shard = redrive_shard and o.id >= lowest and o.id <= highest
+                order by o.queue, o.id limit max - redriven))
             returning d
         )
         select array_agg((b.d).line) as lines, array_agg((b.d).place) as places, array_agg((b.d).id) as ids,

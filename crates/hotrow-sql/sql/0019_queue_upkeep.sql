@@ -26,10 +26,11 @@ begin
                 (select o.at from hotrow.queue_order o
                 where o.queue = wanted.number and o.line = (e.h).shard * 2 and (o.place, o.id) > ((e.h).place, (e.h).id)
                 order by o.queue, o.line, o.place, o.id limit 1),
-                (select o.at from hotrow.queue_ready r
-                    join hotrow.queue_order o on o.queue = r.queue and o.line = r.line and o.place = r.place and o.id = r.id
-                where r.queue = wanted.number and r.shard = (e.h).shard and r.generation = (e.h).ready_generation
-                order by r.queue, r.shard, r.generation, r.rank, r.id limit 1)) as at
+                (select o.at from (
+                    select r.* from hotrow.queue_ready r
+                    where r.queue = wanted.number and r.shard = (e.h).shard and r.generation = (e.h).ready_generation
+                    order by r.queue, r.shard, r.generation, r.rank, r.id limit 1) r
+                    cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o)) as at
             from ends e
         )
         select sum((e.t).enqueued - (e.h).processed - (e.h).dead - (e.h).in_flight)::bigint, sum((e.h).ready)::bigint,
@@ -80,20 +81,26 @@ begin
                 when l.taken_at is not null then 'leased' when l.due is not null then 'delayed' else 'waiting' end,
             coalesce(p.attempt, d.attempt, l.attempt, r.attempt, 0)::int, o.group_key, o.payload, o.created_at, o.at,
             o.not_before, coalesce(p.taken_at, l.taken_at), l.due, p.done_at, p.status, p.result, d.error
-        from hotrow.queue_order o
-            left join hotrow.processed_order p on p.queue = o.queue and p.id = o.id
-            left join hotrow.queue_dead d on d.queue = o.queue and d.id = o.id
+        from hotrow.order_named(wanted.number, find_order.order_id) o
+            left join lateral (
+                select p.* from hotrow.processed_order p where p.queue = o.queue and p.id = o.id limit 1) p on true
+            left join lateral (
+                select d.* from hotrow.queue_dead d where d.queue = o.queue and d.id = o.id limit 1) d on true
             left join lateral (
                 select h.* from hotrow.queue_head h where h.queue = o.queue and h.shard = o.line / 2
                 order by h.queue desc, h.shard desc, h.seq desc limit 1) h on true
-            left join hotrow.queue_ready r on r.queue = o.queue and r.shard = o.line / 2
-                and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id
             left join lateral (
-                select l.* from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-                where l.queue = o.queue and l.shard = o.line / 2 and l.line = o.line and i.id = o.id
-                    and (o.place, o.id) >= (l.from_place, l.from_id) and (o.place, o.id) <= (l.to_place, l.to_id) limit 1) l
-                on p.id is null and d.id is null
-        where o.queue = wanted.number and o.order_id = find_order.order_id;
+                select r.* from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
+                    and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
+                on true
+            left join lateral (
+                select l.* from (
+                    select l.* from hotrow.queue_lease l
+                    where l.queue = o.queue and l.shard = o.line / 2 and l.line = o.line
+                        and (o.place, o.id) >= (l.from_place, l.from_id) and (o.place, o.id) <= (l.to_place, l.to_id)
+                    order by l.queue, l.shard, l.lease, l.first) l
+                    cross join lateral hotrow.orders_of_run(l) i
+                where p.id is null and d.id is null and i.id = o.id limit 1) l on true;
 end
 $$;
 
@@ -118,7 +125,7 @@ begin
             from (
                 select p.* from hotrow.processed_order p where p.queue = wanted.number and p.id > after
                 order by p.queue, p.id limit max) p
-                left join hotrow.queue_order o on o.queue = p.queue and o.order_id = p.order_id
+                left join lateral hotrow.order_named(p.queue, p.order_id) o on true
             order by p.id;
     elsif state = 'dead' then
         return query
@@ -127,16 +134,19 @@ begin
             from (
                 select d.* from hotrow.queue_dead d where d.queue = wanted.number and d.id > after
                 order by d.queue, d.id limit max) d
-                left join hotrow.queue_order o on o.queue = d.queue and o.order_id = d.order_id
+                left join lateral hotrow.order_named(d.queue, d.order_id) o on true
             order by d.id;
     elsif state in ('leased', 'delayed') then
         return query
-            select i.id, i.order_id, l.attempt::int, o.group_key, o.created_at, o.at, l.taken_at, l.due,
+            select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
                 null::timestamptz, null::int, null::text
-            from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-                join hotrow.queue_order o on o.queue = l.queue and o.line = i.line and o.place = i.place and o.id = i.id
-            where l.queue = wanted.number and (l.taken_at is not null) = (state = 'leased') and i.id > after
-            order by i.id limit max;
+            from (
+                select i.*, l.attempt, l.taken_at, l.due
+                from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
+                where l.queue = wanted.number and (l.taken_at is not null) = (state = 'leased') and i.id > after
+                order by i.id limit max) i
+                cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
+            order by i.id;
     elsif state = 'waiting' then
         return query
             with heads as (
@@ -151,9 +161,11 @@ begin
                     order by o.queue, o.line, o.place, o.id limit max) w
                 union all
                 select o.*, r.attempt from heads h
-                    join hotrow.queue_ready r on r.queue = h.queue and r.shard = h.shard and r.generation = h.ready_generation
-                    join hotrow.queue_order o on o.queue = r.queue and o.line = r.line and o.place = r.place and o.id = r.id
-                where o.id > after
+                    cross join lateral (
+                        select r.* from hotrow.queue_ready r
+                        where r.queue = h.queue and r.shard = h.shard and r.generation = h.ready_generation and r.id > after
+                        order by r.id limit max) r
+                    cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o
             )
             select w.id, w.order_id, w.attempt::int, w.group_key, w.created_at, w.at, null::timestamptz, null::timestamptz,
                 null::timestamptz, null::int, null::text
@@ -197,10 +209,15 @@ begin
             order by h.queue desc, h.shard desc, h.seq desc limit 1) h
         where l.side = 'h'
     ), unfinished as (
-        select o.queue, o.line, o.place, o.id from heads h join hotrow.queue_order o
-            on o.queue = h.queue and (o.line = h.shard * 2 and (o.place, o.id) > (h.place, h.id)
-                or o.line = h.shard * 2 + 1 and o.place > h.side)
-        where o.part = following
+        select o.queue, o.line, o.place, o.id from heads h cross join lateral (
+            select o.* from hotrow.queue_order o
+            where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (h.place, h.id) and o.part = following
+            order by o.queue, o.line, o.place, o.id limit most + 1) o
+        union
+        select o.queue, o.line, o.place, o.id from heads h cross join lateral (
+            select o.* from hotrow.queue_order o
+            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > h.side and o.part = following
+            order by o.queue, o.line, o.place, o.id limit most + 1) o
         union
         select r.queue, r.line, r.place, r.id from hotrow.queue_ready r
         union
@@ -214,7 +231,7 @@ begin
             (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
         select o.queue, o.line, ring.part, o.place, o.id, o.order_id, o.rank, o.group_hash, o.created_at, o.at,
             o.not_before, o.group_key, o.payload
-        from hotrow.queue_order o join unfinished u using (queue, line, place, id)
+        from unfinished u cross join lateral hotrow.order_at(u.queue, u.line, u.place, u.id) o
         where o.part = following limit most + 1
         returning 1
     )
@@ -230,7 +247,7 @@ begin
     where r.one;
     update hotrow.queue_head h set seq = h.seq + 1, part = following
     where h.seq = (select max(n.seq) from hotrow.queue_head n where n.queue = h.queue and n.shard = h.shard);
-    update hotrow.queue_tail t set seq = t.seq + 1, part = following
+    update hotrow.queue_tail t set seq = t.seq + 1, part = following, part_place = t.place, part_id = t.id
     where t.seq = (select max(n.seq) from hotrow.queue_tail n where n.queue = t.queue and n.shard = t.shard);
     status := 'rotated';
     part := following;

@@ -10,6 +10,8 @@ mod golden;
 mod install;
 mod locks;
 mod log;
+mod plans;
+mod queue_plans;
 mod queues;
 mod requests;
 mod rules;

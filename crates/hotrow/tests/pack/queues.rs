@@ -264,7 +264,7 @@ const FAULTS: [Fault; 12] = [
     ),
     ("next_orders", "and c.leaves -", "or c.leaves -"),
     ("serve_takes", "if head.next_due <= head.at then", "if false then"),
-    ("serve_takes", "head.leases := head.leases + cardinality(calls);", ""),
+    ("serve_takes", "head.leases := head.leases + cardinality(wants);", ""),
     ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
     ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
