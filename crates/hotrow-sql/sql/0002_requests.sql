@@ -87,10 +87,10 @@ begin
         perform hotrow.null_argument('most');
     end if;
     delete from hotrow.request r
-    where r.request_id in (
+    where r.request_id = any (array(
         select old.request_id from hotrow.request old
         where old.state is null and old.at < clock_timestamp() - (select s.request_retention from hotrow.setting s where s.one)
-        order by old.at limit most for update skip locked);
+        order by old.at limit most for update skip locked));
     get diagnostics forgotten = row_count;
     return forgotten;
 end

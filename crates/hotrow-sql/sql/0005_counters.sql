@@ -67,7 +67,10 @@ declare
 begin
     update hotrow.counter c
     set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
-    from unnest(entries) r where c.counter = r.counter and c.version <> r.version;
+    from unnest(entries) r cross join lateral (
+        -- Each by itself, or a planner that takes the table for short reads all of it to join them.
+        select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
+    where c.ctid = k.tid and c.version <> r.version;
     if 'ledger' = any (strategies) then
         insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
         select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,

@@ -83,17 +83,20 @@ begin
         where r.item = release_expired.item and r.status = 'held' and r.expires_at <= at
         order by r.expires_at limit most for update skip locked
     ), expired as (
-        update hotrow.reservation r set status = 'expired' from due d where r.reservation_id = d.reservation_id
+        update hotrow.reservation r set status = 'expired'
+        where r.reservation_id = any (array(select d.reservation_id from due d))
         returning r.buyer, r.quantity
     ), given_back as (
         update hotrow.buyer b set quantity = b.quantity - e.quantity
         from (select x.buyer, sum(x.quantity) as quantity from expired x group by x.buyer) e
-        where b.item = release_expired.item and b.buyer = e.buyer
+            cross join lateral (
+                select k.ctid as tid from hotrow.buyer k where k.item = release_expired.item and k.buyer = e.buyer limit 1) k
+        where b.ctid = k.tid
     )
     select count(*), coalesce(sum(e.quantity), 0)::bigint into release_expired.released, release_expired.quantity
     from expired e;
-    select min(r.expires_at) into release_expired.next_expiry
-    from hotrow.reservation r where r.item = release_expired.item and r.status = 'held';
+    select r.expires_at into release_expired.next_expiry from hotrow.reservation r
+    where r.item = release_expired.item and r.status = 'held' order by r.item, r.expires_at limit 1;
 end
 $$;
 

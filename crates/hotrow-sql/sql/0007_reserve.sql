@@ -54,7 +54,9 @@ begin
         select min(u.call) over (partition by u.item collate "C", u.buyer collate "C")::int as place,
             coalesce(b.quantity, 0) as quantity
         from unnest(buyers_of.item, buyers_of.buyer) with ordinality u (item, buyer, call)
-            left join hotrow.buyer b on b.item = u.item collate "C" and b.buyer = u.buyer collate "C"
+            left join lateral (
+                select b.quantity from hotrow.buyer b
+                where b.item = u.item collate "C" and b.buyer = u.buyer collate "C" limit 1) b on true
         order by u.call) p;
 end
 $$;
@@ -255,7 +257,8 @@ begin
     if changed or drawn is not null then
         update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
         from unnest(rows) r
-        where s.item = r.item and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
+            cross join lateral (select k.ctid as tid from hotrow.sale k where k.item = r.item limit 1) k
+        where s.ctid = k.tid and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
     end if;
     if drawn is not null and limited then
         insert into hotrow.buyer (item, buyer, quantity)

@@ -7,13 +7,15 @@ language plpgsql as $$
 begin
     select array_agg(l.r order by (l.r).reservation_id), max(l.last_at) into rows, at
     from (
-        select r, s.last_at from hotrow.reservation r left join hotrow.sale s on s.item = r.item
+        select r, s.last_at from hotrow.reservation r
+            left join lateral (select s.last_at from hotrow.sale s where s.item = r.item limit 1) s on true
         where r.reservation_id = any (ids) order by r.reservation_id for update of r) l;
     at := greatest(clock_timestamp(), at);
 end
 $$;
 
--- What is refused to a caller who wants to act on a hold; NULL: it is one, and lives.
+-- What is refused to a caller who wants to act on a hold; NULL: it is one, and lives. Updates by id ask this too: of a plain
+-- condition on the status a planner that takes the table for short makes a walk through the index of all holds.
 create function hotrow.not_held(entry hotrow.reservation, at timestamptz) returns text
 language sql immutable as $$
     select case when entry.reservation_id is null then 'unknown_reservation' when entry.status <> 'held' then entry.status
@@ -41,8 +43,7 @@ begin
     end if;
     locked := hotrow.lock_reservations(reservation_id);
     update hotrow.reservation r set status = 'confirmed'
-    where r.reservation_id = any (confirm_batch.reservation_id) and r.status = 'held'
-        and (r.expires_at > locked.at or r.expires_at is null);
+    where r.reservation_id = any (confirm_batch.reservation_id) and hotrow.not_held(r, locked.at) is null;
     return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'confirmed');
 end
 $$;
@@ -70,21 +71,24 @@ begin
     -- A reservation never changes its item, so that it can be read before anything is locked.
     perform hotrow.lock_sale(i.item, true, false)
     from (select distinct r.item from hotrow.reservation r
-        where r.reservation_id = any (cancel_batch.reservation_id) and r.status = 'held' order by r.item) i;
+        where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held(r, '-infinity') is null
+        order by r.item) i;
     locked := hotrow.lock_reservations(reservation_id);
     with cancelled as (
         update hotrow.reservation r set status = 'cancelled'
-        where r.reservation_id = any (cancel_batch.reservation_id) and r.status = 'held'
-            and (r.expires_at > locked.at or r.expires_at is null)
+        where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held(r, locked.at) is null
         returning r.item, r.buyer, r.quantity
     ), buyers as (
         update hotrow.buyer b set quantity = b.quantity - g.quantity
         from (select c.item, c.buyer, sum(c.quantity) as quantity from cancelled c group by c.item, c.buyer) g
-        where b.item = g.item and b.buyer = g.buyer
+            cross join lateral (
+                select k.ctid as tid from hotrow.buyer k where k.item = g.item and k.buyer = g.buyer limit 1) k
+        where b.ctid = k.tid
     )
     update hotrow.sale s set remaining = s.remaining + g.quantity, last_at = greatest(s.last_at, locked.at)
     from (select c.item, sum(c.quantity) as quantity from cancelled c group by c.item) g
-    where s.item = g.item;
+        cross join lateral (select k.ctid as tid from hotrow.sale k where k.item = g.item limit 1) k
+    where s.ctid = k.tid;
     return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'cancelled');
 end
 $$;
@@ -144,7 +148,7 @@ $$;
 
 -- Releases what has expired. Only accounting: every call that could be refused for want of it releases it itself.
 create function hotrow.expire_holds(most int default 1000) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
     due record;
@@ -158,8 +162,7 @@ begin
         perform hotrow.null_argument('most');
     end if;
     for due in
-        select distinct r.item from hotrow.reservation r
-        where r.status = 'held' and r.expires_at <= clock_timestamp() order by r.item
+        select s.item from hotrow.sale s where s.next_expiry <= clock_timestamp() order by s.item
     loop
         exit when expired >= most;
         -- A sale that somebody is busy with is not waited for: he releases what he needs.

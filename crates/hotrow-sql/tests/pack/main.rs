@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod counter_plans;
 mod counters;
 mod feed_plans;
 mod feeds;
@@ -15,6 +16,7 @@ mod queue_plans;
 mod queues;
 mod requests;
 mod rules;
+mod sale_plans;
 mod sales;
 mod script;
 mod server;

@@ -269,7 +269,7 @@ const FAULTS: [Fault; 12] = [
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
     ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
     ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
-    ("extend_lease_batch", "greatest(l.due, head.at + piece.extension)", "head.at + piece.extension"),
+    ("extend_lease_batch", "greatest(e.due, head.at + piece.extension)", "head.at + piece.extension"),
 ];
 
 #[test]
