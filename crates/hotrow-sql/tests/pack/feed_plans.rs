@@ -40,7 +40,7 @@ const CALLS: [(&str, i64); 18] = [
     ("mute(1004, 5)", 20),
     ("unfollow(1004, 5)", 40),
     ("fan_out()", 10),
-    ("trim_feeds(1)", 30),
+    ("trim_feeds(1)", 60),
 ];
 
 #[test]

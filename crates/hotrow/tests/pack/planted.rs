@@ -42,7 +42,7 @@ const FOR_ONE_CLIENT: [Fault; 23] = [
     ("hopeless", "when s.next_expiry <= greatest(at, s.last_at) then null", "when false then null"),
     ("release_expired", "b.quantity - e.quantity", "b.quantity"),
     ("cancel_batch", "b.quantity - g.quantity", "b.quantity"),
-    ("confirm_batch", "and (r.expires_at > locked.at or r.expires_at is null)", ""),
+    ("confirm_batch", "hotrow.not_held(r, locked.at)", "hotrow.not_held(r, '-infinity')"),
     ("reserve_all", "raise exception using errcode = 'HR001'", "exit"),
 ];
 
