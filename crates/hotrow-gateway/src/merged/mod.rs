@@ -4,7 +4,7 @@
 mod rows;
 
 use bytes::BytesMut;
-use hotrow_core::classify::{ElementSource, Merging, Returns};
+use hotrow_core::classify::{Element, ElementSource, Merging, Returns};
 use hotrow_core::key::hash_of;
 use hotrow_core::lane::Merge;
 use hotrow_wire::frontend::{self, Bind};
@@ -50,13 +50,13 @@ pub fn put_call(statement: &[u8], calls: &[Call<'_>], out: &mut BytesMut) {
         let count = u16::try_from(merging.elements.len()).unwrap_or(u16::MAX).to_be_bytes();
         out.extend_from_slice(&count);
         for element in &merging.elements {
-            out.extend_from_slice(&[0, u8::from(is_binary(&element.source, first))]);
+            out.extend_from_slice(&[0, u8::from(is_binary(element, first))]);
         }
         out.extend_from_slice(&count);
         for (place, element) in merging.elements.iter().enumerate() {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
-            if is_binary(&element.source, first) {
+            if is_binary(element, first) {
                 put_binary_array(place, element.type_oid, calls, out);
             } else {
                 put_text_array(place, calls, out);
@@ -83,10 +83,15 @@ pub fn is_lead_binary(bind: &Bind<'_>) -> bool {
     bind.results().len() > 2 || bind.results() == [0, 1]
 }
 
-fn is_binary(source: &ElementSource, bind: &Bind<'_>) -> bool {
-    match source {
-        ElementSource::Param(index) => bind.value((*index).into()).is_some_and(|value| value.binary),
-        ElementSource::NegatedParam(_) | ElementSource::Const(_) => false,
+/// Text is the same in both formats, and the server reads it from a binary array without looking for quotes: a third of its work
+/// where calls bring 2,048 characters each.
+fn is_binary(element: &Element, bind: &Bind<'_>) -> bool {
+    const TEXT: u32 = 25;
+    match element.source {
+        ElementSource::NegatedParam(_) => false,
+        _ if element.type_oid == TEXT => true,
+        ElementSource::Param(index) => bind.value(index.into()).is_some_and(|value| value.binary),
+        ElementSource::Const(_) => false,
     }
 }
 
@@ -195,9 +200,9 @@ mod tests {
     #[test]
     fn text_values_are_quoted_whatever_they_hold() {
         let merging = merging(&[
-            (ElementSource::Param(0), 25),
-            (ElementSource::Const(Some("NULL".to_owned())), 25),
-            (ElementSource::Const(None), 25),
+            (ElementSource::Param(0), 3802),
+            (ElementSource::Const(Some("NULL".to_owned())), 3802),
+            (ElementSource::Const(None), 3802),
             (ElementSource::NegatedParam(1), 20),
         ]);
         let calls = [
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn constants_are_each_calls_own() {
-        let of = |text: &str| merging(&[(ElementSource::Const(Some(text.to_owned())), 25)]);
+        let of = |text: &str| merging(&[(ElementSource::Const(Some(text.to_owned())), 3802)]);
         let (one, other) = (of("one"), of("other"));
         let body = body(&[], &[], &[]);
         let mut out = BytesMut::new();
@@ -227,6 +232,22 @@ mod tests {
         let frame = split(&out, |_| usize::MAX).unwrap().unwrap();
         let array = bind(frame.body()).value(0).unwrap();
         assert_eq!(array.bytes.unwrap(), br#"{"one","other"}"#);
+    }
+
+    #[test]
+    fn text_is_a_binary_array_in_either_format() {
+        let merging =
+            merging(&[(ElementSource::Param(0), 25), (ElementSource::Const(Some("\"c".to_owned())), 25)]);
+        let array = |values: [&[u8]; 2], nulls: u8| {
+            let head = [0, 0, 0, 1, 0, 0, 0, nulls, 0, 0, 0, 25, 0, 0, 0, 2, 0, 0, 0, 1];
+            (true, [&head, values[0], values[1]].concat())
+        };
+        for format in [0, 1] {
+            let calls = [body(&[format], &[Some(b"a\"{")], &[]), body(&[format], &[None], &[])];
+            let due =
+                [array([b"\0\0\0\x03a\"{", &[255; 4]], 1), array([b"\0\0\0\x02\"c", b"\0\0\0\x02\"c"], 0)];
+            assert_eq!(arrays(&merging, &calls), due);
+        }
     }
 
     #[test]
