@@ -101,8 +101,6 @@ struct Form {
     describe: Describe,
     /// NoData to put in behind BindComplete: the statement returns no rows, so that nobody has to ask the server.
     no_data: bool,
-    /// ReadyForQuery to put in behind, in the transaction that goes on.
-    ready: bool,
 }
 
 /// What a session knows of a unit when it makes it.
@@ -116,7 +114,7 @@ pub struct Parts<'a> {
 }
 
 /// A unit that is being made, statement by statement.
-pub struct Draft<'o> {
+struct Draft<'o> {
     steps: Vec<Step>,
     /// The row of the first statement, and those of the others.
     first: Option<Claim>,
@@ -136,7 +134,7 @@ impl Packed {
     ) -> Self {
         let mut draft = Draft::new(out);
         for (plan, literals) in statements {
-            draft.simple(plan, shape, literals);
+            draft.simple(plan, shape, literals.start..literals.end.min(shape.literals().len()));
         }
         draft.finish(parts)
     }
@@ -293,29 +291,23 @@ impl Packed {
                     *form
                 }
             };
-            let is_last = place + 1 == self.steps.len();
-            if is_last {
+            if place + 1 == self.steps.len() {
                 out.extend_from_slice(from_commit);
             }
             form.put_behind(out);
-            if form.ready && !is_last {
-                out.extend_from_slice(backend::READY_IN_TRANSACTION);
-            }
         }
         out.extend_from_slice(backend::READY_IDLE);
     }
 }
 
 impl<'o> Draft<'o> {
-    /// Nothing yet. The messages for the lane are put together in this buffer.
-    pub fn new(out: &'o mut BytesMut) -> Self {
+    fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
         Draft { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
     }
 
-    /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
-    pub fn simple(&mut self, plan: Plan, shape: &Shape<'_>, literals: Range<usize>) {
-        let literals = literals.start..literals.end.min(shape.literals().len());
+    /// Adds a statement that came in a simple query; its literals are those at these places.
+    fn simple(&mut self, plan: Plan, shape: &Shape<'_>, literals: Range<usize>) {
         let form = Form { simple: true, ..Form::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
@@ -340,11 +332,11 @@ impl<'o> Draft<'o> {
     }
 
     /// Adds a statement that came by extended query.
-    pub fn extended(&mut self, plan: Plan, single: &Single<'_>) {
+    fn extended(&mut self, plan: Plan, single: &Single<'_>) {
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
         let (parse, describe) = (single.parse.is_some(), single.describe);
-        let mut form = Form { closes, parse, describe, ..Form::default() };
+        let mut form = Form { simple: false, closes, parse, describe, no_data: false };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(statement, boundary) => {
@@ -398,20 +390,7 @@ impl<'o> Draft<'o> {
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), form }));
     }
 
-    /// The client has asked for an answer up to here before it asked for more.
-    pub fn ready(&mut self) {
-        if let Some(Step::Run(Run { form, .. }) | Step::Boundary(_, _, form)) = self.steps.last_mut() {
-            form.ready = true;
-        }
-    }
-
-    /// How many statements it is so far.
-    pub fn len(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// The unit.
-    pub fn finish(self, parts: Parts<'_>) -> Packed {
+    fn finish(self, parts: Parts<'_>) -> Packed {
         let Draft { steps, first, others, merge, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + parts.raw[0].len() + parts.raw[1].len());
         bytes.extend_from_slice(out);

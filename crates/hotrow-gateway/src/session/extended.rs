@@ -73,10 +73,7 @@ impl Session {
     }
 
     /// How the statements of a unit can be run in a lane; none if they can't.
-    pub(super) async fn plan_all(
-        &mut self,
-        statements: &[Single<'_>],
-    ) -> Result<Option<Vec<Plan>>, held::Error> {
+    async fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<Plan>>, held::Error> {
         let mut plans: Vec<Plan> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
             let Some(statement) = self.statement_of(single, &statements[..place], &plans) else {

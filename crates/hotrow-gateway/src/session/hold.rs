@@ -242,7 +242,7 @@ struct Mention {
     is_parsed: bool,
 }
 
-/// The names of statements that a unit's extended queries mention.
+/// The names of statements that an extended query mentions.
 fn mentioned(packed: &Packed) -> Vec<Mention> {
     let mut mentioned: Vec<Mention> = Vec::new();
     let mut parsed: Vec<&[u8]> = Vec::new();
@@ -251,7 +251,6 @@ fn mentioned(packed: &Packed) -> Vec<Mention> {
     while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
         rest = &rest[frame.bytes.len()..];
         match frame.tag {
-            frontend::tag::QUERY => drop(statements.next()),
             frontend::tag::PARSE => {
                 parsed.extend(frontend::Parse::read(frame.body()).map(|parse| parse.name));
             }

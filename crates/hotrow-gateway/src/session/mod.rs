@@ -2,7 +2,6 @@
 //! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
 //! on it. Answers keep the order of the questions.
 
-mod block;
 mod extended;
 mod forward;
 mod hold;
@@ -284,14 +283,6 @@ impl Session {
             let Some(frame) = split(rest, bytes_max)? else { return Ok(()) };
             if self.is_in_doubt(frame) {
                 return Ok(()); // until the server has answered more
-            }
-            if block::may_begin(frame, rest) {
-                // In a place of its own: sessions that begin nothing like that, idle ones above all, have no room for it.
-                let block = Box::pin(self.block(rest, since)).await?;
-                if block > 0 {
-                    *taken += block;
-                    continue;
-                }
             }
             *taken += frame.bytes.len();
             self.take_frame(frame, input.get(*taken).copied(), since).await?;

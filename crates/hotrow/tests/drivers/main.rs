@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod after_errors;
-mod blocks;
 mod frames;
 mod names;
 mod pgbench;
