@@ -103,8 +103,8 @@ impl Session {
     }
 
     fn server_gone(&mut self) -> End {
-        if self.held().spoilt && self.held().failed {
-            return End::Server; // it has said goodbye itself
+        if self.held().spoilt && self.held().failed && !self.alone {
+            return End::Server; // it has said goodbye itself, and the client was told
         }
         End::Problem(Problem::fatal(
             "08006",
@@ -204,6 +204,12 @@ impl Session {
                 let report = Report::read(frame.body())?;
                 if !report.is_error() {
                     holding.spoilt = true;
+                    if self.alone {
+                        // The end of that connection is not the end of the session: the client gets an error in the
+                        // unit's place, with a ReadyForQuery, and then what belongs to the units behind it.
+                        tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a connection");
+                        return Ok(Passing::Swallowed);
+                    }
                 }
             }
             tag::COMMAND_COMPLETE => match frame.body() {

@@ -1,5 +1,7 @@
 //! Servers, backends and gateways that crash or stop under load.
 
+use std::time::{Duration, Instant};
+
 use hotrow_postgres::PrivateServer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -141,4 +143,32 @@ fn a_session_whose_server_hangs_up_in_mid_sentence_holds_up_nobody() {
             answer.frames()
         );
     }
+}
+
+#[test]
+fn a_unit_that_ran_alone_and_lost_its_server_is_answered_in_its_place() {
+    let mut outsider = prepare(server().port(), "alone");
+    let gateway = Gateway::start(&[]);
+    let mut line = Line::connect(gateway.port(), "alone").unwrap().unwrap();
+    assert_eq!(outsider.query("begin; update inv set sold = sold").error(), None);
+    // The sale waits for the outsider's lock on a connection of its own; an order is sent behind it.
+    let sell = "update inv set sold = sold + 1 where id = 1 returning sold as alone";
+    line.put_query(sell);
+    line.put_query("insert into ledger (id, client, amount) values (1, 1, 1)");
+    line.send().unwrap();
+    let mut other = Line::connect(server().port(), "alone").unwrap().unwrap();
+    let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%returning sold as alone'
+            and application_name not like 'hotrow lane%'";
+    let since = Instant::now();
+    while other.query(waiting).rows()[0][0].as_deref() != Some("1") {
+        assert!(since.elapsed() < Duration::from_secs(30), "no sale waits for the lock");
+    }
+    let [sale, order] = [line.answer(), line.answer()];
+    let report = sale.error().map(|report| (report.severity, report.code));
+    assert_eq!(report, Some(("ERROR".to_owned(), "08007".to_owned())), "{:?}", sale.frames());
+    assert_eq!(sale.frames().len(), 2, "an error and that the session goes on: {:?}", sale.frames());
+    assert_eq!(order.command().as_deref(), Some("INSERT 0 1"), "{:?}", order.frames());
+    assert_eq!(outsider.query("rollback").error(), None);
+    assert_eq!(line.query(sell).rows(), [[Some("1".to_owned())]]);
 }
