@@ -45,7 +45,10 @@ pub async fn run(plan: Plan) -> Result<Outcome, Error> {
         interruption = interrupted() => Err(interruption),
     };
     progress.finish();
-    let cleaned_up = testbed.tear_down().await;
+    let cleaned_up = match measured {
+        Err(Error::Interrupted) => testbed.abandon().await,
+        _ => testbed.tear_down().await,
+    };
     let report = measured?;
     let markdown = report::write(&report, &plan.out)?;
     cleaned_up?;

@@ -11,6 +11,8 @@ use tokio_postgres::Client;
 #[derive(Debug)]
 pub struct Control {
     client: Client,
+    /// The process that serves it.
+    backend: i32,
 }
 
 /// A setting of the server that bears on the figures.
@@ -47,7 +49,22 @@ impl Control {
         let client = endpoint.connect().await?;
         // Rows that a hung transaction of the load keeps locked must not hang the benchmark.
         client.batch_execute("set lock_timeout = '30s'").await.map_err(refused("set lock_timeout"))?;
-        Ok(Self { client })
+        let backend = client.query_one("select pg_backend_pid()", &[]).await;
+        let backend = backend.map_err(refused("say which process serves this"))?.get(0);
+        Ok(Self { client, backend })
+    }
+
+    /// Connects anew, after the statement that is under way, if any, has been ended with its session: it may have minutes to go.
+    ///
+    /// A cancel request could arrive late, and hit the statement after.
+    pub async fn start_over(&mut self, endpoint: &Endpoint) -> Result<(), Error> {
+        const PATIENCE_MS: i64 = 10_000;
+        let next = Self::connect(endpoint).await?;
+        let end = "select pg_terminate_backend($1, $2)";
+        let ended = next.client.execute(end, &[&self.backend, &PATIENCE_MS]).await;
+        ended.map_err(refused("end the benchmark's own session"))?;
+        *self = next;
+        Ok(())
     }
 
     /// Makes sure that the schema `hotrow_bench`, which is dropped at the end, is nobody else's.

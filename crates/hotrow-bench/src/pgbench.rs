@@ -37,7 +37,7 @@ pub struct Load<'a> {
     pub seconds: u32,
     /// Requests a second, unless each client sends its next one when it has its answer.
     pub rate: Option<u32>,
-    /// The script's variable `rows`. Beside it and `run` it finds `previous`, which is 0 until it sets it.
+    /// The script's variable `rows`. Beside it, `run` and `clients` it finds `previous`, which is 0 until it sets it.
     pub rows: u32,
     /// The script's variable `run`: a number that no other run has.
     pub run: u32,
@@ -104,6 +104,7 @@ impl Pgbench {
         command.arg("--time").arg((load.seconds + seconds_to_connect(load)).to_string());
         command.arg("--define").arg(format!("rows={}", load.rows));
         command.arg("--define").arg(format!("run={}", load.run));
+        command.arg("--define").arg(format!("clients={}", load.clients));
         command.arg("--define").arg("previous=0");
         command.arg("--file").arg(script);
         if let Some(rate) = load.rate {

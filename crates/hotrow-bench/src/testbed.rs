@@ -191,6 +191,12 @@ impl Testbed {
         Ok(())
     }
 
+    /// The same while something of the benchmark's may be under way, which is not waited for.
+    pub async fn abandon(&mut self) -> Result<(), Error> {
+        let idle = self.control.start_over(&self.upstream).await;
+        self.tear_down().await.and(idle)
+    }
+
     /// Whether a technique can be run with this many clients; an answer of `Err` says why it can't.
     pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), String> {
         let own_gateway = self.running_gateway.is_none();
