@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
 
-.PHONY: help demo payments-demo test faults conformance examples openapi check audit bench fuzz
+.PHONY: help demo payments-demo test faults conformance examples openapi check audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ audit: ## known vulnerabilities of the dependencies (fetches the advisory databa
 
 bench: ## Hotrow against today's techniques, side by side (half an hour; results in bench-results/)
 	$(CARGO) run --release --package hotrow -- bench all $(ARGS)
+
+peers: ## River, graphile-worker and pg-boss for `hotrow bench queue --peers crates/hotrow-bench/peers` (needs npm and Go)
+	crates/hotrow-bench/peers/install.sh
 
 fuzz: ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)

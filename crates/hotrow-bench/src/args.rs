@@ -54,6 +54,11 @@ pub struct Args {
     #[arg(long, value_name = "SCRIPT")]
     pub change_stream: Option<PathBuf>,
 
+    /// Also measure River, graphile-worker and pg-boss in `queue-lease` and `queue-batch`: where `make peers` has installed them
+    /// (crates/hotrow-bench/peers)
+    #[arg(long, value_name = "DIR")]
+    pub peers: Option<PathBuf>,
+
     /// See that everything works: one short round on few rows; its figures mean little
     #[arg(long)]
     pub quick: bool,

@@ -71,6 +71,7 @@ async fn measure_all(
     }
     let pgbouncer = testbed.pgbouncer_installed.as_ref().map(|installed| installed.version.clone());
     let redis = testbed.redis_installed.as_ref().map(|installed| installed.version.clone());
+    let tools = [testbed.pgbench.version.clone()].into_iter().chain(pgbouncer).chain(redis);
     Ok(Report {
         hotrow: env!("CARGO_PKG_VERSION").to_owned(),
         date: humantime::format_rfc3339_seconds(plan.started).to_string(),
@@ -80,7 +81,7 @@ async fn measure_all(
         rounds: plan.rounds,
         machine,
         server,
-        tools: [testbed.pgbench.version.clone()].into_iter().chain(pgbouncer).chain(redis).collect(),
+        tools: tools.chain(testbed.peers.versions()).collect(),
         scenarios,
     })
 }

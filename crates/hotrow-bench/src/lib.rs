@@ -16,6 +16,7 @@
 //! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server, and what a gateway speaks TLS with |
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
+//! | `peers.rs`, `peers/` | queues that others wrote |
 //! | `payments.rs`, `change_stream.rs` | the payment service of the examples, and whoever reads its change stream |
 //! | `watch.rs` | what a load costs the server, and what its sessions wait for |
 //! | `arrivals.rs` | when the requests of an open loop are due |
@@ -44,6 +45,7 @@ mod machine;
 mod measure;
 mod pack;
 mod payments;
+mod peers;
 mod pgbench;
 mod pgbouncer;
 mod plan;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::load::{Answers, Failure};
+use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
 use crate::scenario::{Ageing, LoadBy, Scenario, Technique, Worth};
@@ -148,7 +149,7 @@ impl Part {
         self.warmed_up.map_or(0.0, |per_second| (LOGGED_PER_SECOND / per_second).min(1.0))
     }
 
-    /// redis-benchmark is told a number, not a time.
+    /// redis-benchmark and queues that others wrote are told a number, not a time.
     fn requests(&self) -> u64 {
         const IN_A_WARM_UP: f64 = 5_000.0;
         (self.warmed_up.unwrap_or(IN_A_WARM_UP) * f64::from(self.seconds)) as u64 + 1
@@ -158,6 +159,9 @@ impl Part {
 /// Makes a part and compares the rows with its answers.
 async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Loaded, Failure>, Error> {
     let Run { scenario, technique, .. } = part.run;
+    if let Err(failure) = enqueue(testbed, part).await {
+        return Ok(Err(failure));
+    }
     let unreadable = |error: Error| Ok(Err(Failure(format!("its check could not be made: {error}"))));
     let before = match testbed.read(scenario, technique).await {
         Ok(before) => before,
@@ -185,6 +189,29 @@ async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Resu
     })
 }
 
+/// What a program of `peers/` is to do, if it makes this technique's load.
+fn job<'a>(testbed: &'a Testbed, part: &Part) -> Result<Option<Job<'a>>, Failure> {
+    let Run { technique, clients, .. } = part.run;
+    let LoadBy::Peer(peer) = technique.load_by else { return Ok(None) };
+    Ok(Some(Job {
+        peer,
+        technique: technique.name,
+        server: testbed.server(),
+        endpoint: testbed.endpoint(technique.through, clients).map_err(Failure)?,
+        orders: part.requests(),
+        workers: clients,
+        run: part.number,
+    }))
+}
+
+/// Such a program works off what it has put in before.
+async fn enqueue(testbed: &Testbed, part: &Part) -> Result<(), Failure> {
+    match job(testbed, part)? {
+        Some(job) => testbed.peers.enqueue(&job).await,
+        None => Ok(()),
+    }
+}
+
 /// Lets whoever makes this technique's load make it.
 async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Answers, Failure>, Error> {
     let (Run { technique, clients, .. }, rate) = (part.run, part.rate);
@@ -193,6 +220,11 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
             Ok(redis) => redis.reserve(clients, part.requests()).await,
             Err(reason) => Ok(Err(Failure(reason))),
         };
+    }
+    match job(testbed, part) {
+        Ok(None) => {}
+        Ok(Some(job)) => return Ok(testbed.peers.work(&job).await),
+        Err(failure) => return Ok(Err(failure)),
     }
     if technique.load_by == LoadBy::FreshConnections {
         return fresh::run(plan, testbed, part.run, part.seconds).await;

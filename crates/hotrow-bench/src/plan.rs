@@ -30,6 +30,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// The script that runs Debezium, if it is to read the change stream.
     pub change_stream: Option<PathBuf>,
+    /// Where the programs of `peers/` are, if they are to be run.
+    pub peers: Option<PathBuf>,
     rate: Option<u32>,
     clients: Vec<u32>,
     techniques: Vec<String>,
@@ -73,6 +75,7 @@ impl Plan {
             started,
             out,
             change_stream: args.change_stream,
+            peers: args.peers,
             rate: args.rate,
             clients: without_repeats(args.clients),
             techniques: args.techniques,

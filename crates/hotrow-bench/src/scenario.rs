@@ -153,6 +153,9 @@ pub enum LoadBy {
     RedisBenchmark,
     /// This program: workers that take a batch of orders, see that they are in order, and complete it.
     Workers(Steps),
+    /// A program that works with a queue others wrote, or with Hotrow's in the same language; it enqueues beforehand what it works
+    /// off.
+    Peer(Peer),
     /// This program: a fresh connection for each call, through a fresh gateway if through one.
     FreshConnections,
     /// This program: clients that log in and leave, again and again.
@@ -164,6 +167,15 @@ pub enum LoadBy {
         /// Whether one of its payment gateways is killed in the middle.
         gateway_dies: bool,
     },
+}
+
+/// One of the programs in `peers/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// The one for Node.js.
+    Node,
+    /// The one in Go.
+    Go,
 }
 
 /// What a worker does, again and again; in both texts `:run` stands for the run's number.

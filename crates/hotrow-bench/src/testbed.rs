@@ -10,6 +10,7 @@ use crate::http::Gateways;
 use crate::load::Failure;
 use crate::pack;
 use crate::payments::{Manners, Payments, Programs};
+use crate::peers::Peers;
 use crate::pgbench::Pgbench;
 use crate::pgbouncer::{Installed, PgBouncer};
 use crate::plan::{GatewaySource, Plan};
@@ -38,6 +39,8 @@ pub struct Testbed {
     pub pgbouncer_installed: Option<Installed>,
     /// Redis, where it is installed.
     pub redis_installed: Option<redis::Installed>,
+    /// Queues that others wrote, where they are installed.
+    pub peers: Peers,
     /// The payment service, during the runs that need it.
     pub payments: Option<Payments>,
     payment_programs: Result<Programs, String>,
@@ -92,6 +95,7 @@ impl Testbed {
             change_stream_reader,
             pgbouncer_installed: Installed::find().await,
             redis_installed: redis::Installed::find().await,
+            peers: Peers::find(plan.peers.as_deref()).await,
             slow_flush: SlowFlush::find().await,
             server: server.map(Arc::new),
             upstream_url,
@@ -217,6 +221,12 @@ impl Testbed {
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
             (LoadBy::Http, _) => self.http_addresses().map(drop),
+            (LoadBy::Peer(_), _) if self.server.is_none() => {
+                Err("queues that others wrote make schemas, which they do on a private server only".into())
+            }
+            (LoadBy::Peer(peer), through) => {
+                self.peers.can_run(peer).and_then(|()| self.endpoint(through, clients).map(drop))
+            }
             (LoadBy::Payments { .. }, _) => self.payments_can_run(technique),
             (_, through) => self.endpoint(through, clients).map(drop),
         }

@@ -207,6 +207,39 @@ async fn the_queues_orders() {
         "insert into hotrow_bench.processed (id, order_id, cts, status)
              select 4, order_id, at, 1 from hotrow.queue_order where id = 4",
         "select hotrow.take('7', 1)",
+        "insert into hotrow_bench.worked select 9, order_id from hotrow_bench.waiting where id = 4",
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_orders_of_queues_that_others_wrote() {
+    let rows = Rows::new(
+        include_str!("../sql/queue/tables.sql"),
+        include_str!("../sql/queue/before_run.sql"),
+        "insert into hotrow_bench.begun values (2), (3);
+         insert into hotrow_bench.elsewhere values ('graphile_worker'), ('pgboss'), ('river');
+         create schema graphile_worker;
+         create table graphile_worker._private_jobs (payload json);
+         create schema pgboss;
+         create table pgboss.job (data jsonb, state text);
+         create schema river;
+         create table river.river_job (args jsonb, state text);
+         insert into hotrow_bench.worked select n, gen_random_uuid() from generate_series(1, 5) n;
+         insert into pgboss.job select jsonb_build_object('order_id', order_id), 'completed' from hotrow_bench.worked;
+         insert into river.river_job select * from pgboss.job",
+        include_str!("../sql/queue/reading.sql"),
+    )
+    .await;
+    assert_eq!(rows.read().await.unwrap(), (5, 0));
+    rows.notices(&[
+        "delete from hotrow_bench.worked where id = 1",
+        "insert into hotrow_bench.worked select 6, order_id from hotrow_bench.worked where id = 1",
+        "insert into graphile_worker._private_jobs select json_build_object('order_id', order_id)
+             from hotrow_bench.worked where id = 1",
+        "insert into graphile_worker._private_jobs values (json_build_object('order_id', gen_random_uuid()))",
+        "update pgboss.job set state = 'active'",
+        "update river.river_job set state = 'retryable'",
     ])
     .await;
 }

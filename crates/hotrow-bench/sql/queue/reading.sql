@@ -11,7 +11,7 @@ furthest as (
 select
     (select count(*) from processed) as done,
     (abs((select count(*) from processed) + (select count(*) from hotrow_bench.waits)
-            - (select orders from hotrow_bench.begun))
+            - (select coalesce(sum(orders), 0) from hotrow_bench.begun))
         + (select count(*) from hotrow_bench.waits join processed using (order_id))
         + (select count(*) - count(distinct order_id) from processed)
         + (select count(*) from hotrow_bench.leased where leased_until > clock_timestamp())

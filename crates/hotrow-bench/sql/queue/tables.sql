@@ -36,11 +36,23 @@ create table hotrow_bench.begun (
     orders bigint not null
 );
 
+-- What techniques have made outside of this schema, which they do on a server of the benchmark's own only.
+create table hotrow_bench.elsewhere (
+    schema text primary key
+);
+
+-- What the workers of queues that others wrote have done; not logged, as it is written down after the work.
+create unlogged table hotrow_bench.worked (
+    id       bigint primary key,
+    order_id uuid   not null
+);
+
 -- PgQ hands out what came between two ticks, so the orders are written and ticked a hundred at a time.
 create procedure hotrow_bench.fill_pgq(orders int)
 language plpgsql as $$
 begin
     create extension if not exists pgq;
+    insert into hotrow_bench.elsewhere values ('pgq') on conflict do nothing;
     perform pgq.create_queue('orders');
     perform pgq.register_consumer('orders', 'worker');
     insert into hotrow_bench.begun values (orders);
@@ -81,7 +93,7 @@ $$;
 create function hotrow_bench.pgq_waiting() returns table (id bigint, order_id uuid)
 language plpgsql as $$
 begin
-    if to_regclass('pgq.event_template') is not null then
+    if exists (select from hotrow_bench.elsewhere where schema = 'pgq') then
         return query execute
             'select ev_id, ev_extra1::uuid from pgq.event_template
              where not exists (select from hotrow_bench.processed p where p.id = ev_id)';
@@ -89,13 +101,35 @@ begin
 end
 $$;
 
--- Takes PgQ's queue away again, so that the next run finds none.
-create function hotrow_bench.drop_pgq() returns void
+-- Orders that the tables of queues which others wrote don't have as completed.
+create function hotrow_bench.peers_waiting() returns table (order_id uuid)
 language plpgsql as $$
 begin
-    if to_regclass('pgq.queue') is not null then
-        perform pgq.drop_queue(queue_name, true) from pgq.queue;
+    if exists (select from hotrow_bench.elsewhere where schema = 'graphile_worker') then
+        return query execute 'select (payload->>''order_id'')::uuid from graphile_worker._private_jobs';
     end if;
+    if exists (select from hotrow_bench.elsewhere where schema = 'pgboss') then
+        return query execute 'select (data->>''order_id'')::uuid from pgboss.job where state <> ''completed''';
+    end if;
+    if exists (select from hotrow_bench.elsewhere where schema = 'river') then
+        return query execute 'select (args->>''order_id'')::uuid from river.river_job where state <> ''completed''';
+    end if;
+end
+$$;
+
+-- Takes PgQ's queue and the schemas of others away again, so that the next run finds none.
+create function hotrow_bench.drop_elsewhere() returns void
+language plpgsql as $$
+declare
+    made text;
+begin
+    for made in delete from hotrow_bench.elsewhere returning schema loop
+        if made = 'pgq' then
+            perform pgq.drop_queue(queue_name, true) from pgq.queue;
+        else
+            execute format('drop schema if exists %I cascade', made);
+        end if;
+    end loop;
 end
 $$;
 
@@ -109,6 +143,8 @@ select null, id, order_id from hotrow_bench.leased
 union all
 select null, id, order_id from hotrow_bench.pgq_waiting()
 union all
+select null, null, order_id from hotrow_bench.peers_waiting()
+union all
 select null, id, order_id from hotrow_bench.same
 union all
 select null, o.id, o.order_id from hotrow.queue_order o
@@ -116,5 +152,7 @@ where not exists (select from hotrow.processed_order p where (p.queue, p.id) = (
 
 create view hotrow_bench.done as
 select id, order_id from hotrow_bench.processed
+union all
+select id, order_id from hotrow_bench.worked
 union all
 select id, order_id from hotrow.processed_order;

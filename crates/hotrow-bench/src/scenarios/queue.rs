@@ -1,5 +1,7 @@
 //! The scenarios `queue-...`: orders that many workers take in the order of arrival; they hold no SQL and run nothing.
 
+mod peers;
+
 use super::SELL_DIRECT;
 use crate::scenario::{
     Ageing, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Steps, Technique, Through, Worth,
@@ -43,8 +45,16 @@ pub static QUEUE_LEASE: Scenario = Scenario {
     name: "queue-lease",
     shows: "Orders taken under a lease, then completed, one at a time: how many a second, by technique",
     clients: Clients::Usually(&[64]),
-    techniques: &[LEASE, LEASE_DIRECT, LEASE_HOTROW],
-    remarks: &[CHECKS, FAIR],
+    techniques: &[
+        LEASE,
+        LEASE_DIRECT,
+        LEASE_HOTROW,
+        peers::HOTROW_NODE,
+        peers::RIVER,
+        peers::GRAPHILE_WORKER,
+        peers::PG_BOSS,
+    ],
+    remarks: &[CHECKS, FAIR, peers::SETTINGS],
     ..QUEUE_TAKE
 };
 
@@ -54,10 +64,21 @@ pub static QUEUE_BATCH: Scenario = Scenario {
     shows: "Orders taken and completed a hundred at a time: how many a second, by technique",
     rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 400_000 },
     clients: Clients::Usually(&[64]),
-    techniques: &[LEASE_HUNDRED, HUNDRED_DIRECT, HUNDRED_HOTROW, SKIP_LOCKED_HUNDRED, PGQ],
+    techniques: &[
+        LEASE_HUNDRED,
+        HUNDRED_DIRECT,
+        HUNDRED_HOTROW,
+        SKIP_LOCKED_HUNDRED,
+        PGQ,
+        peers::HOTROW_NODE_BATCHED,
+        peers::RIVER,
+        peers::GRAPHILE_WORKER_BATCHED,
+        peers::PG_BOSS_BATCHED,
+    ],
     remarks: &[
         CHECKS,
         FAIR,
+        peers::SETTINGS,
         "`pgq` and `skip-locked-once` complete what they take in the same transaction, the others in a second one, so that a \
          worker may die in between. PgQ (Debian's postgresql-15-pgq3) keeps no state of an order, and hands its consumer one batch at a time: the workers \
          take turns.",
@@ -176,7 +197,7 @@ const SHARDS: Technique = Technique {
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `take` without a lease, straight to the server",
-    prepare: include_str!("../../sql/queue/fill_hotrow.sql"),
+    prepare: FILL_HOTROW,
     script: include_str!("../../sql/queue/pgbench/take.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_checked.sql"),
     ..SKIP_LOCKED
@@ -245,6 +266,8 @@ const SKIP_LOCKED_HUNDRED: Technique = Technique {
     worth: Worth::Each(100),
     ..SKIP_LOCKED
 };
+
+const FILL_HOTROW: &str = include_str!("../../sql/queue/fill_hotrow.sql");
 
 const FILL_WAITING_ALL: &str = include_str!("../../sql/queue/fill_waiting_all.sql");
 

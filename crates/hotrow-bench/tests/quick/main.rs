@@ -5,5 +5,6 @@
 mod bench;
 mod http;
 mod no_figure;
+mod peers;
 mod refused;
 mod scenarios;

@@ -18,7 +18,8 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
             let elsewhere = technique["through"] == "pg-bouncer"
                 || technique["through"] == "redis"
                 || technique["through"] == "hotrow-tls"
-                || technique["name"] == "pgq";
+                || technique["name"] == "pgq"
+                || cell["reason"].as_str().is_some_and(|reason| reason.contains("`make peers`"));
             let skipped = cell["outcome"] == "skipped" && elsewhere;
             assert!(skipped || cell["per_second"]["median"].as_f64().unwrap() > 0.0, "{technique}");
             assert!(skipped || cell["latency"]["max_us"].as_u64().unwrap() > 0, "{technique}");
