@@ -175,7 +175,10 @@ impl Session {
             }
         }
         match result {
-            Err(End::Problem(_)) => self.lose_alone(),
+            Err(End::Problem(_)) => {
+                self.lose_alone();
+                Ok(())
+            }
             result => result,
         }
     }
@@ -191,14 +194,11 @@ impl Session {
 
     /// The connection is gone under a unit that ran alone. The client is told in the unit's place, or else the answers
     /// of the units behind it would be taken for its own.
-    fn lose_alone(&mut self) -> Result<(), End> {
-        let holding = self.holding.take();
+    fn lose_alone(&mut self) {
+        self.holding = None;
         self.note_cancel_target();
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
-        }
-        if holding.is_some_and(|holding| holding.rest > 0) {
-            return Err(End::Server); // cut off within a message: nothing can follow it
         }
         METRICS.unknown.inc();
         let problem = Problem::error(
@@ -210,7 +210,6 @@ impl Session {
             problem.put(out);
             out.extend_from_slice(hotrow_wire::backend::READY_IDLE);
         });
-        Ok(())
     }
 
     /// Before currval or lastval are read: makes sure that no other session's values answer. False if the values

@@ -44,7 +44,8 @@ pub enum End {
     Client,
     /// The client is told why and the connection is closed.
     Problem(Problem),
-    /// The server has ended the connection that the session holds, and the client has been told what it said.
+    /// The server has ended the connection that the session holds, and nothing may follow what the client has got: it has
+    /// been told what the server said, or a message was cut off.
     Server,
 }
 
@@ -180,9 +181,11 @@ impl Session {
         let end = self.serve().await;
         self.ends = true;
         self.holding = None; // dropped, not given back: what was open is rolled back by the server
-        // What went to lanes is answered first, also to a client that has only stopped sending.
         let patience = self.pool.config().drain_timeout;
-        let _ = tokio::time::timeout(patience, self.drained()).await;
+        if !matches!(end, Err(End::Server)) {
+            // What went to lanes is answered first, also to a client that has only stopped sending.
+            let _ = tokio::time::timeout(patience, self.drained()).await;
+        }
         self.holding = None;
         if let Err(End::Problem(problem)) = &end {
             self.mailbox.append(|out| problem.put(out));

@@ -103,8 +103,9 @@ impl Session {
     }
 
     fn server_gone(&mut self) -> End {
-        if self.held().spoilt && self.held().failed && !self.alone {
-            return End::Server; // it has said goodbye itself, and the client was told
+        let is_told = self.held().spoilt && self.held().failed && !self.alone; // it has said goodbye itself
+        if is_told || self.held().rest > 0 {
+            return End::Server; // within a message: whatever followed would be taken for a part of it
         }
         End::Problem(Problem::fatal(
             "08006",

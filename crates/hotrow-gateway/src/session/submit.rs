@@ -107,7 +107,9 @@ impl Session {
     /// Runs a unit, the earliest that is not done, on a connection of the session's own.
     async fn alone(&mut self, packed: &Packed) -> Result<(), End> {
         let result = self.run_alone(packed).await;
-        self.mailbox.finish_front();
+        if !matches!(result, Err(End::Server)) {
+            self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
+        }
         result
     }
 

@@ -172,3 +172,52 @@ fn a_unit_that_ran_alone_and_lost_its_server_is_answered_in_its_place() {
     assert_eq!(outsider.query("rollback").error(), None);
     assert_eq!(line.query(sell).rows(), [[Some("1".to_owned())]]);
 }
+
+/// Something that the server sends a row for which is more than anybody buffers for a client that does not read.
+const LARGE: &str = "repeat('x', 30000000) as cut_off";
+const ITS_BACKEND: &str =
+    "query like '%as cut_off' and application_name not like 'hotrow%lane%' and pid <> pg_backend_pid()";
+
+fn until_it_waits(direct: &mut Line, event: &str) {
+    let sql = format!("select count(*) from pg_stat_activity where {ITS_BACKEND} and wait_event = '{event}'");
+    let since = Instant::now();
+    while direct.query(&sql).rows()[0][0].as_deref() != Some("1") {
+        assert!(since.elapsed() < Duration::from_secs(30), "it does not wait for {event}");
+    }
+}
+
+/// Ends the backend in the middle of the row; what the client gets must end there, too.
+fn cut_off(mut line: Line, direct: &mut Line) {
+    until_it_waits(direct, "ClientWrite");
+    let end =
+        format!("select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity where {ITS_BACKEND}");
+    assert_eq!(direct.query(&end).rows()[0][0].as_deref(), Some("1"));
+    let got = line.until_end();
+    let row = got.iter().position(|byte| *byte == b'x').expect("a part of the row");
+    let last = String::from_utf8_lossy(&got[got.len() - 64..]);
+    assert!(got[row..].iter().all(|byte| *byte == b'x'), "something follows the row: {last}");
+    assert!(got.len() < 30_000_000, "it came whole");
+}
+
+#[test]
+fn nothing_follows_a_row_that_was_cut_off() {
+    let mut outsider = prepare(server().port(), "cut_off");
+    let gateway = Gateway::start(&[]);
+    let mut direct = Line::connect(server().port(), "cut_off").unwrap().unwrap();
+
+    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
+    assert_eq!(line.query("begin").error(), None);
+    line.put_query(&format!("select {LARGE}"));
+    line.send().unwrap();
+    cut_off(line, &mut direct);
+
+    // A unit that runs alone, since somebody has locked its row, with another one behind it.
+    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
+    assert_eq!(outsider.query("begin; update inv set sold = sold").error(), None);
+    line.put_query(&format!("update inv set sold = sold + 1 where id = 1 returning {LARGE}"));
+    line.put_query("insert into ledger (id, client, amount) values (1, 1, 1)");
+    line.send().unwrap();
+    until_it_waits(&mut direct, "transactionid");
+    assert_eq!(outsider.query("rollback").error(), None);
+    cut_off(line, &mut direct);
+}

@@ -135,6 +135,13 @@ impl Line {
         }
     }
 
+    /// All bytes that still come, whatever they are.
+    pub fn until_end(&mut self) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.input);
+        let _ = self.stream.read_to_end(&mut all); // a reset is an end, too
+        all
+    }
+
     /// Sends a simple query and waits for its answer.
     pub fn query(&mut self, sql: &str) -> Answer {
         self.put_query(sql);
