@@ -178,7 +178,10 @@ impl Session {
 
     /// Runs until the client leaves or has to.
     pub async fn run(mut self) {
-        let end = self.serve().await;
+        let mut end = self.serve().await;
+        if self.holding.as_ref().is_some_and(|holding| holding.rest > 0) {
+            end = Err(End::Server); // whatever the reason, it can't be said within a message
+        }
         self.ends = true;
         self.holding = None; // dropped, not given back: what was open is rolled back by the server
         let patience = self.pool.config().drain_timeout;

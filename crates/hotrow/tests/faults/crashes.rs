@@ -186,12 +186,16 @@ fn until_it_waits(direct: &mut Line, event: &str) {
     }
 }
 
-/// Ends the backend in the middle of the row; what the client gets must end there, too.
-fn cut_off(mut line: Line, direct: &mut Line) {
+/// The server ends the connection in the middle of the row; what the client gets must end there, too.
+fn cut_off(line: Line, direct: &mut Line) {
     until_it_waits(direct, "ClientWrite");
     let end =
         format!("select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity where {ITS_BACKEND}");
     assert_eq!(direct.query(&end).rows()[0][0].as_deref(), Some("1"));
+    ends_with_the_row(line);
+}
+
+fn ends_with_the_row(mut line: Line) {
     let got = line.until_end();
     let row = got.iter().position(|byte| *byte == b'x').expect("a part of the row");
     let last = String::from_utf8_lossy(&got[got.len() - 64..]);
@@ -210,6 +214,16 @@ fn nothing_follows_a_row_that_was_cut_off() {
     line.put_query(&format!("select {LARGE}"));
     line.send().unwrap();
     cut_off(line, &mut direct);
+
+    // The client says what nobody understands in the middle of the row.
+    let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
+    assert_eq!(line.query("begin").error(), None);
+    line.put_query(&format!("select {LARGE}"));
+    line.send().unwrap();
+    until_it_waits(&mut direct, "ClientWrite");
+    line.out.extend_from_slice(b"~~~~~~~~");
+    line.send().unwrap();
+    ends_with_the_row(line);
 
     // A unit that runs alone, since somebody has locked its row, with another one behind it.
     let mut line = Line::connect(gateway.port(), "cut_off").unwrap().unwrap();
