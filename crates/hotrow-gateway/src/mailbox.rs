@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use hotrow_core::limits;
-use hotrow_wire::backend::{Problem, READY_IDLE};
 use tokio::sync::Notify;
 
 use crate::lane::Unblock;
@@ -110,14 +109,6 @@ impl Mailbox {
         write(&mut state.out);
         state.pop();
         !std::mem::replace(&mut state.marked, true)
-    }
-
-    /// Puts in the gateway's own error and ReadyForQuery.
-    pub fn refuse(&self, slot: u64, problem: &Problem) -> bool {
-        self.answer(slot, |out| {
-            problem.put(out);
-            out.extend_from_slice(READY_IDLE);
-        })
     }
 
     /// Gives a unit back to the session's task. False if the session has ended.

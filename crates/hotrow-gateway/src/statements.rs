@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Ahead, Analysis, Effect, Merging, Packing, Pass, Reason};
+use hotrow_core::classify::{self, Ahead, Analysis, Boundary, Effect, Merging, Packing, Pass, Reason};
 use hotrow_core::limits;
 use hotrow_core::normalise::{self, Shape};
 use hotrow_wire::frontend::Parse;
@@ -155,6 +155,16 @@ impl Statement {
             Verdict::Packed(packing) => ("packed", packing.why.clone()),
             Verdict::Pass => ("passed", decided.why_not.clone().unwrap_or_default()),
         })
+    }
+
+    /// Whether it leaves a transaction open, or ends one by COMMIT; none if it does neither.
+    pub fn leaves_open(&self) -> Option<bool> {
+        let Analysis::Pass(Pass { reason, boundary, .. }) = &self.analysis else { return None };
+        if reason.is_begin() {
+            return Some(true);
+        }
+        let of_pieces = self.pieces.iter().rev().find_map(|(piece, _)| piece.leaves_open());
+        if *boundary == Some(Boundary::Commit) { Some(false) } else { of_pieces }
     }
 
     /// Whether it was found not to be packable.

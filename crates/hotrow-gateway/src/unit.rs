@@ -12,7 +12,7 @@ use hotrow_core::key::{Format, Key, KeySpec, ParamValue};
 use hotrow_core::lane::{Claim, Kind, Merge};
 use hotrow_core::normalise::Shape;
 use hotrow_core::waiting::Mark;
-use hotrow_wire::backend::{self, tag};
+use hotrow_wire::backend::{self, Problem, tag};
 use hotrow_wire::frontend::{self, Bind, Named};
 use hotrow_wire::split;
 
@@ -101,6 +101,8 @@ struct Form {
     describe: Describe,
     /// NoData to put in behind BindComplete: the statement returns no rows, so that nobody has to ask the server.
     no_data: bool,
+    /// ReadyForQuery to put in behind, in the transaction that goes on.
+    ready: bool,
 }
 
 /// What a session knows of a unit when it makes it.
@@ -114,7 +116,7 @@ pub struct Parts<'a> {
 }
 
 /// A unit that is being made, statement by statement.
-struct Draft<'o> {
+pub struct Draft<'o> {
     steps: Vec<Step>,
     /// The row of the first statement, and those of the others.
     first: Option<Claim>,
@@ -134,7 +136,7 @@ impl Packed {
     ) -> Self {
         let mut draft = Draft::new(out);
         for (plan, literals) in statements {
-            draft.simple(plan, shape, literals.start..literals.end.min(shape.literals().len()));
+            draft.simple(plan, shape, literals);
         }
         draft.finish(parts)
     }
@@ -193,9 +195,23 @@ impl Packed {
         self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
-    /// Whether it is a transaction that would stay open if it failed.
-    pub fn has_block(&self) -> bool {
-        matches!(self.steps.first(), Some(Step::Boundary(..)))
+    /// Whether it is a transaction that would stay open if it failed: its COMMIT is not a message of its own, which would
+    /// end it all the same.
+    pub fn may_stay_open(&self) -> bool {
+        self.readies() == 1 && matches!(self.steps.first(), Some(Step::Boundary(..)))
+    }
+
+    /// How many ReadyForQuery its client waits for.
+    pub fn readies(&self) -> usize {
+        let readies = self.steps.iter().filter(|step| match step {
+            Step::Run(Run { form, .. }) | Step::Boundary(_, _, form) => form.ready,
+        });
+        readies.count().max(1)
+    }
+
+    /// Puts the gateway's own error in its place. True if the caller has to flush the mailbox.
+    pub fn refuse(&self, problem: &Problem) -> bool {
+        self.mailbox.answer(self.slot, |out| put_refusals(problem, self.readies(), out))
     }
 
     /// All its statements, in order.
@@ -291,23 +307,29 @@ impl Packed {
                     *form
                 }
             };
-            if place + 1 == self.steps.len() {
+            let is_last = place + 1 == self.steps.len();
+            if is_last {
                 out.extend_from_slice(from_commit);
             }
             form.put_behind(out);
+            if form.ready && !is_last {
+                out.extend_from_slice(backend::READY_IN_TRANSACTION);
+            }
         }
         out.extend_from_slice(backend::READY_IDLE);
     }
 }
 
 impl<'o> Draft<'o> {
-    fn new(out: &'o mut BytesMut) -> Self {
+    /// Nothing yet. The messages for the lane are put together in this buffer.
+    pub fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
         Draft { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
     }
 
-    /// Adds a statement that came in a simple query; its literals are those at these places.
-    fn simple(&mut self, plan: Plan, shape: &Shape<'_>, literals: Range<usize>) {
+    /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
+    pub fn simple(&mut self, plan: Plan, shape: &Shape<'_>, literals: Range<usize>) {
+        let literals = literals.start..literals.end.min(shape.literals().len());
         let form = Form { simple: true, ..Form::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
@@ -332,11 +354,11 @@ impl<'o> Draft<'o> {
     }
 
     /// Adds a statement that came by extended query.
-    fn extended(&mut self, plan: Plan, single: &Single<'_>) {
+    pub fn extended(&mut self, plan: Plan, single: &Single<'_>) {
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
         let (parse, describe) = (single.parse.is_some(), single.describe);
-        let mut form = Form { simple: false, closes, parse, describe, no_data: false };
+        let mut form = Form { closes, parse, describe, ..Form::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(statement, boundary) => {
@@ -390,7 +412,20 @@ impl<'o> Draft<'o> {
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), form }));
     }
 
-    fn finish(self, parts: Parts<'_>) -> Packed {
+    /// The client has asked for an answer up to here before it asked for more.
+    pub fn ready(&mut self) {
+        if let Some(Step::Run(Run { form, .. }) | Step::Boundary(_, _, form)) = self.steps.last_mut() {
+            form.ready = true;
+        }
+    }
+
+    /// How many statements it is so far.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The unit.
+    pub fn finish(self, parts: Parts<'_>) -> Packed {
         let Draft { steps, first, others, merge, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + parts.raw[0].len() + parts.raw[1].len());
         bytes.extend_from_slice(out);
@@ -462,6 +497,15 @@ impl Form {
             Describe::No | Describe::StatementFirst => {}
         }
         backend::put_command_complete(out, boundary.tag());
+    }
+}
+
+/// Writes the gateway's own error in a unit's place, once for each ReadyForQuery that its client still waits for: none of
+/// its messages has done what it was to do, its COMMIT least of all.
+pub fn put_refusals(problem: &Problem, readies: usize, out: &mut BytesMut) {
+    for _ in 0..readies {
+        problem.put(out);
+        out.extend_from_slice(backend::READY_IDLE);
     }
 }
 

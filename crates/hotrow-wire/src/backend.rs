@@ -63,6 +63,8 @@ pub enum Status {
 
 /// ReadyForQuery outside a transaction.
 pub const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
+/// ReadyForQuery within a transaction.
+pub const READY_IN_TRANSACTION: &[u8] = &[b'Z', 0, 0, 0, 5, b'T'];
 /// ParseComplete.
 pub const PARSE_COMPLETE: &[u8] = &[b'1', 0, 0, 0, 4];
 /// BindComplete.

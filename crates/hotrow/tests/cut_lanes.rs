@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use checker::check;
 use line::Line;
-use load::{Book, Fate, Load, ORDER, SELL, TABLES, Task};
+use load::{Book, Fate, Load, ORDER, SELL, TABLES, Task, answers_of_block, put_block};
 use proxy::{After, Fault, How, Proxy, Way};
 use support::{Gateway, server};
 
@@ -85,6 +85,29 @@ impl Stage {
         assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
         self.book.note(tasks, &answers, 1, &AtomicU64::new(0));
         self.book.entries[self.book.entries.len() - tasks.len()..].iter().map(|entry| entry.fate).collect()
+    }
+
+    /// Sends a block, and a sale behind it; what became of the block and of the sale.
+    fn run_block(&mut self) -> [Fate; 2] {
+        self.send_block();
+        self.receive_block()
+    }
+
+    fn send_block(&mut self) {
+        let order = Task::Order(self.number());
+        put_block(&mut self.line, order, 1);
+        self.send(&[Task::Sell]);
+    }
+
+    fn receive_block(&mut self) -> [Fate; 2] {
+        let tasks = [Task::Order(self.next), Task::Sell, Task::Sell];
+        let [order, sale] = answers_of_block(&mut self.line);
+        let answers = [order, sale, self.line.answer()];
+        assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
+        self.book.note(&tasks, &answers, 1, &AtomicU64::new(0));
+        let fates: Vec<_> = self.book.entries.iter().rev().take(3).map(|entry| entry.fate).collect();
+        assert_eq!(fates[1], fates[2], "all of it or nothing: {:#?}", self.book.errors);
+        [fates[2], fates[0]]
     }
 
     fn number(&mut self) -> u64 {
@@ -169,6 +192,57 @@ fn answers_swallowed_from_any_byte_on_are_found_out_or_said_to_be_unknown() {
 fn questions_cut_off_after_any_byte_are_never_run_twice() {
     let mut stage = Stage::new("cut_questions", "");
     stage.break_everywhere(Way::ToServer, How::Cut, 1, THREE);
+    stage.finish();
+}
+
+#[test]
+fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_is_cut() {
+    let mut stage = Stage::new("cut_blocks", "");
+    for (way, how, step) in [(Way::ToGateway, How::Cut, 1), (Way::ToServer, How::Cut, 7)] {
+        let (mut exact, mut unknown, mut whole) = (0, 0, false);
+        for bytes in (0..BYTES_MAX).step_by(step) {
+            stage.warm_up();
+            let cuts = stage.proxy.cuts();
+            stage.proxy.arm(Fault { way, after: After::Bytes(bytes), how });
+            for fate in stage.run_block() {
+                match fate {
+                    Fate::Acknowledged => exact += 1,
+                    Fate::Unknown => unknown += 1,
+                    Fate::Failed => panic!("{:#?}", stage.book.errors),
+                }
+            }
+            stage.proxy.disarm();
+            whole = stage.proxy.cuts() == cuts;
+            if whole {
+                break;
+            }
+        }
+        assert!(whole, "so few units take more than {BYTES_MAX} bytes");
+        assert!(exact > 0 && (unknown > 0 || way == Way::ToServer), "{exact} exact, {unknown} unknown");
+    }
+    stage.finish();
+}
+
+#[test]
+fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
+    let mut stage = Stage::new("block_alone", "");
+    let mut outsider = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
+    let mut observer = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
+    // Cut off at its second statement and at its third.
+    for touch in ["update inv set sold = sold", "update blocks set n = n"] {
+        stage.warm_up();
+        assert_eq!(outsider.query("begin").error(), None);
+        assert_eq!(outsider.query(touch).error(), None);
+        stage.send_block();
+        let waiting = "select 1 from pg_stat_activity
+            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like 'update %'";
+        while observer.query(waiting).rows().is_empty() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        stage.proxy.cut_others();
+        assert_eq!(outsider.query("rollback").error(), None);
+        assert_eq!(stage.receive_block(), [Fate::Unknown, Fate::Acknowledged], "{:#?}", stage.book.errors);
+    }
     stage.finish();
 }
 

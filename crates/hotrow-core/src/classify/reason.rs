@@ -100,6 +100,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it is that a transaction begins.
+    pub fn is_begin(&self) -> bool {
+        matches!(self, Self::Transaction(word) if matches!(word.as_str(), "BEGIN" | "START"))
+    }
+
     /// A stable name for counting.
     pub fn label(&self) -> &'static str {
         match self {

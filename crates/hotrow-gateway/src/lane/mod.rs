@@ -377,7 +377,7 @@ impl Task {
         }
         self.pool.release(self.kind, self.index, units.iter());
         for unit in units {
-            if unit.payload.mailbox.refuse(unit.payload.slot, &problem) {
+            if unit.payload.refuse(&problem) {
                 self.touched.push(unit.payload.mailbox);
             }
         }

@@ -75,7 +75,7 @@ impl Task {
         for packed in units {
             let Some(run) = packed.runs().next() else { continue };
             run.statement.exclude();
-            if packed.mailbox.refuse(packed.slot, &broken_twin(&run.packing.table, units.len(), why)) {
+            if packed.refuse(&broken_twin(&run.packing.table, units.len(), why)) {
                 self.touched.push(packed.mailbox.clone());
             }
         }

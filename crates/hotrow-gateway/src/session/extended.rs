@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem};
-use hotrow_wire::frontend::{self, Named};
+use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 use hotrow_wire::{Frame, split};
 
 use super::submit::is_transaction;
@@ -54,6 +54,8 @@ impl Session {
             Ok(None) => return Ok(false),
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
+                let begins = self.leave_open(gather.raw());
+                self.begins_in_vain(begins, &problem).await?;
                 self.refuse_query(&problem);
                 return Ok(true);
             }
@@ -73,7 +75,10 @@ impl Session {
     }
 
     /// How the statements of a unit can be run in a lane; none if they can't.
-    async fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<Plan>>, held::Error> {
+    pub(super) async fn plan_all(
+        &mut self,
+        statements: &[Single<'_>],
+    ) -> Result<Option<Vec<Plan>>, held::Error> {
         let mut plans: Vec<Plan> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
             let Some(statement) = self.statement_of(single, &statements[..place], &plans) else {
@@ -165,6 +170,8 @@ impl Session {
         match self.hold().await {
             Ok(()) => self.forward_all(messages).await,
             Err(End::Problem(problem)) if !problem.fatal => {
+                let begins = self.leave_open(messages);
+                self.begins_in_vain(begins, &problem).await?;
                 self.mailbox.append_in_turn(|out| problem.put(out));
                 if messages.ends_with(frontend::SYNC) {
                     self.ready_in_turn();
@@ -175,6 +182,24 @@ impl Session {
             }
             Err(end) => Err(end),
         }
+    }
+
+    /// Whether these messages leave a transaction open.
+    fn leave_open(&mut self, mut messages: &[u8]) -> bool {
+        let mut open = false;
+        while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
+            messages = &messages[frame.bytes.len()..];
+            let statement = match frame.tag {
+                tag::PARSE => Parse::read(frame.body()).ok().map(|parse| self.parsed_statement(&parse)),
+                tag::BIND => {
+                    let bind = Bind::read(frame.body()).ok();
+                    bind.and_then(|bind| self.statements.get(bind.statement).cloned())
+                }
+                _ => None,
+            };
+            open = statement.and_then(|statement| statement.leaves_open()).unwrap_or(open);
+        }
+        open
     }
 
     /// Forwards whole messages one by one.

@@ -158,7 +158,7 @@ impl Session {
     /// Why a statement is run on the session's own connection.
     fn why_passed(&self, statement: &Statement) -> Became {
         let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
-        if self.alone {
+        if self.alone.is_some() {
             Became::GivenBack
         } else if statement.is_passed() {
             Became::NotPackable

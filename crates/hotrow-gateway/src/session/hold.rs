@@ -16,7 +16,7 @@ use crate::held::{self, Held};
 use crate::lane::cancelled;
 use crate::metrics::METRICS;
 use crate::statements::Statement;
-use crate::unit::Packed;
+use crate::unit::{Packed, put_refusals};
 use crate::upstream;
 
 /// A connection that the session holds, and what is going on there.
@@ -146,10 +146,7 @@ impl Session {
             && let Err(end) = self.hold_now().await
         {
             let End::Problem(problem) = end else { return Err(end) };
-            self.mailbox.append(|out| {
-                problem.put(out);
-                out.extend_from_slice(hotrow_wire::backend::READY_IDLE);
-            });
+            self.mailbox.append(|out| put_refusals(&problem, packed.readies(), out));
             return Ok(());
         }
         // Names mean what they meant when the unit came, whatever the client has sent since; afterwards they mean again
@@ -160,9 +157,9 @@ impl Session {
         for Mention { name, statement, .. } in mentioned.iter().filter(|mention| !mention.is_parsed) {
             self.statements.insert(name.clone(), statement.clone());
         }
-        self.alone = true;
+        self.alone = Some(packed.readies());
         let result = self.forward_to_end(packed.raw()).await;
-        self.alone = false;
+        let owed = self.alone.take().unwrap_or_default();
         for (Mention { name, statement, .. }, since) in mentioned.into_iter().zip(since) {
             match since {
                 Some(since) if since.id == statement.id => {}
@@ -175,8 +172,8 @@ impl Session {
             }
         }
         match result {
-            Err(End::Problem(_)) => {
-                self.lose_alone();
+            Err(End::Problem(_)) if owed > 0 => {
+                self.lose_alone(owed);
                 Ok(())
             }
             result => result,
@@ -192,9 +189,9 @@ impl Session {
         Ok(())
     }
 
-    /// The connection is gone under a unit that ran alone. The client is told in the unit's place, or else the answers
-    /// of the units behind it would be taken for its own.
-    fn lose_alone(&mut self) {
+    /// The connection is gone under a unit that ran alone. The client is told in the place of each message that is not
+    /// answered, or else the answers of the units behind it would be taken for its own.
+    fn lose_alone(&mut self, owed: usize) {
         self.holding = None;
         self.note_cancel_target();
         if self.sequences == Sequences::Here {
@@ -206,10 +203,7 @@ impl Session {
             "the connection to the server was lost, and what became of the statement can't be found out",
             "The statement was executed once or not at all: look before you send it again.",
         );
-        self.mailbox.append(|out| {
-            problem.put(out);
-            out.extend_from_slice(hotrow_wire::backend::READY_IDLE);
-        });
+        self.mailbox.append(|out| put_refusals(&problem, owed, out));
     }
 
     /// Before currval or lastval are read: makes sure that no other session's values answer. False if the values
@@ -241,7 +235,7 @@ struct Mention {
     is_parsed: bool,
 }
 
-/// The names of statements that an extended query mentions.
+/// The names of statements that a unit's extended queries mention.
 fn mentioned(packed: &Packed) -> Vec<Mention> {
     let mut mentioned: Vec<Mention> = Vec::new();
     let mut parsed: Vec<&[u8]> = Vec::new();
@@ -250,6 +244,7 @@ fn mentioned(packed: &Packed) -> Vec<Mention> {
     while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
         rest = &rest[frame.bytes.len()..];
         match frame.tag {
+            frontend::tag::QUERY => drop(statements.next()),
             frontend::tag::PARSE => {
                 parsed.extend(frontend::Parse::read(frame.body()).map(|parse| parse.name));
             }

@@ -2,6 +2,7 @@
 //! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
 //! on it. Answers keep the order of the questions.
 
+mod block;
 mod extended;
 mod forward;
 mod hold;
@@ -106,8 +107,8 @@ pub struct Session {
     /// What is left behind on the connection that it holds.
     left: Effect,
     sequences: Sequences,
-    /// It runs what a lane gave back.
-    alone: bool,
+    /// It runs what a lane gave back, whose client waits for so many ReadyForQuery.
+    alone: Option<usize>,
     /// The client's own switch.
     pack: bool,
     /// The lane that has units of this session.
@@ -116,6 +117,8 @@ pub struct Session {
     was_handed: bool,
     /// A transaction with BEGIN and COMMIT is on its way, or was.
     has_block: bool,
+    /// The client has sent something behind the message that is being dealt with.
+    has_more: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
     /// It has ended: no call waits any longer.
@@ -165,10 +168,11 @@ impl Session {
             holding: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
-            alone: false,
+            alone: None,
             lane: None,
             was_handed: false,
             has_block: false,
+            has_more: false,
             skipping: false,
             ends: false,
             leaves: false,
@@ -290,7 +294,16 @@ impl Session {
             if self.is_in_doubt(frame) {
                 return Ok(()); // until the server has answered more
             }
+            if block::may_begin(frame, rest) {
+                // In a place of its own: sessions that begin nothing like that, idle ones above all, have no room for it.
+                let block = Box::pin(self.block(rest, since)).await?;
+                if block > 0 {
+                    *taken += block;
+                    continue;
+                }
+            }
             *taken += frame.bytes.len();
+            self.has_more = *taken < input.len();
             self.take_frame(frame, input.get(*taken).copied(), since).await?;
         }
     }

@@ -103,7 +103,7 @@ impl Session {
     }
 
     fn server_gone(&mut self) -> End {
-        let is_told = self.held().spoilt && self.held().failed && !self.alone; // it has said goodbye itself
+        let is_told = self.held().spoilt && self.held().failed && self.alone.is_none(); // it has said goodbye itself
         if is_told || self.held().rest > 0 {
             return End::Server; // within a message: whatever followed would be taken for a part of it
         }
@@ -205,7 +205,7 @@ impl Session {
                 let report = Report::read(frame.body())?;
                 if !report.is_error() {
                     holding.spoilt = true;
-                    if self.alone {
+                    if self.alone.is_some() {
                         // The end of that connection is not the end of the session: the client gets an error in the
                         // unit's place, with a ReadyForQuery, and then what belongs to the units behind it.
                         tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a connection");
@@ -239,6 +239,7 @@ impl Session {
             tag::READY => {
                 holding.status = backend::status(frame.body())?;
                 holding.name_reset = false;
+                self.alone = self.alone.map(|owed| owed.saturating_sub(1));
             }
             _ => {}
         }

@@ -47,18 +47,39 @@ impl Session {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    self.refuse_query(&super::hold::problem(&error, false));
-                    return Ok(());
+                    let problem = super::hold::problem(&error, false);
+                    return self.refuse_statement(&statement, problem).await;
                 }
             }
         }
         match self.hold().await {
             Ok(()) => self.forward(frame).await,
-            Err(End::Problem(problem)) if !problem.fatal => {
-                self.refuse_query(&problem);
-                Ok(())
-            }
+            Err(End::Problem(problem)) if !problem.fatal => self.refuse_statement(&statement, problem).await,
             Err(end) => Err(end),
+        }
+    }
+
+    async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), End> {
+        self.begins_in_vain(statement.leaves_open() == Some(true), &problem).await?;
+        self.refuse_query(&problem);
+        Ok(())
+    }
+
+    /// Before an error of the gateway's own: where it stands for the beginning of a transaction and the client has sent
+    /// more, the session ends with it, or else what is behind would run outside of any transaction.
+    pub(super) async fn begins_in_vain(&mut self, begins: bool, problem: &Problem) -> Result<(), End> {
+        if begins && (self.has_more || self.has_come().await) {
+            return Err(End::Problem(Problem { fatal: true, ..problem.clone() }));
+        }
+        Ok(())
+    }
+
+    /// Whether more has come from the client, without waiting for it.
+    async fn has_come(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            count = self.read.fill(&mut self.input) => matches!(count, Ok(1..)),
+            () = std::future::ready(()) => false,
         }
     }
 

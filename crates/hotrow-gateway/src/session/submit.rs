@@ -85,7 +85,7 @@ impl Session {
             self.drained().await?;
         };
         self.lane = Some((kind, lane));
-        self.has_block |= packed.has_block();
+        self.has_block |= packed.may_stay_open();
         self.control.doing.packs();
         packed.slot = self.mailbox.reserve();
         self.pool.submit(lane, self.mailbox.session, first, packed);

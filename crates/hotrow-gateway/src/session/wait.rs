@@ -4,12 +4,11 @@
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
-use hotrow_wire::backend::READY_IDLE;
 use tokio::sync::oneshot;
 
 use super::{End, Session};
 use crate::stop::Stage;
-use crate::unit::Packed;
+use crate::unit::{Packed, put_refusals};
 use crate::waiting::Wait;
 
 /// What operators are told that such a session, and its call, does.
@@ -44,10 +43,7 @@ impl Session {
             }
             Ok(None) => Over::Ask,
             Err(problem) => {
-                self.mailbox.append(|out| {
-                    problem.put(out);
-                    out.extend_from_slice(READY_IDLE);
-                });
+                self.mailbox.append(|out| put_refusals(&problem, packed.readies(), out));
                 self.mailbox.finish_front();
                 self.mailbox.try_write()?;
                 return Ok(());
@@ -59,10 +55,9 @@ impl Session {
                 return self.submit_again(slot, packed).await;
             }
             Over::Time | Over::Left => self.mailbox.append(|out| out.extend_from_slice(&wait.empty)),
-            Over::Cancelled => self.mailbox.append(|out| {
-                crate::lane::cancelled().put(out);
-                out.extend_from_slice(READY_IDLE);
-            }),
+            Over::Cancelled => {
+                self.mailbox.append(|out| put_refusals(&crate::lane::cancelled(), packed.readies(), out));
+            }
         }
         self.mailbox.finish_front();
         self.mailbox.try_write()?;

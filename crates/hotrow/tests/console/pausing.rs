@@ -7,7 +7,7 @@ use hotrow_postgres::PrivateServer;
 use tokio_postgres::{Client, NoTls};
 
 use crate::Stage;
-use crate::support::raw::{Raw, query};
+use crate::support::raw::{Raw, query, tags};
 use crate::support::server::tool;
 use crate::support::{PATIENCE, config, connect, sqlstate, until, value};
 
@@ -74,6 +74,14 @@ async fn what_waits_for_too_long_is_told_so() {
         let error = told.unwrap_err();
         assert_eq!(sqlstate(&error), "57P03", "{sql}");
         assert!(error.as_db_error().unwrap().message().contains("told to pause"), "{error:?}");
+    }
+    // Each message of a transaction that came as one unit.
+    let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    raw.send(&[query("begin"), query(UPDATE), query("commit")].concat()).await;
+    let said = raw.until_ready(3).await;
+    assert_eq!(tags(&said), "EZEZEZ");
+    for error in said.iter().step_by(2) {
+        assert!(error.field(b'M').unwrap().contains("told to pause"), "{said:?}");
     }
     assert_eq!(backends(&stage).await, "0");
     console.simple_query("resume postgres").await.unwrap();

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod after_errors;
+mod blocks;
 mod frames;
 mod names;
 mod pgbench;
 mod pipelines;
 mod postgres_driver;
 mod psql;
+mod refused;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;

@@ -22,10 +22,15 @@ pub struct Stage {
 impl Stage {
     /// A stage.
     pub async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// The same, with options of the gateway's.
+    pub async fn with(options: &[&str]) -> Self {
         let (schema, direct) = new_schema().await;
         let table = "create table t (id int primary key, n int not null check (n < 100), label text)";
         direct.batch_execute(table).await.unwrap();
-        Self { gateway: Gateway::start(&[]), schema, direct }
+        Self { gateway: Gateway::start(options), schema, direct }
     }
 
     /// A connection that looks into the schema.

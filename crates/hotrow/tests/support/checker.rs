@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::line::Line;
-use super::load::{Book, Fate, Task};
+use super::load::{BLOCK_AMOUNT, Book, Fate, Task};
 
 const STOCK: u64 = 1_000_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,6 +45,9 @@ pub fn check(server: u16, schema: &str, book: &Book) {
         assert!(right, "{entry:?} was applied {times} times; errors: {:#?}", book.errors);
     }
     assert!(applied.is_empty(), "orders that nobody has sent: {applied:?}");
+    let blocks = format!("select count(*), (select n from blocks) from ledger where amount = {BLOCK_AMOUNT}");
+    let row = line.query(&blocks).rows().remove(0);
+    assert_eq!(row[0], row[1], "orders of blocks, and how often one was counted: some was done by halves");
     check_item(&mut line, book);
 }
 

@@ -14,10 +14,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const TABLES: &str = "
     create table ledger (id bigint not null, client int not null, amount int not null check (amount > 0));
     create table inv (id int primary key, stock bigint not null, sold bigint not null);
-    insert into inv values (1, 1000000000, 0)";
+    insert into inv values (1, 1000000000, 0);
+    create table blocks (id int primary key, n bigint not null);
+    insert into blocks values (1, 0)";
 pub const ORDER: &str = "insert into ledger (id, client, amount) values ($1, $2, $3)";
 pub const SELL: &str =
     "update inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1 returning sold";
+
+/// The last statement of a block: there are as many as orders of so many.
+pub const COUNT: &str = "update blocks set n = n + 1 where id = 1";
+pub const BLOCK_AMOUNT: u8 = 2;
 
 /// What a client knows of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,8 @@ enum Style {
     Simple,
     Unnamed,
     Pipelined,
+    /// BEGIN, an order, a sale and COMMIT as messages of their own, sent together.
+    Blocks,
 }
 
 struct Shared {
@@ -89,7 +97,7 @@ impl Load {
             acknowledged: AtomicU64::new(0),
             next: AtomicU64::new(1),
         });
-        let styles = [Style::Prepared, Style::Pipelined, Style::Simple, Style::Unnamed];
+        let styles = [Style::Prepared, Style::Blocks, Style::Simple, Style::Pipelined, Style::Unnamed];
         let client = |number| {
             let shared = shared.clone();
             thread::spawn(move || client(&shared, number, styles[number as usize % styles.len()]))
@@ -138,11 +146,13 @@ fn client(shared: &Shared, number: u64, style: Style) -> Book {
         };
         session += 1;
         while !shared.stop.load(Relaxed) {
-            let count = if matches!(style, Style::Pipelined) { random.usize(2..12) } else { 1 };
-            let tasks: Vec<Task> = (0..count).map(|_| task(shared, &mut random)).collect();
+            let tasks = tasks(shared, style, &mut random);
             tasks.iter().for_each(|task| put(&mut line, style, *task, number));
             let sent = line.send().is_ok();
-            let answers = tasks.iter().map(|_| line.answer()).collect::<Vec<_>>();
+            let answers: Vec<_> = match style {
+                Style::Blocks => tasks.chunks(2).flat_map(|_| answers_of_block(&mut line)).collect(),
+                _ => tasks.iter().map(|_| line.answer()).collect(),
+            };
             let alive = sent && answers.iter().all(|answer| answer.whole);
             book.note(&tasks, &answers, session, &shared.acknowledged);
             if !alive {
@@ -176,12 +186,51 @@ fn connect(shared: &Shared, book: &mut Book) -> Option<Line> {
     Some(line)
 }
 
-fn task(shared: &Shared, random: &mut fastrand::Rng) -> Task {
-    match random.u8(0..64) {
-        0..2 => Task::BadOrder(shared.next.fetch_add(1, Relaxed)),
-        2..32 => Task::Order(shared.next.fetch_add(1, Relaxed)),
-        _ => Task::Sell,
+/// What is sent together. A block's order and its sale are two tasks.
+fn tasks(shared: &Shared, style: Style, random: &mut fastrand::Rng) -> Vec<Task> {
+    match style {
+        Style::Blocks => (0..random.usize(1..4)).flat_map(|_| [order(shared, random), Task::Sell]).collect(),
+        Style::Pipelined => (0..random.usize(2..12)).map(|_| task(shared, random)).collect(),
+        Style::Prepared | Style::Simple | Style::Unnamed => vec![task(shared, random)],
     }
+}
+
+fn task(shared: &Shared, random: &mut fastrand::Rng) -> Task {
+    if random.bool() { order(shared, random) } else { Task::Sell }
+}
+
+fn order(shared: &Shared, random: &mut fastrand::Rng) -> Task {
+    let id = shared.next.fetch_add(1, Relaxed);
+    if random.u8(0..16) == 0 { Task::BadOrder(id) } else { Task::Order(id) }
+}
+
+/// Puts a block on the line: an order and a sale in one transaction.
+pub fn put_block(line: &mut Line, order: Task, client: u64) {
+    line.put_query("begin");
+    let (name, _, mut values) = order.statement(client);
+    if let Task::Order(_) = order {
+        values[2] = BLOCK_AMOUNT.to_string();
+    }
+    let values: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
+    line.put_call(name, &values);
+    line.put_sync();
+    line.put_call("sell", &[]);
+    line.put_sync();
+    line.put_query(COUNT);
+    line.put_query("commit");
+}
+
+/// What a block's order and its sale were told. Neither is done but by the COMMIT: where it did not come to that, both were
+/// told what went wrong first.
+pub fn answers_of_block(line: &mut Line) -> [Answer; 2] {
+    let answers: [Answer; 5] = std::array::from_fn(|_| line.answer());
+    let wrong = answers.iter().find(|answer| !answer.whole || answer.error().is_some());
+    if let Some(wrong) = wrong {
+        return [wrong.clone(), wrong.clone()];
+    }
+    let [_, order, sale, _, commit] = answers;
+    assert_eq!(commit.command().as_deref(), Some("COMMIT"), "nothing went wrong before");
+    [order, sale]
 }
 
 /// Puts one unit on the line.
@@ -189,6 +238,8 @@ fn put(line: &mut Line, style: Style, task: Task, client: u64) {
     let (name, sql, values) = task.statement(client);
     let parameters: Vec<Option<&str>> = values.iter().map(|value| Some(value.as_str())).collect();
     match style {
+        Style::Blocks if task == Task::Sell => return, // with its order
+        Style::Blocks => return put_block(line, task, client),
         Style::Prepared | Style::Pipelined => line.put_call(name, &parameters),
         Style::Unnamed => line.put_unnamed_call(sql, &parameters),
         Style::Simple => {

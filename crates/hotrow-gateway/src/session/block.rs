@@ -1,0 +1,139 @@
+//! A transaction whose BEGIN, statements and COMMIT come as messages of their own, all at once: one unit, as if they had come
+//! in one message. Where not all of it is here, or not all of it can be packed, the messages go their own ways.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hotrow_core::classify::{Analysis, Boundary, Pass};
+use hotrow_core::gather::{Form, Gather, Single};
+use hotrow_core::limits;
+use hotrow_wire::frontend::{self, tag};
+use hotrow_wire::{Frame, split};
+
+use super::{End, Session};
+use crate::statements::Statement;
+use crate::unit::{Draft, Parts, Plan};
+
+/// A part of a transaction that the client sees answered by a ReadyForQuery.
+enum Part<'a> {
+    /// A Query of one statement: its text.
+    Simple(&'a str, Arc<Statement>),
+    /// Extended queries up to their Sync.
+    Extended(Gather),
+}
+
+impl Session {
+    /// If the bytes begin with a BEGIN, and all up to the COMMIT is here and can be packed, sends it to a lane. How many
+    /// bytes it was; none if it was not that.
+    pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, End> {
+        let free = self.holding.is_none() && self.gather.is_empty() && !self.skipping;
+        if !free || !self.packs() {
+            return Ok(0);
+        }
+        let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
+        self.blocks_settled().await?;
+        if self.holding.is_some() {
+            return Ok(0);
+        }
+        self.statements.remove(&b""[..]); // as the server does at the first Query
+        let (mut scratch, mut normaliser) =
+            (std::mem::take(&mut self.scratch), std::mem::take(&mut self.normaliser));
+        let mut draft = Draft::new(&mut scratch);
+        let mut all = true;
+        for part in &parts {
+            // An error of the catalogue is met again, and told, when the messages go their own ways.
+            all = match part {
+                Part::Simple(text, statement) => match self.plan(statement).await.unwrap_or_default() {
+                    Some(plan) => {
+                        draft.simple(plan, &normaliser.run(text), 0..usize::MAX);
+                        draft.len() <= limits::UNIT_STATEMENTS_MAX
+                    }
+                    None => false,
+                },
+                Part::Extended(gather) => self.draft_extended(&mut draft, gather).await,
+            };
+            if !all {
+                break;
+            }
+            draft.ready();
+        }
+        let packed =
+            all.then(|| draft.finish(Parts { mailbox: &self.mailbox, raw: [&input[..bytes], &[]], since }));
+        (self.scratch, self.normaliser) = (scratch, normaliser);
+        let Some(packed) = packed else { return Ok(0) };
+        self.submit(packed).await?;
+        Ok(bytes)
+    }
+
+    /// Adds what came before one Sync. False if it has no place in a transaction that is packed; a statement that it names
+    /// has none, since the name would be known before it is known to be right.
+    async fn draft_extended(&mut self, draft: &mut Draft<'_>, gather: &Gather) -> bool {
+        let statements = match gather.form() {
+            Ok(Form::Single(single)) => vec![single],
+            Ok(Form::Several(statements)) => statements,
+            _ => return false,
+        };
+        let names = |single: &Single<'_>| {
+            single.parse.as_ref().is_some_and(|parse| !parse.name.is_empty())
+                || !single.closes.0.is_empty()
+                || !single.closes.1.is_empty()
+        };
+        let Ok(Some(plans)) = self.plan_all(&statements).await else { return false };
+        let is_nested = plans.iter().any(|plan| matches!(plan, Plan::Boundary(..)));
+        if is_nested
+            || statements.iter().any(names)
+            || draft.len() + plans.len() > limits::UNIT_STATEMENTS_MAX
+        {
+            return false;
+        }
+        statements.iter().zip(plans).for_each(|(single, plan)| draft.extended(plan, single));
+        true
+    }
+
+    /// The messages from a BEGIN up to its COMMIT, and how many bytes they are; none if they are not all here.
+    fn parts_of_block<'a>(&mut self, input: &'a [u8]) -> Option<(Vec<Part<'a>>, usize)> {
+        let mut parts = Vec::new();
+        let mut gather = Gather::default();
+        let mut bytes = 0;
+        while parts.len() < limits::UNIT_STATEMENTS_MAX {
+            let frame = split(&input[bytes..], |_| limits::UNIT_BYTES_MAX).ok()??;
+            bytes += frame.bytes.len();
+            if bytes > limits::UNIT_BYTES_MAX {
+                return None;
+            }
+            match frame.tag {
+                tag::QUERY if gather.is_empty() => {
+                    let text = str::from_utf8(frontend::query(frame.body()).ok()?).ok()?;
+                    let statement = self.simple_statement(text.as_bytes());
+                    let boundary = match &statement.analysis {
+                        Analysis::Pass(Pass { boundary, .. }) => *boundary,
+                        _ => None,
+                    };
+                    let begins = matches!(boundary, Some(Boundary::Begin(_)));
+                    if begins != parts.is_empty() || !statement.pieces.is_empty() {
+                        return None;
+                    }
+                    parts.push(Part::Simple(text, statement));
+                    if boundary == Some(Boundary::Commit) {
+                        return (parts.len() > 2).then_some((parts, bytes));
+                    }
+                }
+                tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE if !parts.is_empty() => {
+                    gather.push(frame);
+                }
+                tag::SYNC if !parts.is_empty() => parts.push(Part::Extended(std::mem::take(&mut gather))),
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Whether this message, the first of these bytes, may be a Query that begins a transaction, and something is behind it: a
+/// glance that costs nothing.
+pub fn may_begin(frame: Frame<'_>, input: &[u8]) -> bool {
+    let words: [&[u8]; 2] = [b"begin", b"start"];
+    let begins =
+        |word: &&[u8]| frame.body().get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
+    frame.tag == tag::QUERY && frame.bytes.len() < input.len() && words.iter().any(begins)
+}

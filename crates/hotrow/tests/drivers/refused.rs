@@ -1,0 +1,196 @@
+//! A transaction whose BEGIN, statements and COMMIT are messages of their own, where the gateway itself has to answer: each
+//! message gets its ReadyForQuery and none looks like a success, since its client counts them.
+
+use hotrow_postgres::PrivateServer;
+
+use crate::stage::{RESET, Stage, UPDATE, once, step};
+use crate::support::raw::{Message, Raw, query, tags};
+use crate::support::{Gateway, connect, until, value};
+
+/// Six messages: of text, extended queries, and one behind the block.
+const READIES: usize = 6;
+/// What a client may send without waiting.
+const FILLER_UNITS: usize = 900;
+
+fn block(id: &str) -> Vec<u8> {
+    let text = format!("update t set n = n + 1 where id = {id}");
+    step![query("begin"), once(UPDATE, &[Some(id)]), query(&text), once(UPDATE, &[Some(id)]), query("commit")]
+}
+
+/// The block and a query behind it, sent together.
+fn with_one_behind(id: &str) -> Vec<u8> {
+    step![block(id), query("select n from t where id = 9")]
+}
+
+/// Each message of a block has got this error.
+fn refused(said: &[Message], code: &str) {
+    assert_eq!(tags(said), "EZ".repeat(said.len() / 2), "{said:?}");
+    let (mut errors, mut readies) = (said.iter().step_by(2), said.iter().skip(1).step_by(2));
+    assert!(errors.all(|error| error.field(b'C').as_deref() == Some(code)), "{code}: {said:?}");
+    assert!(readies.all(|ready| ready.body == b"I"), "{said:?}");
+}
+
+async fn n(stage: &Stage, id: &str) -> String {
+    value(&stage.direct, &format!("select n from t where id = {id}")).await
+}
+
+/// A stage whose table is filled, and a client whose blocks have been packed.
+async fn ready(options: &[&str]) -> (Stage, Raw) {
+    let stage = Stage::with(options).await;
+    stage.direct.batch_execute(RESET).await.unwrap();
+    let mut raw = stage.raw(stage.gateway.port()).await;
+    let packed = stage.packed();
+    raw.send(&with_one_behind("1")).await;
+    assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
+    assert_eq!(stage.packed() - packed, 2, "the block is one unit");
+    (stage, raw)
+}
+
+/// The gateway's one lane stands still behind somebody's lock until this client rolls back.
+async fn stand_still(stage: &Stage) -> (Raw, Raw) {
+    let (mut holder, mut stuck) =
+        (stage.raw(crate::support::server().port()).await, stage.raw(stage.gateway.port()).await);
+    holder.query("begin; update t set n = n where id = 5").await;
+    stuck.send(&once(UPDATE, &[Some("5")])).await;
+    let lane = "select count(*) > 0 from pg_locks l, pg_stat_activity a where not granted and a.pid = l.pid
+        and application_name like 'hotrow lane%' and query like '%n = n + 1%'";
+    until("the lane waits", async || value(&stage.direct, lane).await == "t").await;
+    (holder, stuck)
+}
+
+#[tokio::test]
+async fn cancelled_in_its_lane() {
+    let (stage, mut raw) = ready(&["--lanes", "1", "--lane-lock-timeout-ms", "60000"]).await;
+    let (mut holder, mut stuck) = stand_still(&stage).await;
+    let path = format!("-c search_path={}", value(&stage.direct, "select current_schema()").await);
+    let (mut client, said) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
+    let key = said.iter().find(|message| message.tag == b'K').unwrap();
+    client.send(&block("2")).await;
+    let request = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key.body].concat();
+    // Until it has been read: a cancel request for what is not there yet hits nothing.
+    let told = tokio::spawn(async move { (client.until_ready(5).await, client) });
+    while !told.is_finished() {
+        let mut cancel = Raw::open(stage.gateway.port()).await;
+        cancel.send(&request).await;
+        cancel.until_closed().await;
+    }
+    let (said, mut client) = told.await.unwrap();
+    refused(&said, "57014");
+    assert_eq!(tags(&client.query("select 1").await), "TDCZ", "nothing is left over");
+    holder.query("rollback").await;
+    assert_eq!(tags(&stuck.until_ready(1).await), "12TDCZ");
+    assert_eq!(n(&stage, "2").await, "0");
+    raw.send(&with_one_behind("2")).await;
+    raw.until_ready(READIES).await;
+    assert_eq!(n(&stage, "2").await, "3");
+}
+
+#[tokio::test]
+async fn a_lane_that_has_no_room() {
+    let options = ["--lanes", "1", "--lane-lock-timeout-ms", "60000", "--queue-wait-ms", "60000"];
+    let (stage, mut raw) = ready(&options).await;
+    let (mut holder, mut stuck) = stand_still(&stage).await;
+    // As many units as may wait in a lane, and some more.
+    let mut fillers = Vec::new();
+    let label = once("update t set label = $1 where id = 6", &[Some("x")]);
+    while stage.gateway.metric("refused_total") == 0 {
+        let mut filler = stage.raw(stage.gateway.port()).await;
+        filler.send(&label.repeat(FILLER_UNITS)).await;
+        fillers.push(filler);
+    }
+    raw.send(&block("2")).await;
+    let told = tokio::spawn(async move { (raw.until_ready(5).await, raw) });
+    let console = connect(stage.gateway.config().dbname("hotrow")).await;
+    while !told.is_finished() {
+        console.simple_query("show lanes").await.unwrap(); // which makes the lane look at what has come
+    }
+    let (said, mut raw) = told.await.unwrap();
+    refused(&said, "53000");
+    assert_eq!(n(&stage, "2").await, "0");
+    holder.query("rollback").await;
+    stuck.until_ready(1).await;
+    for mut filler in fillers {
+        filler.until_ready(FILLER_UNITS).await;
+    }
+    raw.send(&with_one_behind("2")).await;
+    raw.until_ready(READIES).await;
+    assert_eq!(n(&stage, "2").await, "3");
+}
+
+#[tokio::test]
+async fn given_back_by_its_lane_with_no_connection_to_be_had() {
+    let (stage, mut raw) = ready(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    let mut holder = stage.raw(stage.gateway.port()).await;
+    holder.query("begin").await;
+    stage.direct.batch_execute("update t set n = 98 where id = 2").await.unwrap();
+    raw.send(&with_one_behind("2")).await; // n < 100
+    let said = raw.until_ready(READIES).await;
+    refused(&said[..10], "53300");
+    assert_eq!(tags(&said[10..]), "TDCZ");
+    assert_eq!(n(&stage, "2").await, "98");
+    holder.query("rollback").await;
+    raw.send(&with_one_behind("2")).await;
+    assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZEZEZCZTDCZ", "the server says what is wrong");
+    assert_eq!(n(&stage, "2").await, "98");
+}
+
+#[tokio::test]
+async fn a_server_that_is_away() {
+    let server = tokio::task::spawn_blocking(|| PrivateServer::builder().label("blocks").start().unwrap());
+    let server = server.await.unwrap();
+    server.query("create table t (id int primary key, n int); insert into t values (2, 0), (9, 0)").unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "300"]);
+    let mut raw = Raw::log_in(gateway.port(), &[]).await;
+    for _ in 0..2 {
+        raw.send(&with_one_behind("2")).await;
+        assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
+    }
+    let client = connect(&gateway.config()).await;
+    server.stop().unwrap();
+    raw.send(&with_one_behind("2")).await;
+    let said = raw.until_ready(READIES).await;
+    refused(&said[..10], "57P03");
+    assert_eq!(tags(&said[10..]), "EZ");
+    server.restart().unwrap();
+    let update = "update t set n = n + 1 where id = 9";
+    until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
+    assert_eq!(value(&client, "select n from t where id = 2").await, "6", "what was refused was not done");
+}
+
+/// Where not all of it can be packed, BEGIN goes the way of what is passed through, and may be refused there.
+#[tokio::test]
+async fn a_begin_that_gets_no_connection_takes_what_is_behind_it_along() {
+    let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
+    stage.direct.batch_execute(RESET).await.unwrap();
+    let mut holder = stage.raw(stage.gateway.port()).await;
+    let read = "select n from t where id = 3";
+    holder.query(read).await; // now the catalogue has been asked
+    holder.query("begin").await;
+    let update = "update t set n = n + 1 where id = 3";
+    let whole = once("begin isolation level serializable", &[]);
+    for (what, messages) in [
+        ("text", step![query("begin"), query(update)]),
+        ("extended", step![whole, query(update)]),
+        ("in a text", step![query("begin; select count(*) from t"), query(update)]),
+        (
+            "not packable",
+            step![query("begin"), query("select count(*) from t"), query(update), query("commit")],
+        ),
+    ] {
+        let mut raw = stage.raw(stage.gateway.port()).await;
+        raw.send(&messages).await;
+        let said = raw.until_closed().await;
+        assert_eq!(tags(&said), "E", "{what}: {said:?}");
+        assert_eq!(said[0].field(b'C').as_deref(), Some("53300"), "{what}");
+        assert_eq!(said[0].field(b'V').as_deref(), Some("FATAL"), "{what}");
+    }
+    let mut raw = stage.raw(stage.gateway.port()).await;
+    for alone in
+        ["begin", "begin; update t set n = 1 where id = 3; commit and chain", "select count(*) from t"]
+    {
+        assert_eq!(tags(&raw.query(alone).await), "EZ", "{alone}: nothing is behind it");
+    }
+    raw.send(&step![query("select count(*) from t"), query(read)]).await;
+    assert_eq!(tags(&raw.until_ready(2).await), "EZTDCZ", "no transaction was to begin");
+    assert_eq!(n(&stage, "3").await, "0");
+}
