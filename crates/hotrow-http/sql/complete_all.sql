@@ -1,2 +1,2 @@
--- Orders are done, many in one call.
-select receipt, outcome from hotrow.complete_all($1, $2::bigint[], $3, $4)
+-- Orders are done, many in one call; merged with other calls.
+select * from hotrow.complete_all($1, $2, $3, $4)

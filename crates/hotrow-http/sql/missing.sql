@@ -21,7 +21,7 @@ from pg_catalog.unnest(array[
     'hotrow.queue_stats(text)',
     'hotrow.list_queues(text, int)',
     'hotrow.enqueue(text, uuid, jsonb, text, timestamptz, timestamptz, int)',
-    'hotrow.enqueue_batch(text[], uuid[], jsonb[], text[], timestamptz[], timestamptz[], int[])',
+    'hotrow.enqueue_all(text, jsonb)',
     'hotrow.take(text, int, interval, interval)',
     'hotrow.complete(text, bigint, int, jsonb)',
     'hotrow.complete_all(text, hotrow.receipts, int, jsonb)',

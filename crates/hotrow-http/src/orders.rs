@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
+use hotrow_core::limits;
 use jiff::Timestamp;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
@@ -20,10 +21,12 @@ use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
 
 const ENQUEUE: Call = Call { sql: include_str!("../sql/enqueue.sql"), effect: Effect::Merged };
-const ENQUEUE_ALL: Call = Call { sql: include_str!("../sql/enqueue_all.sql"), effect: Effect::Writes };
+const ENQUEUE_ALL: Call = Call { sql: include_str!("../sql/enqueue_all.sql"), effect: Effect::Merged };
 const LIST: Call = Call { sql: include_str!("../sql/list_orders.sql"), effect: Effect::Reads };
 const FIND: Call = Call { sql: include_str!("../sql/find_order.sql"), effect: Effect::Reads };
 
+/// What the messages of a call may take beside its orders.
+const MESSAGES_BYTES: usize = 2 << 10;
 /// The most orders that one call of the pack takes.
 const ORDERS_MAX: usize = 1_000;
 /// 1970 and 2200: between them is what the pack takes for the time of an order.
@@ -41,6 +44,31 @@ pub struct Order {
     priority: Option<Within<-60, 60>>,
 }
 
+/// One of many orders, as the pack takes them.
+#[derive(Serialize)]
+struct Fields<'o> {
+    order_id: Uuid,
+    payload: Option<&'o RawValue>,
+    group_key: Option<&'o str>,
+    created_at: Option<Timestamp>,
+    not_before: Option<Timestamp>,
+    priority: Option<i32>,
+}
+
+impl<'o> From<&'o Order> for Fields<'o> {
+    fn from(order: &'o Order) -> Self {
+        Fields {
+            order_id: order.order_id,
+            payload: order.payload.as_ref().map(|Document(Json(json))| json.as_ref()),
+            group_key: order.group_key.as_ref().map(|Name(name)| name.as_str()),
+            created_at: order.created_at.as_ref().map(|CreatedAt(at)| *at),
+            // PostgreSQL writes years before the first in another way, and to wait until then is not to wait.
+            not_before: order.not_before.map(|at| at.max(Timestamp::UNIX_EPOCH)),
+            priority: order.priority.as_ref().map(|Within(priority)| *priority),
+        }
+    }
+}
+
 /// When an order was made, elsewhere.
 struct CreatedAt(Timestamp);
 
@@ -50,29 +78,6 @@ impl<'de> Deserialize<'de> for CreatedAt {
         let fits = CREATED_AT.contains(&at.as_second());
         fits.then_some(CreatedAt(at))
             .ok_or_else(|| D::Error::custom("created_at is not between 1970 and 2200"))
-    }
-}
-
-/// The order as the parameters that follow the queue's name.
-struct Fields {
-    order_id: Uuid,
-    payload: Option<Json<Box<RawValue>>>,
-    group_key: Option<String>,
-    created_at: Option<Timestamp>,
-    not_before: Option<Timestamp>,
-    priority: Option<i32>,
-}
-
-impl From<Order> for Fields {
-    fn from(order: Order) -> Self {
-        Fields {
-            order_id: order.order_id,
-            payload: order.payload.map(|Document(json)| json),
-            group_key: order.group_key.map(|Name(name)| name),
-            created_at: order.created_at.map(|CreatedAt(at)| at),
-            not_before: order.not_before,
-            priority: order.priority.map(|Within(priority)| priority),
-        }
     }
 }
 
@@ -114,15 +119,15 @@ pub async fn enqueue(
     Name(queue): Name,
     Input(order): Input<Order>,
 ) -> Result<Answer, Problem> {
-    let (key, order) = (key(&queue), Fields::from(order));
+    let key = key(&queue);
     let values = values![
         queue,
         order.order_id,
-        order.payload,
-        order.group_key,
-        order.created_at,
+        order.payload.map(|Document(json)| json),
+        order.group_key.map(|Name(name)| name),
+        order.created_at.map(|CreatedAt(at)| at),
         order.not_before,
-        order.priority
+        order.priority.map(|Within(priority)| priority)
     ];
     one(&clients, ENQUEUE, key, values).await
 }
@@ -138,16 +143,13 @@ pub async fn enqueue_all(
         let detail = format!("there are {} orders", orders.len());
         return Err(Problem::new(Kind::BadRequest, detail, "Send 1 to 1000 orders in one request."));
     }
-    let orders: Vec<_> = orders.into_iter().map(Fields::from).collect();
-    let all = |field: fn(&Fields) -> Option<Timestamp>| orders.iter().map(field).collect::<Vec<_>>();
-    let (created, waits) = (all(|order| order.created_at), all(|order| order.not_before));
-    let priorities: Vec<_> = orders.iter().map(|order| order.priority).collect();
-    let ids: Vec<_> = orders.iter().map(|order| order.order_id).collect();
-    let (payloads, groups): (Vec<_>, Vec<_>) =
-        orders.into_iter().map(|order| (order.payload, order.group_key)).unzip();
-    let key = key(&queue);
-    let values = values![queue, ids, payloads, groups, created, waits, priorities];
-    Ok(Answers { name: "orders", rows: clients.rows(ENQUEUE_ALL, key, values).await? })
+    let orders: Vec<_> = orders.iter().map(Fields::from).collect();
+    let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
+    // What is too large for a lane has to keep away from calls that are not.
+    let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
+    let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
+    let (key, values) = (key(&queue), values![queue, Json(orders)]);
+    Ok(Answers { name: "orders", rows: clients.rows(call, key, values).await? })
 }
 
 /// `GET /v1/queues/{queue}/orders`

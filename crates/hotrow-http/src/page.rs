@@ -14,6 +14,7 @@ use axum::routing::get;
 use crate::clients::Clients;
 
 const HTML: &str = include_str!("page/queues.html");
+const EXACT: &str = include_str!("page/exact.js");
 const SCRIPT: &str = include_str!("page/queues.js");
 const STYLE: &str = include_str!("page/queues.css");
 
@@ -21,10 +22,11 @@ const STYLE: &str = include_str!("page/queues.css");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// The page's three files. They say nothing about the queues, so that nobody needs a token for them.
+/// The page's files. They say nothing about the queues, so that nobody needs a token for them.
 pub fn routes() -> Router<Arc<Clients>> {
     Router::new()
         .route("/queues", get(|| async { file("text/html; charset=utf-8", HTML) }))
+        .route("/queues/exact.js", get(|| async { file("text/javascript; charset=utf-8", EXACT) }))
         .route("/queues/queues.js", get(|| async { file("text/javascript; charset=utf-8", SCRIPT) }))
         .route("/queues/queues.css", get(|| async { file("text/css; charset=utf-8", STYLE) }))
 }

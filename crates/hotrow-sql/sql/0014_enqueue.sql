@@ -244,3 +244,61 @@ begin
         array[payload], array[group_key], array[created_at], array[not_before], array[priority]) b;
 end
 $$;
+
+-- A call's orders: objects whose fields are called as the arguments of enqueue.
+create function hotrow.enqueue_objects(queue text, orders jsonb) returns table (id bigint, status text)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    every record;
+begin
+    if queue is null or orders is null then
+        perform hotrow.null_argument('queue or orders');
+    elsif jsonb_typeof(orders) <> 'array' then
+        perform hotrow.bad_argument(format('orders is a JSON %s', jsonb_typeof(orders)), 'Give an array of objects.');
+    end if;
+    perform hotrow.bad_argument('an order is no JSON object', 'Give an array of objects.')
+    from jsonb_array_elements(orders) u (entry) where jsonb_typeof(u.entry) <> 'object';
+    perform hotrow.bad_argument(format('an order has a field %L', k.field),
+        'The fields are order_id, payload, group_key, created_at, not_before and priority.')
+    from jsonb_array_elements(orders) u (entry) cross join lateral jsonb_object_keys(u.entry) k (field)
+    where k.field not in ('order_id', 'payload', 'group_key', 'created_at', 'not_before', 'priority');
+    select array_agg(u.order_id) as order_ids, array_agg(u.payload) as payloads, array_agg(u.group_key) as group_keys,
+        array_agg(u.created_at) as created, array_agg(u.not_before) as waits, array_agg(u.priority) as priorities
+    into every
+    from jsonb_to_recordset(orders) u (order_id uuid, payload jsonb, group_key text, created_at timestamptz,
+        not_before timestamptz, priority int);
+    if every.order_ids is not null then
+        return query select b.id, b.status from hotrow.enqueue_batch(
+            array_fill(queue, array[cardinality(every.order_ids)]), every.order_ids, every.payloads, every.group_keys,
+            every.created, every.waits, every.priorities) b;
+    end if;
+end
+$$;
+
+-- Queues in one order, so that two batches wait for each other in one direction only.
+create function hotrow.enqueue_all_batch(queue text[], orders jsonb[])
+returns table (call int, id bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+begin
+    perform hotrow.check_batch(cardinality(queue), array_upper(queue, 1), coalesce(cardinality(orders), 0), array_upper(orders, 1));
+    return query
+        select c.call::int, o.id, o.status
+        from (
+            select u.* from unnest(queue, orders) with ordinality u (queue, orders, call)
+                left join hotrow.queue q on q.queue = u.queue
+            order by q.number, u.call offset 0) c
+            cross join lateral hotrow.enqueue_objects(c.queue, c.orders) with ordinality o (id, status, place)
+        order by c.call, o.place;
+end
+$$;
+
+-- Many orders in one call, all of them or none: a JSON array.
+create function hotrow.enqueue_all(queue text, orders jsonb) returns table (id bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+begin
+    return query select o.id, o.status from hotrow.enqueue_objects(queue, orders) o;
+end
+$$;

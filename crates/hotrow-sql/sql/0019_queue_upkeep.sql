@@ -262,6 +262,9 @@ $$;
 select hotrow.add_merge_rule(
     'hotrow.enqueue(text,uuid,jsonb,text,timestamptz,timestamptz,int)',
     'hotrow.enqueue_batch(text[],uuid[],jsonb[],text[],timestamptz[],timestamptz[],int[])', 'queue', 'hotrow.queue.enqueue');
+-- Few in one call: each has up to 1000 orders.
+select hotrow.add_merge_rule('hotrow.enqueue_all(text,jsonb)', 'hotrow.enqueue_all_batch(text[],jsonb[])',
+    'queue', 'hotrow.queue.enqueue', most_calls => 16);
 select hotrow.add_merge_rule('hotrow.complete(text,bigint,int,jsonb)',
     'hotrow.complete_batch(text[],bigint[],int[],jsonb[])', 'queue', 'hotrow.queue.take');
 select hotrow.add_merge_rule('hotrow.fail(text,bigint,text,interval)',

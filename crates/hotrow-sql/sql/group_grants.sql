@@ -28,6 +28,8 @@ grant execute on function
     hotrow.resume(text),
     hotrow.enqueue(text, uuid, jsonb, text, timestamptz, timestamptz, int),
     hotrow.enqueue_batch(text[], uuid[], jsonb[], text[], timestamptz[], timestamptz[], int[]),
+    hotrow.enqueue_all(text, jsonb),
+    hotrow.enqueue_all_batch(text[], jsonb[]),
     hotrow.take(text, int, interval, interval),
     hotrow.take_batch(text[], int[], interval[], interval[]),
     hotrow.complete(text, bigint, int, jsonb),

@@ -10,7 +10,7 @@ let latest = 0; // of several requests for orders, the last one counts
 
 function add(parent, name, text) {
   const element = document.createElement(name);
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = show(text);
   parent.append(element);
   return element;
 }
@@ -26,7 +26,7 @@ async function read(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const reply = await fetch(query ? `${path}?${query}` : path, { headers, cache: "no-store" });
-  const body = await reply.json();
+  const body = parseExactly(await reply.text());
   find("login").hidden = reply.status !== 401;
   if (!reply.ok) throw new Error(`${body.detail}\n${body.hint ?? ""}`);
   return body;
@@ -53,6 +53,7 @@ function age(time) {
   return `${Math.floor(seconds)} s`;
 }
 
+const rate = (perSecond) => Number(show(perSecond)).toFixed(1);
 const path = (queue) => `/v1/queues/${encodeURIComponent(queue)}`;
 
 let pages = 1; // of queues
@@ -73,8 +74,8 @@ async function showQueues() {
     if (queue.paused) add(row.firstChild, "span", " (paused)");
     for (const value of [
       queue.depth, age(queue.oldest), queue.in_flight, queue.dead, queue.processed,
-      queue.enqueued_per_second.toFixed(1), queue.processed_per_second.toFixed(1),
-    ]) add(row, "td", String(value));
+      rate(queue.enqueued_per_second), rate(queue.processed_per_second),
+    ]) add(row, "td", value);
   }
   const table = find("queues");
   table.tBodies[0].replaceChildren(rows);
@@ -112,15 +113,15 @@ async function showOrders(after) {
   const rows = find("orders").querySelector("tbody");
   for (const order of orders) {
     const row = add(rows, "tr");
-    add(row, "td", String(order.id));
+    add(row, "td", order.id);
     link(add(row, "td"), order.order_id, () => attempt(() => showOrder(queue, order.order_id)));
     for (const value of [order.attempt, order.group_key ?? "", age(order.enqueued_at), then(order)]) {
-      add(row, "td", String(value));
+      add(row, "td", value);
     }
   }
   const more = find("more-orders");
   more.hidden = orders.length < PAGE;
-  if (orders.length) more.onclick = () => attempt(() => showOrders(orders[orders.length - 1].id));
+  if (orders.length) more.onclick = () => attempt(() => showOrders(show(orders[orders.length - 1].id)));
   find("none").hidden = rows.childElementCount > 0;
 }
 
@@ -133,7 +134,7 @@ async function showOrder(queue, id) {
   for (const [name, value] of Object.entries(order)) {
     if (value === null) continue;
     add(list, "dt", name);
-    add(list, "dd", typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+    add(list, "dd", value);
   }
   section.hidden = false;
   section.scrollIntoView({ block: "nearest" });

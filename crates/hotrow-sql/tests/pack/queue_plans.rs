@@ -44,6 +44,7 @@ begin
         perform hotrow.enqueue('r', gen_random_uuid(), priority => 1);
         perform hotrow.enqueue('r', gen_random_uuid(), not_before => now() + '1 hour');
         perform hotrow.enqueue_batch('{p,p,p,p,p,p,r,r,r}', array(select gen_random_uuid() from generate_series(1, 9)));
+        perform hotrow.enqueue_all('r', jsonb_build_array(jsonb_build_object('order_id', gen_random_uuid())));
         perform hotrow.take('r', 1, null);
         perform hotrow.take('p', 1, null);
         perform hotrow.take_batch('{p,r}', '{1,2}', array[null, null]::interval[]);
@@ -68,7 +69,7 @@ begin
 end $$";
 
 /// Calls, and how many rows they may read at most: some for each row that they are about.
-const CALLS: [(&str, i64); 44] = [
+const CALLS: [(&str, i64); 46] = [
     ("enqueue('plain', '00000000-0000-4000-8001-000000001001')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000000500')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000001002', priority => 1)", 20),
@@ -76,6 +77,15 @@ const CALLS: [(&str, i64); 44] = [
     ("enqueue('sorted', gen_random_uuid(), created_at => '2025-01-01')", 20),
     (
         "enqueue_batch('{plain,plain,big}', array[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()])",
+        40,
+    ),
+    (
+        "enqueue_all('big', jsonb_build_array(jsonb_build_object('order_id', gen_random_uuid()),
+            jsonb_build_object('order_id', gen_random_uuid())))",
+        20,
+    ),
+    (
+        "enqueue_all_batch('{big,plain}', array_fill(jsonb_build_array(jsonb_build_object('order_id', gen_random_uuid())), '{2}'))",
         40,
     ),
     ("take('plain', 1, null)", 200),

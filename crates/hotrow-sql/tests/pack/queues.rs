@@ -162,6 +162,55 @@ fn a_batch_serves_its_calls_one_after_another_and_says_who_has_to_wait() {
 }
 
 #[test]
+fn many_orders_come_in_at_once_or_none_of_them() {
+    let (_database, session) = queue("");
+    let id = |number: u32| format!("00000000-0000-0000-0000-{number:012}");
+    let orders = |fields: &[String]| {
+        let orders = fields.iter().map(|fields| format!("{{{fields}}}"));
+        format!("'[{}]'", orders.collect::<Vec<_>>().join(","))
+    };
+    let order = |number: u32, more: &str| {
+        format!(r#""order_id": "{}", "payload": {{"n": {number}}}{more}"#, id(number))
+    };
+    let ask = |orders: &str| session.ask(&format!("select * from hotrow.enqueue_all('q', {orders})"));
+    enqueue(&session, 2, "");
+    let some = orders(&[
+        order(3, r#", "priority": 1, "group_key": null"#),
+        order(2, ""),
+        order(1, r#", "created_at": "2026-01-01T00:00:00Z""#),
+        order(3, ""),
+    ]);
+    assert_eq!(ask(&some).unwrap(), ["2 enqueued", "1 duplicate", "4 enqueued", "2 duplicate"]);
+    assert_eq!(take(&session, "9, null").0, "3:1 2:1 1:1");
+    for (orders, code) in [
+        (orders(&[order(7, ""), String::new()]), "22004"),
+        (orders(&[order(7, ""), order(8, r#", "group": "x""#)]), "22023"),
+        (orders(&[order(7, ""), order(8, r#", "priority": 61"#)]), "22023"),
+        (orders(&[order(7, ""), r#""order_id": "8""#.to_owned()]), "22P02"),
+        ("'[7]'".to_owned(), "22023"),
+        ("'{}'".to_owned(), "22023"),
+        ("null".to_owned(), "22004"),
+    ] {
+        assert_eq!(ask(&orders).unwrap_err(), code, "{orders}");
+    }
+    assert_eq!(ask("'[]'").unwrap(), Vec::<String>::new());
+    assert_eq!(take(&session, "9, null").0, "", "none of them came in");
+    let twice = orders(&[order(7, ""), order(8, "")]);
+    let batch = format!(
+        "select * from hotrow.enqueue_all_batch('{{q,nobody,q}}', array[{twice},{twice},{twice}]::jsonb[])"
+    );
+    let answers = [
+        "1 6 enqueued",
+        "1 7 enqueued",
+        "2 - unknown_queue",
+        "2 - unknown_queue",
+        "3 6 duplicate",
+        "3 7 duplicate",
+    ];
+    assert_eq!(session.ask(&batch).unwrap(), answers);
+}
+
+#[test]
 fn a_receipt_that_comes_twice_stands_for_one_order() {
     let (_database, session) = queue("");
     for number in 1..=3 {

@@ -206,6 +206,42 @@ async fn a_crowd_is_merged_and_each_order_is_taken_once() {
     assert!(after >= 200, "only {after} of 400 takes and completions were merged");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_about_many_orders_each_are_merged() {
+    let api = Api::start(&[]).await;
+    let path = queue(&api, "many", "").await;
+    let batch = format!("{path}/orders/batch");
+    let http2 = Http2::connect(api.port).await;
+    let order = |number: u32| json!({"order_id": id(number), "payload": {"n": number}});
+    let bodies: Vec<_> = (0..90)
+        .map(|one| json!({"orders": (3 * one..3 * one + 3).map(order).collect::<Vec<_>>()}).to_string())
+        .collect();
+    let merged = api.gateway.metric("merged_units_total");
+    let enqueued = join_all(bodies.iter().map(|body| http2.post(&batch, body))).await;
+    for reply in enqueued {
+        let orders = reply.json()["orders"].as_array().unwrap().clone();
+        let ids: Vec<_> = orders.iter().map(|order| order["id"].as_i64().unwrap()).collect();
+        assert_eq!((ids[1], ids[2], orders.len()), (ids[0] + 1, ids[0] + 2, 3), "{reply:?}");
+    }
+    let merged = api.gateway.metric("merged_units_total") - merged;
+    assert!(merged >= 45, "only {merged} of 90 batches were merged");
+    let taken = take(&api, &path, r#"{"max": 270}"#).await;
+    let receipts: Vec<_> = taken.iter().map(|order| order["receipt"].as_i64().unwrap()).collect();
+    let complete = format!("{path}/complete");
+    let bodies: Vec<_> =
+        receipts.chunks(3).map(|some| json!({"receipts": some, "status": 7}).to_string()).collect();
+    let merged = api.gateway.metric("merged_units_total");
+    let done = join_all(bodies.iter().map(|body| http2.post(&complete, body))).await;
+    for (reply, receipts) in done.iter().zip(receipts.chunks(3)) {
+        let all: Vec<_> =
+            receipts.iter().map(|receipt| json!({"receipt": receipt, "outcome": "completed"})).collect();
+        assert_eq!(reply.json(), json!({ "receipts": all }));
+    }
+    let merged = api.gateway.metric("merged_units_total") - merged;
+    assert!(merged >= 45, "only {merged} of 90 completions were merged");
+    assert_eq!(api.ok("GET", &path, "").await["processed"], 270);
+}
+
 /// A take that waits, and nobody listens for its answer yet.
 fn waits(api: &Api, path: &str, seconds: u32) -> tokio::task::JoinHandle<Reply> {
     let (port, path) = (api.port, format!("{path}/take"));
@@ -346,6 +382,7 @@ async fn the_page_runs_nothing_but_its_own_files() {
     let api = Api::start(&[]).await;
     for (path, media_type) in [
         ("/queues", "text/html; charset=utf-8"),
+        ("/queues/exact.js", "text/javascript; charset=utf-8"),
         ("/queues/queues.js", "text/javascript; charset=utf-8"),
         ("/queues/queues.css", "text/css; charset=utf-8"),
     ] {
@@ -360,5 +397,8 @@ async fn the_page_runs_nothing_but_its_own_files() {
             assert!(!reply.text.contains(word), "{path} has {word}");
         }
         assert!(!reply.text.contains("method:"), "{path} does more than read");
+        // `exact.js` says why; what it does is tested in `examples`, where Node is.
+        let is_exact = path.ends_with("exact.js") || !reply.text.contains("JSON.parse");
+        assert!(is_exact && !reply.text.contains(".json()"), "{path} reads numbers that JavaScript rounds");
     }
 }
