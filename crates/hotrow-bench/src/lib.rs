@@ -69,6 +69,7 @@ mod workers;
 pub use args::{Args, Choice};
 pub use benchmark::Outcome;
 pub use error::Error;
+pub use slow_flush::SlowFlush;
 
 /// Runs a benchmark and writes its report. Blocks, so it must be called outside of an asynchronous runtime.
 ///

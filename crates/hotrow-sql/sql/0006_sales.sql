@@ -28,6 +28,16 @@ create table hotrow.buyer (
     primary key (buyer, item)
 ) with (fillfactor = 20);
 
+-- Where a row that is to be changed is, looked up for itself: joined by its key, a planner that takes the table for short would
+-- read all of it. They become part of the statement that asks.
+create function hotrow.sale_row(item text) returns table (tid tid) language sql stable as $$
+    select s.ctid from hotrow.sale s where s.item = sale_row.item limit 1
+$$;
+
+create function hotrow.buyer_row(item text, buyer text) returns table (tid tid) language sql stable as $$
+    select b.ctid from hotrow.buyer b where b.item = buyer_row.item and b.buyer = buyer_row.buyer limit 1
+$$;
+
 create function hotrow.create_sale(
     item text, stock bigint, per_buyer bigint default null, starts_at timestamptz default null,
     ends_at timestamptz default null, hold interval default null, out status text)
@@ -89,8 +99,7 @@ begin
     ), given_back as (
         update hotrow.buyer b set quantity = b.quantity - e.quantity
         from (select x.buyer, sum(x.quantity) as quantity from expired x group by x.buyer) e
-            cross join lateral (
-                select k.ctid as tid from hotrow.buyer k where k.item = release_expired.item and k.buyer = e.buyer limit 1) k
+            cross join lateral hotrow.buyer_row(release_expired.item, e.buyer) k
         where b.ctid = k.tid
     )
     select count(*), coalesce(sum(e.quantity), 0)::bigint into release_expired.released, release_expired.quantity

@@ -257,7 +257,7 @@ begin
     if changed or drawn is not null then
         update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
         from unnest(rows) r
-            cross join lateral (select k.ctid as tid from hotrow.sale k where k.item = r.item limit 1) k
+            cross join lateral hotrow.sale_row(r.item) k
         where s.ctid = k.tid and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
     end if;
     if drawn is not null and limited then

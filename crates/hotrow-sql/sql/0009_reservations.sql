@@ -81,13 +81,12 @@ begin
     ), buyers as (
         update hotrow.buyer b set quantity = b.quantity - g.quantity
         from (select c.item, c.buyer, sum(c.quantity) as quantity from cancelled c group by c.item, c.buyer) g
-            cross join lateral (
-                select k.ctid as tid from hotrow.buyer k where k.item = g.item and k.buyer = g.buyer limit 1) k
+            cross join lateral hotrow.buyer_row(g.item, g.buyer) k
         where b.ctid = k.tid
     )
     update hotrow.sale s set remaining = s.remaining + g.quantity, last_at = greatest(s.last_at, locked.at)
     from (select c.item, sum(c.quantity) as quantity from cancelled c group by c.item) g
-        cross join lateral (select k.ctid as tid from hotrow.sale k where k.item = g.item limit 1) k
+        cross join lateral hotrow.sale_row(g.item) k
     where s.ctid = k.tid;
     return query select hotrow.outcomes(reservation_id, locked.rows, locked.at, 'cancelled');
 end
