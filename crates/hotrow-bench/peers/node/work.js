@@ -109,10 +109,9 @@ function pgBoss(batchSize) {
 
 /** `take` and `complete` through the gateway. The benchmark itself has filled the queue, and looks there for what became of it. */
 function hotrow(most) {
-  const take = { name: "take", text: "select receipt, id, order_id from hotrow.take($1::text, $2::int, '30 seconds')" };
-  const complete = most === 1
-    ? { name: "complete", text: "select outcome from hotrow.complete($1::text, $2::bigint)" }
-    : { name: "complete", text: "select outcome from hotrow.complete_all($1::text, $2::bigint[])" };
+  // In a form that the merge rules know, or each call would run by itself.
+  const take = { name: "take", text: "select * from hotrow.take($1, $2, $3)" };
+  const complete = { name: "complete", text: `select * from hotrow.complete${most === 1 ? "" : "_all"}($1, $2)` };
   return {
     async work({ book, orders, workers, run }) {
       const clients = Array.from({ length: workers }, () => new pg.Client({ connectionString: gateway }));
@@ -123,7 +122,7 @@ function hotrow(most) {
         const max = Math.min(most, left);
         left -= max;
         if (max === 0) return false;
-        const { rows } = await clients[worker].query({ ...take, values: [run, max] });
+        const { rows } = await clients[worker].query({ ...take, values: [run, max, "30 seconds"] });
         if (rows.length === 0) return false;
         rows.forEach((order) => book.note(order));
         const receipts = rows.map(({ receipt }) => receipt);
