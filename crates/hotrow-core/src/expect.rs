@@ -51,6 +51,8 @@ pub enum Reply {
 #[derive(Debug)]
 pub struct Expected {
     owed: VecDeque<Owed>,
+    /// A Sync or Query is among them.
+    has_whole_unit: bool,
     copying_in: bool,
     /// An extended query has failed and its Sync is not sent yet: the server ignores all that comes before it.
     skipping: bool,
@@ -61,7 +63,13 @@ pub struct Expected {
 impl Default for Expected {
     fn default() -> Self {
         // Room for one statement as drivers send it.
-        Expected { owed: VecDeque::with_capacity(8), copying_in: false, skipping: false, skipped: Vec::new() }
+        Expected {
+            owed: VecDeque::with_capacity(8),
+            has_whole_unit: false,
+            copying_in: false,
+            skipping: false,
+            skipped: Vec::new(),
+        }
     }
 }
 
@@ -78,7 +86,11 @@ impl Expected {
 
     /// Whether a unit was sent as a whole and is not answered yet.
     pub fn has_unit_under_way(&self) -> bool {
-        self.owed.iter().any(|owed| matches!(owed, Owed::Sync | Owed::Query))
+        self.has_whole_unit
+    }
+
+    fn look_for_whole_unit(&mut self) {
+        self.has_whole_unit = self.owed.iter().any(|owed| matches!(owed, Owed::Sync | Owed::Query));
     }
 
     /// Whether it is open if this statement will be there: its Parse stands in an earlier unit, which is not answered
@@ -108,7 +120,10 @@ impl Expected {
                 self.copying_in = false;
                 self.owed.push_back(owed);
             }
-            owed => self.owed.push_back(owed),
+            owed => {
+                self.has_whole_unit |= matches!(owed, Owed::Sync | Owed::Query);
+                self.owed.push_back(owed);
+            }
         }
     }
 
@@ -144,7 +159,9 @@ impl Expected {
             }
             tag::READY => {
                 self.copying_in = false;
-                match self.pop() {
+                let owed = self.pop();
+                self.look_for_whole_unit();
+                match owed {
                     Some(Owed::Sync | Owed::Query) => Reply::Forward,
                     _ => Reply::Unexpected,
                 }
@@ -185,6 +202,7 @@ impl Expected {
             index += 1;
             !(*owed == Owed::Sync && index <= end)
         });
+        self.look_for_whole_unit();
     }
 
     /// After an error in an extended query the server answers nothing up to the next Sync, not even a simple query,

@@ -1,7 +1,7 @@
 //! Cancel requests: which client may ask for what, and what is done then.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use crate::net::Address;
 use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::upstream;
+use crate::wake::Wake;
 
 /// The handle by which a session can be cancelled.
 #[derive(Debug)]
@@ -34,10 +35,11 @@ pub struct Control {
     /// Counts the cancel requests that were passed on to lanes.
     cancels: AtomicU64,
     /// Wakes a session that waits and is cancelled.
-    cancelled: Notify,
-    /// Held while a cancel request is on its way to the server: the session doesn't give its connection back
-    /// before, or the request would hit whoever gets it next.
-    pub sending: tokio::sync::Mutex<()>,
+    cancelled: Wake,
+    /// Held while a cancel request is on its way to the server.
+    sending: tokio::sync::Mutex<()>,
+    /// Whether one may be.
+    is_sending: AtomicBool,
 }
 
 /// Where a cancel request finds what a session has under way.
@@ -73,6 +75,16 @@ impl Control {
         matches!(std::mem::replace(&mut *self.reach(), reach), Reach::Waiting(_, true))
     }
 
+    /// Notes that no backend works for the session any more. It doesn't give its connection back before this is done, or a
+    /// cancel request that is on its way would hit whoever gets it next.
+    pub async fn leave_target(&self) {
+        self.set_target(None);
+        // The target is taken under the lock that was held just now: who took it before has said so before.
+        if self.is_sending.load(Relaxed) {
+            let _sent = self.sending.lock().await;
+        }
+    }
+
     /// Notes that the session waits, for what this says, and has nothing in lanes.
     pub fn waits(&self, what: &'static str) {
         *self.reach() = Reach::Waiting(what, false);
@@ -86,7 +98,7 @@ impl Control {
     /// Returns when the session is cancelled while it waits.
     pub async fn cancelled_waiting(&self) {
         while !matches!(*self.reach(), Reach::Waiting(_, true)) {
-            self.cancelled.notified().await;
+            self.cancelled.woken().await;
         }
     }
 
@@ -112,6 +124,12 @@ impl Control {
 
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
+        self.is_sending.store(true, Relaxed);
+        self.pass_on().await;
+        self.is_sending.store(false, Relaxed);
+    }
+
+    async fn pass_on(&self) {
         let target = match &mut *self.reach() {
             Reach::Lanes => {
                 self.cancels.fetch_add(1, Relaxed); // under the lock: who begins to wait then sees it
@@ -119,7 +137,7 @@ impl Control {
             }
             Reach::Waiting(_, cancelled) => {
                 *cancelled = true;
-                return self.cancelled.notify_one();
+                return self.cancelled.wake();
             }
             Reach::Backend(target) => Some(target.clone()),
         };
@@ -179,8 +197,9 @@ impl Controls {
             doing: Doing::new(name),
             reach: Mutex::new(Reach::Lanes),
             cancels: AtomicU64::new(0),
-            cancelled: Notify::new(),
+            cancelled: Wake::default(),
             sending: tokio::sync::Mutex::new(()),
+            is_sending: AtomicBool::new(false),
         });
         sessions.insert(process_id, control.clone());
         control
@@ -211,7 +230,7 @@ impl Controls {
     /// Wakes every session, to see that the gateway stops.
     pub fn wake_all(&self) {
         let sessions = self.sessions.lock().expect("nothing panics while it holds the controls");
-        sessions.values().for_each(|control| control.mailbox.wake.notify_one());
+        sessions.values().for_each(|control| control.mailbox.wake.wake());
     }
 
     /// Forgets a session.

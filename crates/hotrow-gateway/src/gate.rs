@@ -69,8 +69,8 @@ impl Gate {
         }
     }
 
-    /// Counted first and looked after, so that whoever shuts the gate sees everyone who got through.
-    fn try_pass(self: &Arc<Self>) -> Option<Passed> {
+    /// Passes if it is open. Counted first and looked after, so that whoever shuts the gate sees everyone who got through.
+    pub fn try_pass(self: &Arc<Self>) -> Option<Passed> {
         self.inside.fetch_add(1, SeqCst);
         let passed = Passed { gate: self.clone(), generation: self.generation.load(SeqCst) };
         if self.is_shut() { None } else { Some(passed) }

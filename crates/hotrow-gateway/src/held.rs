@@ -54,13 +54,19 @@ pub struct Held {
     application_name: Option<String>,
     pool: u64,
     generation: u64,
-    passed: Passed,
+    let_in: LetIn,
     /// Its place among those of the clients that a table of the settings limits.
     pub share: Option<Place>,
-    /// Its turn on the server's processors, where those are also the gateway's.
-    pub turn: Option<Place>,
-    _place: Place,
     _gauge: GaugeGuard,
+}
+
+/// What allows somebody to have a connection in hands.
+#[derive(Debug)]
+struct LetIn {
+    passed: Passed,
+    _place: Place,
+    /// Its turn on the server's processors, where those are also the gateway's.
+    turn: Option<Place>,
 }
 
 /// Why there is none.
@@ -112,20 +118,10 @@ impl HeldConnections {
         login: &Login,
         application_name: &str,
     ) -> Result<Held, Error> {
-        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
-        let place = match self.in_use.try_take() {
-            Some(place) => place,
-            None => tokio::time::timeout(config.held_wait, self.in_use.take())
-                .await
-                .map_err(|_| Error::AllInUse(config.held_wait))?,
-        };
-        let turn = self.turn(config).await;
-        while let Some(mut open) = self.take_idle(pool, application_name) {
-            if !open.upstream.is_quiet() || !passed.may_keep(open.generation) {
-                continue; // the server has closed it, or said something that nobody asked for
-            }
+        let let_in = self.let_in(config, gate).await?;
+        while let Some(mut open) = self.take_idle(pool, application_name, &let_in) {
             if open.rename(application_name).await.is_ok() {
-                return Ok(open.into_held(pool, passed, place, turn));
+                return Ok(open.into_held(pool, let_in));
             }
         }
         self.make_room();
@@ -137,10 +133,42 @@ impl HeldConnections {
             upstream: Box::new(upstream),
             application_name: Some(application_name.to_owned()),
             sequences: None,
-            generation: passed.generation(),
+            generation: let_in.passed.generation(),
             _gauge: gauge,
         };
-        Ok(open.into_held(pool, passed, place, turn))
+        Ok(open.into_held(pool, let_in))
+    }
+
+    /// The same, if nothing has to be waited for.
+    pub fn try_take(
+        &self,
+        config: &Config,
+        gate: &Arc<Gate>,
+        pool: u64,
+        application_name: &str,
+    ) -> Option<Held> {
+        let turn = match config.upstream.hosts.are_here {
+            true => Some(self.turns.try_take()?),
+            false => None,
+        };
+        let let_in = LetIn { passed: gate.try_pass()?, _place: self.in_use.try_take()?, turn };
+        let open = self.take_idle(pool, application_name, &let_in)?;
+        if open.application_name.as_deref() == Some(application_name) {
+            return Some(open.into_held(pool, let_in));
+        }
+        self.put_idle(pool, open);
+        None
+    }
+
+    async fn let_in(&self, config: &Config, gate: &Arc<Gate>) -> Result<LetIn, Error> {
+        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+        let place = match self.in_use.try_take() {
+            Some(place) => place,
+            None => tokio::time::timeout(config.held_wait, self.in_use.take())
+                .await
+                .map_err(|_| Error::AllInUse(config.held_wait))?,
+        };
+        Ok(LetIn { passed, _place: place, turn: self.turn(config).await })
     }
 
     /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
@@ -182,16 +210,31 @@ impl HeldConnections {
         places.clone()
     }
 
-    fn take_idle(&self, pool: u64, application_name: &str) -> Option<Open> {
+    /// One that is not in use and can be used, if possible with this name.
+    fn take_idle(&self, pool: u64, application_name: &str, let_in: &LetIn) -> Option<Open> {
+        loop {
+            let mut open = {
+                let mut idle = self.lock();
+                let connections = idle.pools.get_mut(&pool)?;
+                let same_name = connections
+                    .iter()
+                    .rposition(|(open, _)| open.application_name.as_deref() == Some(application_name));
+                let index = same_name.or(connections.len().checked_sub(1))?;
+                let (open, _) = connections.remove(index);
+                idle.count -= 1;
+                open
+            };
+            // Or else the server has closed it, or said something that nobody asked for.
+            if open.upstream.is_quiet() && let_in.passed.may_keep(open.generation) {
+                return Some(open);
+            }
+        }
+    }
+
+    fn put_idle(&self, pool: u64, open: Open) {
         let mut idle = self.lock();
-        let connections = idle.pools.get_mut(&pool)?;
-        let same_name = connections
-            .iter()
-            .rposition(|(open, _)| open.application_name.as_deref() == Some(application_name));
-        let index = same_name.or(connections.len().checked_sub(1))?;
-        let (open, _) = connections.remove(index);
-        idle.count -= 1;
-        Some(open)
+        idle.pools.entry(pool).or_default().push((open, Instant::now()));
+        idle.count += 1;
     }
 
     /// Open connections are in use or idle; those in use are at most the limit, so that one idle connection less
@@ -209,25 +252,10 @@ impl HeldConnections {
 
     /// Gives back a connection that nothing is left behind on.
     pub fn give_back(&self, held: Held) {
-        let Held {
-            upstream,
-            sequences,
-            application_name,
-            pool,
-            generation,
-            passed,
-            share: _,
-            turn: _,
-            _place,
-            _gauge,
-        } = held;
-        let open = Open { upstream, application_name, sequences, generation, _gauge };
-        if !passed.may_keep(generation) {
-            return; // closed
+        let Held { upstream, sequences, application_name, pool, generation, let_in, share: _, _gauge } = held;
+        if let_in.passed.may_keep(generation) {
+            self.put_idle(pool, Open { upstream, application_name, sequences, generation, _gauge });
         }
-        let mut idle = self.lock();
-        idle.pools.entry(pool).or_default().push((open, Instant::now()));
-        idle.count += 1;
     }
 
     /// Closes those of this pool that nobody uses.
@@ -282,24 +310,18 @@ impl Open {
         Ok(())
     }
 
-    fn into_held(self, pool: u64, passed: Passed, place: Place, turn: Option<Place>) -> Held {
+    fn into_held(self, pool: u64, let_in: LetIn) -> Held {
         let Open { upstream, application_name, sequences, generation, _gauge } = self;
-        Held {
-            upstream,
-            sequences,
-            application_name,
-            pool,
-            generation,
-            passed,
-            share: None,
-            turn,
-            _place: place,
-            _gauge,
-        }
+        Held { upstream, sequences, application_name, pool, generation, let_in, share: None, _gauge }
     }
 }
 
 impl Held {
+    /// It may be kept for long: it does not stand in the way of what is short.
+    pub fn leave_turn(&mut self) {
+        self.let_in.turn = None;
+    }
+
     /// The client has named itself; none if nobody knows what the connection's name is now.
     pub fn set_name(&mut self, name: Option<String>) {
         self.application_name = name;

@@ -49,6 +49,7 @@ mod unit;
 mod upkeep;
 mod upstream;
 mod waiting;
+mod wake;
 
 pub use authentication::Error as AuthenticationError;
 pub use gateway::{Gateway, Inside, ListenError, StartError};

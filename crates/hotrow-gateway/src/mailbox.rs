@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use hotrow_core::limits;
-use tokio::sync::Notify;
 
 use crate::lane::Unblock;
 use crate::net::WriteHalf;
 use crate::unit::Packed;
 use crate::waiting::Wait;
+use crate::wake::Wake;
 
 /// One client's answers.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Mailbox {
     /// The session's number.
     pub session: u64,
     /// Wakes the session's task when there is something for it to do.
-    pub wake: Notify,
+    pub wake: Wake,
     /// The half of the client's socket that is written.
     pub write: WriteHalf,
     state: Mutex<State>,
@@ -42,6 +42,15 @@ pub struct State {
     marked: bool,
     /// The client is gone: nobody wants answers.
     closed: bool,
+}
+
+/// What is left of the answers that a client gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// Bytes that the socket does not take now.
+    pub unread: usize,
+    /// Units that are unanswered or not yet passed on.
+    pub pending: usize,
 }
 
 #[derive(Debug)]
@@ -77,7 +86,7 @@ impl Mailbox {
             marked: false,
             closed: false,
         };
-        Arc::new(Mailbox { session, wake: Notify::new(), write, state: Mutex::new(state) })
+        Arc::new(Mailbox { session, wake: Wake::default(), write, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -122,7 +131,7 @@ impl Mailbox {
         state.slots[index] = Slot::Handed(Box::new(handed));
         state.handed += 1;
         if index == 0 {
-            self.wake.notify_one();
+            self.wake.wake();
         }
         true
     }
@@ -138,7 +147,7 @@ impl Mailbox {
         let handed = matches!(state.slots.front(), Some(Slot::Handed(_)));
         // A write error is the session task's to find when it writes or reads.
         if handed || state.watched || !matches!(written, Ok(true)) {
-            self.wake.notify_one();
+            self.wake.wake();
         }
         state.shrink();
     }
@@ -165,12 +174,12 @@ impl Mailbox {
         }
     }
 
-    /// Writes what the socket takes; how many bytes are left.
-    pub fn try_write(&self) -> io::Result<usize> {
+    /// Writes what the socket takes; what is left.
+    pub fn try_write(&self) -> io::Result<Left> {
         let mut state = self.lock();
         self.write.try_drain(&mut state.out)?;
         state.shrink();
-        Ok(state.out.len())
+        Ok(Left { unread: state.out.len(), pending: state.slots.len() })
     }
 
     /// Whether a lane has given back a unit that is not dealt with.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use hotrow_auth::Credential;
@@ -357,6 +357,15 @@ impl Pool {
         Ok(held)
     }
 
+    /// The same, if there is one that can be had at once.
+    pub fn try_take(&self, application_name: &str) -> Option<Held> {
+        let config = self.config.load();
+        if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
+            return None;
+        }
+        self.held.try_take(&config, &self.gate, self.id, application_name)
+    }
+
     /// A connection for the gateway's own questions.
     async fn take_own(&self) -> Result<Held, held::Error> {
         self.take_named(&self.config.load_full(), "hotrow").await
@@ -375,6 +384,19 @@ impl Pool {
     /// Something may have changed the catalogue: nothing is believed that was asked before.
     pub fn catalogue_changed(&self) {
         self.epoch.fetch_add(1, Relaxed);
+    }
+
+    /// Whether it is known now that every unit with this statement is passed through.
+    pub fn passes(&self, statement: &Statement, now: Instant) -> bool {
+        match &statement.analysis {
+            Analysis::Candidate(_) if !statement.has_credit() => true,
+            Analysis::Candidate(_) => {
+                let known = statement.known_at(now, self.epoch.load(Relaxed), self.config().catalogue_age);
+                matches!(known, Known::Fresh(Verdict::Pass))
+            }
+            Analysis::Pass(pass) => pass.boundary.is_none(),
+            _ => false,
+        }
     }
 
     /// What is done with a statement. Asks the catalogue if need be; clients of one statement ask once.

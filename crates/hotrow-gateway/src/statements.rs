@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{self, Ahead, Analysis, Boundary, Effect, Merging, Packing, Pass, Reason};
@@ -113,11 +113,20 @@ impl Statement {
     }
 
     /// What was decided, if it is of this epoch of the catalogue.
-    pub fn known(&self, epoch: u64, age_max: std::time::Duration) -> Known {
+    pub fn known(&self, epoch: u64, age_max: Duration) -> Known {
+        self.known_at(Instant::now(), epoch, age_max)
+    }
+
+    /// The same for somebody who knows the time.
+    pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> Known {
         match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
             Some(decided) if decided.epoch == epoch => {
                 let verdict = decided.verdict.clone();
-                if decided.at.elapsed() < age_max { Known::Fresh(verdict) } else { Known::Old(verdict) }
+                if now.saturating_duration_since(decided.at) < age_max {
+                    Known::Fresh(verdict)
+                } else {
+                    Known::Old(verdict)
+                }
             }
             _ => Known::No,
         }

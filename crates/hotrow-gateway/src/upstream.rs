@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use bytes::{Bytes, BytesMut};
+use hotrow_core::expect::Expected;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split, startup};
@@ -124,6 +125,8 @@ pub struct Upstream {
     pub parameters: Vec<(String, String)>,
     /// Which statements are prepared on it.
     pub prepared: Prepared,
+    /// What it owes to whom.
+    pub expected: Expected,
     /// For cancel requests: the backend's process id.
     pub process_id: u32,
     /// For cancel requests: its secret.
@@ -175,6 +178,7 @@ impl Upstream {
             output: BytesMut::new(),
             parameters: Vec::new(),
             prepared: Prepared::default(),
+            expected: Expected::default(),
             process_id: 0,
             secret: Bytes::new(),
             address: Arc::new(address.clone()),

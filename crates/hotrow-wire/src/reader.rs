@@ -1,5 +1,7 @@
 //! A cursor over a body that never reads past its end.
 
+use std::ffi::CStr;
+
 use crate::Error;
 
 /// Takes a body apart from the front.
@@ -49,13 +51,10 @@ impl<'a> Reader<'a> {
 
     /// The bytes up to a zero, which is skipped.
     pub fn cstr(&mut self) -> Result<&'a [u8], Error> {
-        let end = self
-            .rest
-            .iter()
-            .position(|byte| *byte == 0)
-            .ok_or(Error::Malformed("invalid string in message"))?;
-        let text = &self.rest[..end];
-        self.rest = &self.rest[end + 1..];
+        let text = CStr::from_bytes_until_nul(self.rest)
+            .map_err(|_| Error::Malformed("invalid string in message"))?
+            .to_bytes();
+        self.rest = &self.rest[text.len() + 1..];
         Ok(text)
     }
 

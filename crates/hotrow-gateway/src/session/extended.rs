@@ -31,6 +31,18 @@ impl Session {
         Ok(())
     }
 
+    /// Whether this is the first message of a unit, and about a statement because of which the unit is passed through.
+    pub(super) fn begins_passed(&mut self, frame: Frame<'_>, now: Instant) -> Result<bool, End> {
+        if !self.gather.is_empty() {
+            return Ok(false);
+        }
+        let statement = match frame.tag {
+            tag::PARSE => Some(self.parsed_statement(&Parse::read(frame.body())?)),
+            _ => self.statements.get(Bind::read(frame.body())?.statement).cloned(),
+        };
+        Ok(statement.is_some_and(|statement| !self.packs() || self.pool.passes(&statement, now)))
+    }
+
     /// Answers a unit here or sends it to a lane. False if it has to be passed through.
     async fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, since: Instant) -> Result<bool, End> {
         let (single, several);
@@ -54,7 +66,7 @@ impl Session {
             Ok(None) => return Ok(false),
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
-                let begins = self.leave_open(gather.raw());
+                let begins = self.leave_open(gather.raw(), false);
                 self.begins_in_vain(begins, &problem).await?;
                 self.refuse_query(&problem);
                 return Ok(true);
@@ -164,29 +176,48 @@ impl Session {
         if self.holding.is_some() { self.forward(frame).await } else { Ok(()) }
     }
 
+    /// The first message of a unit of which all is here, when nothing is gathered: what has come behind it follows.
+    pub(super) async fn pass_first(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), End> {
+        match self.hold().await {
+            Ok(()) => self.forward(frame).await,
+            Err(End::Problem(problem)) if !problem.fatal => {
+                let (rest, next) = behind.split_at(up_to_sync(behind));
+                self.has_more = !next.is_empty();
+                let begins = self.leave_open(frame.bytes, false);
+                let begins = self.leave_open(rest, begins);
+                self.refuse_unit(begins, false, &problem).await
+            }
+            Err(end) => Err(end),
+        }
+    }
+
     /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends
     /// up to its next Sync is ignored.
     pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), End> {
         match self.hold().await {
             Ok(()) => self.forward_all(messages).await,
             Err(End::Problem(problem)) if !problem.fatal => {
-                let begins = self.leave_open(messages);
-                self.begins_in_vain(begins, &problem).await?;
-                self.mailbox.append_in_turn(|out| problem.put(out));
-                if messages.ends_with(frontend::SYNC) {
-                    self.ready_in_turn();
-                } else {
-                    self.skipping = true;
-                }
-                Ok(())
+                let begins = self.leave_open(messages, false);
+                self.refuse_unit(begins, messages.ends_with(frontend::SYNC), &problem).await
             }
             Err(end) => Err(end),
         }
     }
 
-    /// Whether these messages leave a transaction open.
-    fn leave_open(&mut self, mut messages: &[u8]) -> bool {
-        let mut open = false;
+    /// Tells the client that a unit gets no connection; what has not come of it by now is ignored.
+    async fn refuse_unit(&mut self, begins: bool, is_whole: bool, problem: &Problem) -> Result<(), End> {
+        self.begins_in_vain(begins, problem).await?;
+        self.mailbox.append_in_turn(|out| problem.put(out));
+        if is_whole {
+            self.ready_in_turn();
+        } else {
+            self.skipping = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction is open behind these messages, if one is before them or not.
+    fn leave_open(&mut self, mut messages: &[u8], mut open: bool) -> bool {
         while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
             messages = &messages[frame.bytes.len()..];
             let statement = match frame.tag {
@@ -218,6 +249,18 @@ impl Session {
             self.statements.remove(close.name);
         }
     }
+}
+
+/// How many of these bytes are messages up to the first Sync, that included.
+fn up_to_sync(messages: &[u8]) -> usize {
+    let mut rest = messages;
+    while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
+        rest = &rest[frame.bytes.len()..];
+        if frame.tag == tag::SYNC {
+            break;
+        }
+    }
+    messages.len() - rest.len()
 }
 
 /// One more named statement than a session may have.

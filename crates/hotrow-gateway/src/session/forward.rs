@@ -25,9 +25,12 @@ impl Session {
     pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let body = frame.body();
         match frame.tag {
-            tag::QUERY => return self.forward_query(frame).await,
-            tag::PARSE => return self.forward_parse(Parse::read(body)?).await,
-            tag::BIND => return self.forward_bind(&Bind::read(body)?).await,
+            tag::QUERY => {
+                let statement = self.simple_statement(frontend::query(body)?);
+                return self.forward_query(frame, statement).await;
+            }
+            tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
+            tag::BIND => return self.forward_bind(frame, &Bind::read(body)?).await,
             tag::DESCRIBE => {
                 let named = Named::read(body)?;
                 let statement = if named.statement { self.named(named.name) } else { None };
@@ -66,7 +69,7 @@ impl Session {
                         holding.sent(Owed::Sync);
                     }
                     tag::FUNCTION_CALL => holding.sent(Owed::Query),
-                    tag::COPY_DONE | tag::COPY_FAIL => holding.expected.sent(Owed::CopyEnd),
+                    tag::COPY_DONE | tag::COPY_FAIL => holding.held.upstream.expected.sent(Owed::CopyEnd),
                     _ => {}
                 }
             }
@@ -76,15 +79,17 @@ impl Session {
 
     /// The client has said goodbye: what it has sent before is run and answered all the same.
     pub(super) async fn finish(&mut self) {
-        let Some(holding) = self.holding.as_mut().filter(|holding| !holding.expected.is_settled()) else {
+        let Some(holding) =
+            self.holding.as_mut().filter(|holding| !holding.held.upstream.expected.is_settled())
+        else {
             return;
         };
         holding.spoilt = true;
         holding.output().extend_from_slice(frontend::TERMINATE);
         // Until the last answer, or until the server closes the connection, or the client its own.
         while self.holding.is_some() {
-            let Ok(unread) = self.mailbox.try_write() else { return };
-            if self.relay_alone(unread).await.is_err() {
+            let Ok(left) = self.mailbox.try_write() else { return };
+            if self.relay_alone(left.unread).await.is_err() {
                 return;
             }
         }
@@ -95,8 +100,12 @@ impl Session {
         self.holding.as_mut().expect("messages are forwarded only while a connection is held")
     }
 
-    async fn forward_query(&mut self, frame: Frame<'_>) -> Result<(), End> {
-        let statement = self.simple_statement(frontend::query(frame.body())?);
+    /// Forwards a Query, whose text is this statement's.
+    pub(super) async fn forward_query(
+        &mut self,
+        frame: Frame<'_>,
+        statement: Arc<Statement>,
+    ) -> Result<(), End> {
         let status = self.held().status;
         if self.held().is_settled() && self.answer_here(&statement, status) {
             self.let_go().await;
@@ -175,7 +184,7 @@ impl Session {
         }
     }
 
-    async fn forward_parse(&mut self, parse: Parse<'_>) -> Result<(), End> {
+    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), End> {
         let taken = !parse.name.is_empty()
             && (self.statements.contains_key(parse.name) || self.held().naming(parse.name).is_some());
         let statement = self.parsed_statement(&parse);
@@ -196,7 +205,7 @@ impl Session {
         let holding = self.held();
         let id = statement.id;
         if parse.name.is_empty() {
-            parse.put(holding.output());
+            holding.output().extend_from_slice(frame.bytes);
             holding.held.upstream.prepared.unnamed = Some(id);
         } else {
             // Parsed anew, whether or not this connection has it: the client wants to know whether it is right now.
@@ -222,7 +231,8 @@ impl Session {
     /// names a statement that was parsed there, so that it is there or not; or it takes away what is left behind on the
     /// connection, or the earlier unit does; or the gateway answers it itself.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
-        let Some(holding) = self.holding.as_ref().filter(|holding| holding.expected.has_unit_under_way())
+        let Some(holding) =
+            self.holding.as_ref().filter(|holding| holding.held.upstream.expected.has_unit_under_way())
         else {
             return false;
         };
@@ -243,11 +253,11 @@ impl Session {
             _ => None,
         };
         let Some(statement) = name.and_then(|name| self.named(name)) else { return false };
-        self.held().expected.is_in_doubt(statement.id)
+        self.held().held.upstream.expected.is_in_doubt(statement.id)
             || frame.tag == tag::BIND && waits_for_all(&statement.analysis)
     }
 
-    async fn forward_bind(&mut self, bind: &Bind<'_>) -> Result<(), End> {
+    async fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), End> {
         match self.named(bind.statement) {
             Some(statement) => {
                 if !self.note_effect(&statement).await? {
@@ -256,12 +266,15 @@ impl Session {
                 }
                 let holding = self.held();
                 let name = holding.prepare(&statement, bind.statement.is_empty());
-                bind.put(bind.portal, &name, holding.output());
+                match bind.statement.is_empty() {
+                    true => holding.output().extend_from_slice(frame.bytes),
+                    false => bind.put(bind.portal, &name, holding.output()),
+                }
                 if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
                     holding.on_trial = Some(statement);
                 }
             }
-            None => bind.put(bind.portal, bind.statement, self.held().output()),
+            None => self.held().output().extend_from_slice(frame.bytes),
         }
         let holding = self.held();
         holding.sent(Owed::Bind);
@@ -310,7 +323,7 @@ impl Holding {
     /// Notes a message that will be answered.
     fn sent(&mut self, owed: Owed) {
         self.open = !matches!(owed, Owed::Sync | Owed::Query);
-        self.expected.sent(owed);
+        self.held.upstream.expected.sent(owed);
     }
 
     /// Makes sure that the statement is prepared; the name it has on the connection.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::Effect;
-use hotrow_core::expect::Expected;
 use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, Status};
 use hotrow_wire::{frontend, split};
@@ -22,7 +21,6 @@ use crate::upstream;
 /// A connection that the session holds, and what is going on there.
 pub struct Holding {
     pub(super) held: Held,
-    pub(super) expected: Expected,
     /// Statements whose Parse is not answered, with the names they get, unless something behind takes them away.
     pub(super) naming: VecDeque<(Option<Bytes>, Arc<Statement>)>,
     /// For each Close that is not answered what it takes away, if anything: an error before it puts it back.
@@ -63,7 +61,7 @@ impl Holding {
 
     /// Nothing is owed and nothing was begun.
     pub(super) fn is_settled(&self) -> bool {
-        self.expected.is_settled() && !self.open && self.rest == 0
+        self.held.upstream.expected.is_settled() && !self.open && self.rest == 0
     }
 }
 
@@ -79,22 +77,12 @@ impl Session {
     }
 
     async fn hold_now(&mut self) -> Result<(), End> {
-        self.control.waits("waits for a connection");
-        let taken = tokio::select! {
-            biased;
-            taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),
-            () = self.control.cancelled_waiting() => Err(cancelled()),
+        let held = match self.pool.try_take(&self.application_name) {
+            Some(held) => held,
+            None => self.wait_for_connection().await?,
         };
-        let held = match taken {
-            Ok(held) => held,
-            Err(problem) => {
-                self.control.set_target(None);
-                return Err(End::Problem(problem));
-            }
-        };
-        self.holding = Some(Box::new(Holding {
+        self.holding = Some(Holding {
             held,
-            expected: Expected::default(),
             naming: VecDeque::new(),
             closing: VecDeque::new(),
             clears: Effect::NONE,
@@ -105,12 +93,25 @@ impl Session {
             on_trial: None,
             spoilt: false,
             name_reset: false,
-        }));
+        });
         if self.note_cancel_target() {
             self.let_go().await;
             return Err(End::Problem(cancelled()));
         }
         Ok(())
+    }
+
+    async fn wait_for_connection(&mut self) -> Result<Held, End> {
+        self.control.waits("waits for a connection");
+        let taken = tokio::select! {
+            biased;
+            taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),
+            () = self.control.cancelled_waiting() => Err(cancelled()),
+        };
+        taken.map_err(|problem| {
+            self.control.set_target(None);
+            End::Problem(problem)
+        })
     }
 
     /// Gives the connection back if the session doesn't need it any more.
@@ -121,14 +122,10 @@ impl Session {
             || self.left.pins()
             || (!self.pack && self.pool.packs());
         if needed {
-            holding.held.turn = None; // it may keep the connection for long
+            holding.held.leave_turn(); // it may keep the connection for long
             return;
         }
-        self.control.set_target(None);
-        if self.control.sending.try_lock().is_err() {
-            // A cancel request is on its way: it must not hit whoever would get this connection next.
-            let _sent = self.control.sending.lock().await;
-        }
+        self.control.leave_target().await;
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
@@ -183,8 +180,8 @@ impl Session {
     async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), End> {
         self.forward_all(messages).await?;
         while self.holding.as_ref().is_some_and(|holding| !holding.is_settled()) {
-            let unread = self.mailbox.try_write()?;
-            self.relay_alone(unread).await?;
+            let left = self.mailbox.try_write()?;
+            self.relay_alone(left.unread).await?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use hotrow_wire::{Frame, frontend, split};
 use crate::budget::Reservation;
 use crate::control::Control;
 use crate::lane::Message;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Left, Mailbox};
 use crate::net::ReadHalf;
 use crate::pool::Pool;
 use crate::statements::Statement;
@@ -103,7 +103,7 @@ pub struct Session {
     last_simple: Option<(Bytes, Arc<Statement>)>,
     /// The statement parsed before this one, likewise.
     last_parsed: Option<Arc<Statement>>,
-    holding: Option<Box<Holding>>,
+    holding: Option<Holding>,
     /// What is left behind on the connection that it holds.
     left: Effect,
     sequences: Sequences,
@@ -216,41 +216,45 @@ impl Session {
     async fn serve(&mut self) -> Result<(), End> {
         loop {
             self.take_frames().await?;
-            let unread = self.mailbox.try_write()?;
+            let left = self.mailbox.try_write()?;
             if self.holding.is_some() {
-                self.relay_once(unread).await?;
+                self.relay_once(left.unread).await?;
             } else {
-                self.wait(unread).await?;
+                self.wait(left).await?;
             }
         }
     }
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
-    async fn wait(&mut self, unread: usize) -> Result<(), End> {
+    async fn wait(&mut self, Left { unread, pending }: Left) -> Result<(), End> {
         let stage = self.stop.stage();
         if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
-        let silent = stage == Stage::Handed && self.gather.is_empty() && self.mailbox.pending() == 0;
-        let room = unread < limits::UNREAD_BYTES_MAX && self.mailbox.pending() < limits::PIPELINE_UNITS_MAX;
-        if !room || stage == Stage::Handed {
+        let silent = stage == Stage::Handed && self.gather.is_empty() && pending == 0;
+        let room = unread < limits::UNREAD_BYTES_MAX && pending < limits::PIPELINE_UNITS_MAX;
+        let watched = !room || stage == Stage::Handed;
+        if watched {
             self.mailbox.watch(true);
         }
         tokio::select! {
+            biased;
+            () = self.mailbox.wake.woken() => {}
             count = self.read.fill(&mut self.input), if room => {
                 if count? == 0 {
                     return Err(End::Client);
                 }
                 return Ok(());
             }
-            () = self.mailbox.wake.notified() => {}
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
             () = quiet(), if silent => {
                 return Err(End::Problem(stopping()));
             }
         }
-        self.mailbox.watch(false);
+        if watched {
+            self.mailbox.watch(false);
+        }
         if self.mailbox.has_handed() {
             self.drained().await?;
         }
@@ -304,12 +308,12 @@ impl Session {
             }
             *taken += frame.bytes.len();
             self.has_more = *taken < input.len();
-            self.take_frame(frame, input.get(*taken).copied(), since).await?;
+            self.take_frame(frame, &input[*taken..], since).await?;
         }
     }
 
-    /// Deals with a message. next is the tag of the one behind it.
-    async fn take_frame(&mut self, frame: Frame<'_>, next: Option<u8>, since: Instant) -> Result<(), End> {
+    /// Deals with a message. `behind` is what has come behind it.
+    async fn take_frame(&mut self, frame: Frame<'_>, behind: &[u8], since: Instant) -> Result<(), End> {
         if frame.tag == tag::TERMINATE {
             self.finish().await;
             return Err(End::Client);
@@ -327,12 +331,18 @@ impl Session {
         match frame.tag {
             tag::QUERY => self.query(frame, since).await,
             tag::SYNC => self.sync(frame, since).await,
+            // The whole unit is here, and needs no look as a whole.
+            tag::PARSE | tag::BIND
+                if behind.ends_with(frontend::SYNC) && self.begins_passed(frame, since)? =>
+            {
+                self.pass_first(frame, behind).await
+            }
             tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE => {
                 self.gather.push(frame);
                 if self.gather.bytes() > limits::UNIT_BYTES_MAX { self.pass_gathered().await } else { Ok(()) }
             }
             // Some drivers send Flush and Sync together: that is a Sync.
-            tag::FLUSH if next == Some(tag::SYNC) => Ok(()),
+            tag::FLUSH if behind.first() == Some(&tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => self.pass_gathered_with(frame).await,
             tag::FUNCTION_CALL => match self.hold().await {
@@ -373,7 +383,7 @@ impl Session {
         while self.mailbox.pending() > 0 {
             match self.mailbox.take_handed() {
                 Some((slot, handed)) => self.take_back(slot, handed).await?,
-                None => self.mailbox.wake.notified().await,
+                None => self.mailbox.wake.woken().await,
             }
         }
         self.mailbox.watch(false);
@@ -382,7 +392,7 @@ impl Session {
 
     /// Waits until the client's socket has taken all answers.
     async fn written(&mut self) -> Result<(), End> {
-        while self.mailbox.try_write()? > 0 {
+        while self.mailbox.try_write()?.unread > 0 {
             self.mailbox.write.writable().await?;
         }
         Ok(())

@@ -91,7 +91,7 @@ impl Session {
             count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
             _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
             _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
-            () = self.mailbox.wake.notified() => Woken::Mailbox,
+            () = self.mailbox.wake.woken() => Woken::Mailbox,
         }
     }
 
@@ -130,7 +130,9 @@ impl Session {
         self.held().held.upstream.input = input;
         if ready? {
             self.let_go().await;
-            self.note_cancel_target();
+            if self.holding.is_some() {
+                self.note_cancel_target();
+            }
             if self.stop.stage() == Stage::Leaving && self.holding.is_some() && self.mailbox.pending() == 0 {
                 self.stop_if_idle()?;
             }
@@ -166,8 +168,12 @@ impl Session {
                 },
                 Err(error) => break Err(error.into()),
             };
-            ready |= frame.tag == tag::READY;
             let end = *taken + frame.bytes.len();
+            if frame.tag == tag::DATA_ROW {
+                *taken = end; // nothing follows from it
+                continue;
+            }
+            ready |= frame.tag == tag::READY;
             match self.take_reply(frame) {
                 Ok(Passing::AsItIs) => {}
                 Ok(passing) => {
@@ -243,7 +249,7 @@ impl Session {
             }
             _ => {}
         }
-        let reply = holding.expected.received(frame.tag);
+        let reply = holding.held.upstream.expected.received(frame.tag);
         if matches!(frame.tag, tag::ERROR | tag::READY) {
             self.undo_skipped();
         }
@@ -285,7 +291,7 @@ impl Session {
     /// Takes back what was noted of messages that the server has skipped.
     fn undo_skipped(&mut self) {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
-        let skipped = holding.expected.take_skipped();
+        let skipped = holding.held.upstream.expected.take_skipped();
         for owed in &skipped {
             match *owed {
                 Owed::Parse(id) => {

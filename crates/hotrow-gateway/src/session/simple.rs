@@ -53,7 +53,7 @@ impl Session {
             }
         }
         match self.hold().await {
-            Ok(()) => self.forward(frame).await,
+            Ok(()) => self.forward_query(frame, statement).await,
             Err(End::Problem(problem)) if !problem.fatal => self.refuse_statement(&statement, problem).await,
             Err(end) => Err(end),
         }

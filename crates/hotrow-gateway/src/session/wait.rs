@@ -7,6 +7,7 @@ use hotrow_core::limits;
 use tokio::sync::oneshot;
 
 use super::{End, Session};
+use crate::mailbox::Left;
 use crate::stop::Stage;
 use crate::unit::{Packed, put_refusals};
 use crate::waiting::Wait;
@@ -73,7 +74,7 @@ impl Session {
                 self.leaves = true;
                 return Over::Time;
             }
-            let Ok(unread) = self.mailbox.try_write() else { return self.left() };
+            let Ok(Left { unread, .. }) = self.mailbox.try_write() else { return self.left() };
             let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
             tokio::select! {
                 biased;
@@ -89,7 +90,7 @@ impl Session {
                         return self.left();
                     }
                 }
-                () = self.mailbox.wake.notified() => {} // the gateway may stop
+                () = self.mailbox.wake.woken() => {} // the gateway may stop
                 () = &mut timer => {
                     let now = Instant::now();
                     if now >= wait.deadline {

@@ -60,10 +60,13 @@ async fn a_unit_in_pieces_that_gets_no_connection_is_refused_as_a_whole() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
+    let passed = [parse("", "select pg_backend_pid()"), bind("", "", &[]), execute("", 0), sync()].concat();
+    raw.send(&passed).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
     holder.batch_execute("begin").await.unwrap();
     let pieces = [parse("", "select 1"), flush(), bind("", "", &[]), execute("", 0), sync()].concat();
     let with_query = [parse("", "select 1"), query("select 2"), sync()].concat();
-    for units in [pieces.clone(), with_query] {
+    for units in [pieces.clone(), with_query, passed] {
         raw.send(&units).await;
         let said = raw.until_ready(1).await;
         assert_eq!(tags(&said), "EZ");
