@@ -11,17 +11,18 @@ use crate::support::{Gateway, until};
 
 const LANES: &str = "select pid from pg_stat_activity where application_name like 'hotrow lane%'";
 
-fn stage() -> (PrivateServer, Gateway, Line) {
+/// A gateway that closes what nobody has used for so many milliseconds.
+fn stage(idle: &str) -> (PrivateServer, Gateway, Line) {
     let server = PrivateServer::builder().label("idle").start().unwrap();
     prepare(server.port(), "idle");
-    let gateway = Gateway::in_front_of(&server.url(), &["--held-idle-ms", "300"]);
+    let gateway = Gateway::in_front_of(&server.url(), &["--held-idle-ms", idle]);
     let line = Line::connect(gateway.port(), "idle").unwrap().unwrap();
     (server, gateway, line)
 }
 
 #[tokio::test]
 async fn a_connection_that_nobody_uses_is_closed_and_opened_again() {
-    let (server, gateway, mut line) = stage();
+    let (server, gateway, mut line) = stage("300");
     for round in 1..=3 {
         assert_eq!(line.query(SELL).rows(), [[Some(round.to_string())]]);
         assert_eq!(gateway.metric("lanes_connected"), 1, "it is packed");
@@ -36,10 +37,10 @@ async fn a_connection_that_nobody_uses_is_closed_and_opened_again() {
 
 #[test]
 fn a_lane_at_work_keeps_its_connection() {
-    let (server, _gateway, mut line) = stage();
+    let (server, _gateway, mut line) = stage("2000"); // longer than a machine with other work keeps anybody waiting
     assert_eq!(line.query(SELL).error(), None);
     let before = server.query(LANES).unwrap();
-    let end = Instant::now() + Duration::from_secs(1);
+    let end = Instant::now() + Duration::from_secs(5);
     while Instant::now() < end {
         assert_eq!(line.query(SELL).error(), None);
         std::thread::sleep(Duration::from_millis(20)); // an ordinary client's pause
