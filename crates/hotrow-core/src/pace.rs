@@ -2,30 +2,39 @@
 
 use std::time::Duration;
 
-/// How many batches back the past counts for half.
-const HALF_LIFE_BATCHES: u32 = 6;
+use crate::limits;
+
+/// How many batches back the past counts for a third.
+const MEMORY_BATCHES: f64 = 6.0;
 
 /// A lane's pace while more waits than a batch takes. Other batches say nothing of it: a single unit pays for a whole
-/// commit, and a full batch would have cost hardly more.
-#[derive(Clone, Copy, Debug, Default)]
+/// commit, and a full batch would have cost hardly more. Time and units are added up, each forgotten at the same rate: so
+/// a small batch that was held up counts for its time, and not as if all the others were like it.
+#[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Nanoseconds for one unit, as a mean that forgets; it starts at nothing, so that the first batches, which plan
-    /// and warm up, turn nobody away.
-    per_unit: u64,
+    seconds: f64,
+    units: f64,
+}
+
+impl Default for Pace {
+    /// As if some full batches had cost nothing, so that the first batches, which plan and warm up, turn nobody away.
+    fn default() -> Self {
+        Pace { seconds: 0.0, units: MEMORY_BATCHES * limits::BATCH_UNITS_MAX as f64 }
+    }
 }
 
 impl Pace {
     /// A batch of so many units, behind which others had to wait, has taken so long since the one before it, or since it
     /// was written.
     pub fn done(&mut self, units: usize, took: Duration) {
-        let now = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / (units as u64).max(1);
-        self.per_unit =
-            self.per_unit - self.per_unit / u64::from(HALF_LIFE_BATCHES) + now / u64::from(HALF_LIFE_BATCHES);
+        let kept = 1.0 - 1.0 / MEMORY_BATCHES;
+        self.seconds = self.seconds * kept + took.as_secs_f64();
+        self.units = self.units * kept + units.max(1) as f64;
     }
 
     /// How long a unit would wait behind so many.
     pub fn wait(&self, units: usize) -> Duration {
-        Duration::from_nanos(self.per_unit.saturating_mul(units as u64))
+        Duration::try_from_secs_f64(self.seconds / self.units * units as f64).unwrap_or(Duration::MAX)
     }
 }
 
@@ -56,6 +65,17 @@ mod tests {
         let mut pace = Pace::default();
         pace.done(256, 500 * MS);
         assert!(pace.wait(5_000) < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_small_batch_that_was_held_up_is_not_the_pace_of_large_ones() {
+        let mut pace = Pace::default();
+        (0..100).for_each(|_| pace.done(256, 2 * MS));
+        pace.done(1, 1_000 * MS);
+        let wait = pace.wait(5_000);
+        assert!(wait < Duration::from_secs(5), "{wait:?}");
+        (0..100).for_each(|_| pace.done(1, 100 * MS));
+        assert!(pace.wait(200) > Duration::from_secs(19), "but it is if all are like it");
     }
 
     #[test]
