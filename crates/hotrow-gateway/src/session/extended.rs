@@ -66,7 +66,7 @@ impl Session {
             Ok(None) => return Ok(false),
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
-                let begins = self.leave_open(gather.raw(), false);
+                let (begins, _) = self.leave_open(gather.raw(), false);
                 self.begins_in_vain(begins, &problem).await?;
                 self.refuse_query(&problem);
                 return Ok(true);
@@ -181,10 +181,9 @@ impl Session {
         match self.hold().await {
             Ok(()) => self.forward(frame).await,
             Err(End::Problem(problem)) if !problem.fatal => {
-                let (rest, next) = behind.split_at(up_to_sync(behind));
+                let (begins, _) = self.leave_open(frame.bytes, false);
+                let (begins, next) = self.leave_open(behind, begins);
                 self.has_more = !next.is_empty();
-                let begins = self.leave_open(frame.bytes, false);
-                let begins = self.leave_open(rest, begins);
                 self.refuse_unit(begins, false, &problem).await
             }
             Err(end) => Err(end),
@@ -197,7 +196,7 @@ impl Session {
         match self.hold().await {
             Ok(()) => self.forward_all(messages).await,
             Err(End::Problem(problem)) if !problem.fatal => {
-                let begins = self.leave_open(messages, false);
+                let (begins, _) = self.leave_open(messages, false);
                 self.refuse_unit(begins, messages.ends_with(frontend::SYNC), &problem).await
             }
             Err(end) => Err(end),
@@ -216,8 +215,9 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a transaction is open behind these messages, if one is before them or not.
-    fn leave_open(&mut self, mut messages: &[u8], mut open: bool) -> bool {
+    /// Whether a transaction is open behind these messages up to their first Sync, if one is before them or not; and what is
+    /// behind that.
+    fn leave_open<'m>(&mut self, mut messages: &'m [u8], mut open: bool) -> (bool, &'m [u8]) {
         while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
             messages = &messages[frame.bytes.len()..];
             let statement = match frame.tag {
@@ -226,11 +226,12 @@ impl Session {
                     let bind = Bind::read(frame.body()).ok();
                     bind.and_then(|bind| self.statements.get(bind.statement).cloned())
                 }
+                tag::SYNC => break,
                 _ => None,
             };
             open = statement.and_then(|statement| statement.leaves_open()).unwrap_or(open);
         }
-        open
+        (open, messages)
     }
 
     /// Forwards whole messages one by one.
@@ -249,18 +250,6 @@ impl Session {
             self.statements.remove(close.name);
         }
     }
-}
-
-/// How many of these bytes are messages up to the first Sync, that included.
-fn up_to_sync(messages: &[u8]) -> usize {
-    let mut rest = messages;
-    while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
-        rest = &rest[frame.bytes.len()..];
-        if frame.tag == tag::SYNC {
-            break;
-        }
-    }
-    messages.len() - rest.len()
 }
 
 /// One more named statement than a session may have.
