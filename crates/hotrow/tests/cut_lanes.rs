@@ -223,6 +223,18 @@ fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_
     stage.finish();
 }
 
+/// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection.
+fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, text: &str) {
+    let waiting = format!(
+        "select 1 from pg_stat_activity
+            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like '{text}'"
+    );
+    while observer.query(&waiting).rows().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    stage.proxy.cut_others();
+}
+
 #[test]
 fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
     let mut stage = Stage::new("block_alone", "");
@@ -234,12 +246,7 @@ fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_m
         assert_eq!(outsider.query("begin").error(), None);
         assert_eq!(outsider.query(touch).error(), None);
         stage.send_block();
-        let waiting = "select 1 from pg_stat_activity
-            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like 'update %'";
-        while observer.query(waiting).rows().is_empty() {
-            thread::sleep(Duration::from_millis(5));
-        }
-        stage.proxy.cut_others();
+        cut_off_as_it_waits(&stage, &mut observer, "update %");
         assert_eq!(outsider.query("rollback").error(), None);
         assert_eq!(stage.receive_block(), [Fate::Unknown, Fate::Acknowledged], "{:#?}", stage.book.errors);
     }
@@ -307,12 +314,7 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() 
         assert_eq!(outsider.query("update inv set sold = sold").error(), None);
         let tasks = [Task::Sell, Task::Order(stage.number()), Task::Order(stage.number())];
         stage.send(&tasks);
-        let waiting = "select 1 from pg_stat_activity
-            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like '%update inv%'";
-        while observer.query(waiting).rows().is_empty() {
-            thread::sleep(Duration::from_millis(5));
-        }
-        stage.proxy.cut_others();
+        cut_off_as_it_waits(&stage, &mut observer, "%update inv%");
         let fates = stage.receive(&tasks);
         assert_eq!(
             fates,
