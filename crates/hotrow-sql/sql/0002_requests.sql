@@ -79,7 +79,7 @@ $$;
 
 -- Forgets requests past their retention, a few at a time so that nobody waits; call it until it returns 0.
 create function hotrow.forget_requests(most int default 1000) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     forgotten bigint;
 begin

@@ -14,7 +14,7 @@ create table hotrow.counter (
 
 create function hotrow.create_counter(
     counter text, strategy text default 'ledger', min bigint default null, max bigint default null, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
     perform hotrow.check_name('counter', counter);
@@ -300,7 +300,7 @@ $$;
 create function hotrow.increment(
     counter text, amount bigint default 1, request_id uuid default null,
     out value bigint, out version bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     entry hotrow.counter;
@@ -336,7 +336,7 @@ $$;
 
 create function hotrow.increment_batch(counter text[], amount bigint[] default null, request_id uuid[] default null)
 returns table (value bigint, version bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     calls int := cardinality(counter);
     answers hotrow.command_answers;
@@ -353,7 +353,7 @@ $$;
 
 create function hotrow.drain(
     counter text, request_id uuid default null, out value bigint, out version bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     answers hotrow.command_answers := hotrow.answer_commands('drain', array[counter], null, array[request_id]);
 begin
@@ -365,7 +365,7 @@ $$;
 
 create function hotrow.drain_batch(counter text[], request_id uuid[] default null)
 returns table (value bigint, version bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     calls int := cardinality(counter);
     answers hotrow.command_answers;
@@ -381,7 +381,7 @@ $$;
 
 -- Stable: all its statements see the caller's snapshot, so that version and value fit.
 create function hotrow.counter(counter text, out value bigint, out version bigint)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     entry hotrow.counter;

@@ -41,7 +41,7 @@ $$;
 create function hotrow.create_sale(
     item text, stock bigint, per_buyer bigint default null, starts_at timestamptz default null,
     ends_at timestamptz default null, hold interval default null, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     retention interval;
@@ -111,7 +111,7 @@ $$;
 
 create function hotrow.restock(
     item text, quantity bigint, request_id uuid default null, out status text, out remaining bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     entry hotrow.sale;
@@ -171,7 +171,7 @@ $$;
 create type hotrow.sale_state as (item text, remaining bigint, held bigint, sold bigint, per_buyer bigint,
     starts_at timestamptz, ends_at timestamptz, hold interval);
 create function hotrow.sale(item text) returns setof hotrow.sale_state
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     perform hotrow.check_name('item', $1);
     return query

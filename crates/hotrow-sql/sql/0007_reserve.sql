@@ -405,7 +405,7 @@ $$;
 create function hotrow.reserve(
     item text, buyer text, quantity bigint default 1, request_id uuid default null, nowait boolean default false,
     out status text, out reservation_id uuid, out remaining bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     items text[] := array[item];
@@ -425,7 +425,7 @@ create function hotrow.reserve_batch(
     item text[], buyer text[], quantity bigint[] default null, request_id uuid[] default null,
     nowait boolean[] default null)
 returns table (status text, reservation_id uuid, remaining bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     answers hotrow.reservation_answers;
 begin

@@ -3,7 +3,7 @@
 create function hotrow.reserve_all(
     items text[], quantities bigint[], buyer text, request_id uuid default null,
     out status text, out reservation_ids uuid[], out refused_item text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(items);

@@ -31,7 +31,7 @@ language sql immutable as $$
 $$;
 
 create function hotrow.confirm_batch(reservation_id uuid[]) returns table (status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(reservation_id);
@@ -49,7 +49,7 @@ end
 $$;
 
 create function hotrow.confirm(reservation_id uuid, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
     select b.status into confirm.status from hotrow.confirm_batch(array[confirm.reservation_id]) b;
@@ -58,7 +58,7 @@ $$;
 
 -- Gives back what was held, so it needs the sale's row; sales come before reservations in every transaction.
 create function hotrow.cancel_batch(reservation_id uuid[]) returns table (status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(reservation_id);
@@ -93,7 +93,7 @@ end
 $$;
 
 create function hotrow.cancel(reservation_id uuid, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
     select b.status into cancel.status from hotrow.cancel_batch(array[cancel.reservation_id]) b;
@@ -103,7 +103,7 @@ $$;
 -- The sale's next_expiry stays a lower bound when a hold grows longer, so that its row is not needed.
 create function hotrow.extend_batch(reservation_id uuid[], hold interval[])
 returns table (status text, expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(reservation_id);
@@ -137,7 +137,7 @@ end
 $$;
 
 create function hotrow.extend(reservation_id uuid, hold interval, out status text, out expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
     select b.status, b.expires_at into extend.status, extend.expires_at
@@ -147,7 +147,7 @@ $$;
 
 -- Releases what has expired. Only accounting: every call that could be refused for want of it releases it itself.
 create function hotrow.expire_holds(most int default 1000) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
     due record;

@@ -99,7 +99,7 @@ $$;
 create function hotrow.add_merge_rule(
     function text, batch text, key_argument text, key_space text default null, most_calls int default 256,
     wait_argument text default null) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 declare
     single regprocedure;
@@ -134,7 +134,7 @@ end
 $$;
 
 create function hotrow.remove_merge_rule(function text) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
     -- By its text too: the function itself may be gone.
@@ -149,7 +149,7 @@ $$;
 
 -- The rules for functions of these names that are there and fit. Rules are no secret: anybody may ask.
 create function hotrow.fitting_rules(names text[]) returns setof jsonb
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
     return query
         select jsonb_build_object(

@@ -36,7 +36,7 @@ $$;
 -- TRUNCATE by the part's own name locks nothing but that part, where nobody writes, and waits 50 ms at most for it, so
 -- that whoever reads all parts waits no longer behind it.
 create function hotrow.rotate_history(out status text, out part smallint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set lock_timeout = '50ms' as $$
 #variable_conflict use_column
 declare
     retention interval;

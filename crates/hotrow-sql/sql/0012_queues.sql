@@ -240,7 +240,7 @@ create function hotrow.create_queue(
     queue text, shards int default 1, strict_groups boolean default true, max_attempts int default 20,
     retry interval default '1 second', dead_letter boolean default true, retention interval default '7 days',
     order_by text default 'arrival', out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     ring hotrow.queue_ring;
@@ -294,7 +294,7 @@ $$;
 
 -- Its orders, taken or not, go with the parts of the ring they are in. Nothing finds them: numbers are not used again.
 create function hotrow.drop_queue(queue text, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     gone int;
@@ -333,7 +333,7 @@ end
 $$;
 
 create function hotrow.pause(queue text, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     perform hotrow.set_paused(queue, true);
     status := 'paused';
@@ -341,7 +341,7 @@ end
 $$;
 
 create function hotrow.resume(queue text, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     if hotrow.set_paused(queue, false) then
         perform pg_notify('hotrow_wake', 'hotrow.queue.take ' || queue);

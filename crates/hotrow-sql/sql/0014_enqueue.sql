@@ -172,7 +172,7 @@ create function hotrow.enqueue_batch(
     queue text[], order_id uuid[], payload jsonb[] default null, group_key text[] default null,
     created_at timestamptz[] default null, not_before timestamptz[] default null, priority int[] default null)
 returns table (id bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(queue);
@@ -236,7 +236,7 @@ create function hotrow.enqueue(
     queue text, order_id uuid, payload jsonb default null, group_key text default null,
     created_at timestamptz default null, not_before timestamptz default null, priority int default null,
     out id bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     select b.id, b.status into enqueue.id, enqueue.status
@@ -279,7 +279,7 @@ $$;
 -- Queues in one order, so that two batches wait for each other in one direction only.
 create function hotrow.enqueue_all_batch(queue text[], orders jsonb[])
 returns table (call int, id bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     perform hotrow.check_batch(cardinality(queue), array_upper(queue, 1), coalesce(cardinality(orders), 0), array_upper(orders, 1));
@@ -296,7 +296,7 @@ $$;
 
 -- Many orders in one call, all of them or none: a JSON array.
 create function hotrow.enqueue_all(queue text, orders jsonb) returns table (id bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     return query select o.id, o.status from hotrow.enqueue_objects(queue, orders) o;

@@ -25,7 +25,7 @@ create function hotrow.take_batch(
 returns table (
     call int, again_in interval, receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int,
     created_at timestamptz, enqueued_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(queue);
@@ -93,7 +93,7 @@ create function hotrow.take(
 returns table (
     receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int, created_at timestamptz,
     enqueued_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     until timestamptz;

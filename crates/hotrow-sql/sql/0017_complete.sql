@@ -267,7 +267,7 @@ $$;
 create function hotrow.complete_batch(
     queue text[], receipt bigint[], status int[] default null, result jsonb[] default null)
 returns table (outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     perform hotrow.check_receipts(queue, receipt,
         array[cardinality(status), array_upper(status, 1), cardinality(result), array_upper(result, 1)], status, result, null);
@@ -278,7 +278,7 @@ $$;
 
 create function hotrow.complete(
     queue text, receipt bigint, status int default 0, result jsonb default null, out outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     select b.outcome into complete.outcome
     from hotrow.complete_batch(array[queue], array[receipt], array[status], array[result]) b;
@@ -292,7 +292,7 @@ create domain hotrow.receipts as bigint[] check (array_ndims(value) = 1 and card
 create function hotrow.complete_all_batch(
     queue text[], receipts hotrow.receipts[], status int[] default null, result jsonb[] default null)
 returns table (call int, receipt bigint, outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     every record;
@@ -317,7 +317,7 @@ $$;
 create function hotrow.complete_all(
     queue text, receipts hotrow.receipts, status int default 0, result jsonb default null)
 returns table (receipt bigint, outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     return query select b.receipt, b.outcome
@@ -328,7 +328,7 @@ $$;
 create function hotrow.fail_batch(
     queue text[], receipt bigint[], error text[] default null, retry_in interval[] default null)
 returns table (outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     perform hotrow.check_receipts(queue, receipt, array[cardinality(error), array_upper(error, 1), cardinality(retry_in),
         array_upper(retry_in, 1)], null, null, retry_in);
@@ -339,7 +339,7 @@ $$;
 
 create function hotrow.fail(
     queue text, receipt bigint, error text default null, retry_in interval default null, out outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     select b.outcome into fail.outcome
     from hotrow.fail_batch(array[queue], array[receipt], array[error], array[retry_in]) b;
@@ -347,7 +347,7 @@ end
 $$;
 
 create function hotrow.release_batch(queue text[], receipt bigint[]) returns table (outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     perform hotrow.check_receipts(queue, receipt, '{}', null, null, null);
     return query select unnest(hotrow.settle('release', queue, receipt, null, null, null, null));
@@ -356,7 +356,7 @@ $$;
 
 -- Gives an order back as if it had not been taken.
 create function hotrow.release(queue text, receipt bigint, out outcome text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 begin
     select b.outcome into release.outcome from hotrow.release_batch(array[queue], array[receipt]) b;
 end

@@ -2,7 +2,7 @@
 
 create function hotrow.extend_lease_batch(queue text[], receipt bigint[], lease interval[])
 returns table (outcome text, expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     outcomes text[] := array_fill('unknown_queue'::text, array[cardinality(queue)]);
@@ -69,7 +69,7 @@ $$;
 
 create function hotrow.extend_lease(
     queue text, receipt bigint, lease interval, out outcome text, out expires_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     select b.outcome, b.expires_at into extend_lease.outcome, extend_lease.expires_at
@@ -79,7 +79,7 @@ $$;
 
 -- Brings dead letters back, oldest first, or one of them; their attempts begin anew. How many came.
 create function hotrow.redrive(queue text, max int default 1000, order_id uuid default null) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);

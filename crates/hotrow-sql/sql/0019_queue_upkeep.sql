@@ -5,7 +5,7 @@ create function hotrow.queue_stats(queue text)
 returns table (
     depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint, oldest timestamptz,
     paused boolean, enqueued_per_second double precision, processed_per_second double precision)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
@@ -48,7 +48,7 @@ create function hotrow.list_queues(after text default '', max int default 100)
 returns table (
     queue text, depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint,
     oldest timestamptz, paused boolean, enqueued_per_second double precision, processed_per_second double precision)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
     if after is null or max is null then
@@ -70,7 +70,7 @@ returns table (
     id bigint, state text, attempt int, group_key text, payload jsonb, created_at timestamptz,
     enqueued_at timestamptz, not_before timestamptz, taken_at timestamptz, due timestamptz, done_at timestamptz,
     status int, result jsonb, error text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
@@ -109,7 +109,7 @@ create function hotrow.list_orders(queue text, state text default 'waiting', aft
 returns table (
     id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
     taken_at timestamptz, due timestamptz, done_at timestamptz, status int, error text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
@@ -182,7 +182,7 @@ $$;
 -- first. Status: rotated; young (nothing to do yet); busy (somebody reads the part: call again); full (more than `most`
 -- of its orders are still open: the ring waits for them, and nothing but space is lost).
 create function hotrow.rotate_queues(most int default 10000, out status text, out part smallint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan
 set lock_timeout = '50ms' as $$
 #variable_conflict use_column
 declare

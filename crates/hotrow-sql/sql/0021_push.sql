@@ -155,7 +155,7 @@ $$;
 create function hotrow.push_batch(user_id bigint[], from_user bigint[], content text[],
     created_at timestamptz[] default null, request_id uuid[] default null)
 returns table (entry_id bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(user_id);
@@ -183,7 +183,7 @@ $$;
 
 create function hotrow.push(user_id bigint, from_user bigint, content text, created_at timestamptz default null,
     request_id uuid default null, out entry_id bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 begin
     if request_id is null and user_id is not null and from_user is not null and octet_length(content) <= 1000000 then

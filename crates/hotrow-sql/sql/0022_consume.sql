@@ -262,8 +262,8 @@ $$;
 
 create function hotrow.consume_batch(user_id bigint[], max int[] default null, sort text[] default null)
 returns table (call int, entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(user_id);
@@ -282,8 +282,8 @@ $$;
 
 create function hotrow.consume(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     reader hotrow.reader;
@@ -326,8 +326,8 @@ $$;
 -- What consume would return, and nothing is consumed.
 create function hotrow.peek(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     judged record;
@@ -340,8 +340,8 @@ $$;
 
 -- How many messages an inbox has that are not consumed. Counts no rows. Stable: all it reads is of one moment.
 create function hotrow.unread(user_id bigint) returns bigint
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     kept bigint := (select s.inbox_length from hotrow.setting s where s.one);
@@ -368,8 +368,8 @@ $$;
 
 -- Consumes every entry up to this one and says how many were unread.
 create function hotrow.mark_read_up_to(user_id bigint, entry_id bigint) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     locked record;
@@ -395,8 +395,8 @@ $$;
 -- A page of what an inbox has kept, the newest first, read or not: what comes before the entry that ended the last page.
 create function hotrow.past(user_id bigint, before bigint default null, max int default 20)
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text, consumed boolean)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     reader hotrow.reader;
@@ -419,7 +419,7 @@ $$;
 -- Registers how unread messages may be ordered: by a function of (user_id bigint, from_user bigint, created_at timestamptz,
 -- content text), the highest first. It runs as the pack's owner, who alone may register it.
 create function hotrow.add_ranking(ranking text, function text) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 declare
     found pg_proc;

@@ -81,8 +81,8 @@ $$;
 
 create function hotrow.follow_batch(user_id bigint[], followee bigint[], backfill int[] default null)
 returns table (status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(user_id);
@@ -142,7 +142,7 @@ end
 $$;
 
 create function hotrow.follow(user_id bigint, followee bigint, backfill int default 20, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
     select b.status into follow.status
@@ -151,8 +151,8 @@ end
 $$;
 
 create function hotrow.unfollow_batch(user_id bigint[], followee bigint[]) returns table (status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     users bigint[];
@@ -182,7 +182,7 @@ end
 $$;
 
 create function hotrow.unfollow(user_id bigint, followee bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
     select b.status into unfollow.status from hotrow.unfollow_batch(array[unfollow.user_id], array[followee]) b;
@@ -191,7 +191,7 @@ $$;
 
 -- Posts of a muted author don't come; what is there already stays.
 create function hotrow.mute(user_id bigint, followee bigint, muted boolean default true, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare

@@ -58,7 +58,7 @@ $$;
 
 create function hotrow.post_batch(author bigint[], content text[], request_id uuid[] default null)
 returns table (post_id bigint, status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     calls int := cardinality(author);
@@ -83,7 +83,7 @@ $$;
 
 create function hotrow.post(
     author bigint, content text, request_id uuid default null, out post_id bigint, out status text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
     select b.post_id, b.status into post.post_id, post.status
@@ -95,8 +95,8 @@ $$;
 -- busy with. Call it until it returns 0. Where it has come to is written in the same transaction, so that a crash neither
 -- leaves out anybody nor brings anything twice. An author's posts go out one after another: each inbox has them in order.
 create function hotrow.fan_out(most int default 1000) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     job hotrow.fan_out;

@@ -11,8 +11,8 @@ insert into hotrow.feed_sweep default values;
 -- Forgets what is older than the inboxes' age, in the next few inboxes and of the next few authors; past the last of them
 -- it begins again. Says how many entries and posts went. Call it as often as all of them are to be seen within that age.
 create function hotrow.trim_feeds(most int default 1000, out entries bigint, out posts bigint)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     sweep hotrow.feed_sweep;

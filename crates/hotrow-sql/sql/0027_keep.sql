@@ -13,7 +13,7 @@ insert into hotrow.upkeep default values;
 -- piece a transaction, so that the locks of one are not held while another is done, and all in turn, so that none starves
 -- behind one that never ends. Two at once are no use: the second is told to come later. What fails is left to the next round.
 create function hotrow.keep() returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set lock_timeout = '1s' as $$
 #variable_conflict use_column
 declare
     present hotrow.upkeep;

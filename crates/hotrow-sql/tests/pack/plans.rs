@@ -58,3 +58,13 @@ impl Plans<'_> {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }
+
+/// Where a queue has millions of orders the planner believes of a call what would make PostgreSQL compile it, each time
+/// anew: 60 ms instead of 0.6.
+#[test]
+fn no_call_is_compiled() {
+    let owner = Database::migrated().session("postgres");
+    let compiled = "select coalesce(string_agg(p.oid::regprocedure::text, ', '), '') from pg_proc p
+        where p.pronamespace = 'hotrow'::regnamespace and p.prosecdef and array_position(p.proconfig, 'jit=off') is null";
+    assert_eq!(owner.value(compiled), "");
+}
