@@ -72,13 +72,20 @@ end
 $$;
 
 -- The usual case at a fraction of the cost: leases of which all orders are completed at once. What they have in common is
--- decided once for each lease, and its orders are recorded straight from where they stand. Answers the leases.
+-- decided once for each lease, and its orders are recorded straight from where they stand. Where the head has come to the
+-- present part of the ring only that part is opened, and leases of orders before it are none of the usual ones. Answers the
+-- leases.
 create function hotrow.complete_leases(
     inout head hotrow.queue_head, receipts bigint[], statuses int[], results jsonb[], out whole bigint[])
 language plpgsql as $$
 #variable_conflict use_column
 declare
     alike boolean := results is null and statuses[1] = all (statuses);
+    tail hotrow.queue_tail := hotrow.look_at_tail(head.queue, head.shard);
+    -- An order of the side line may be in any part.
+    present boolean := tail.side = 0 and (head.place, head.id) >= (tail.part_place, tail.part_id);
+    first_part smallint := case when present then tail.part else 0 end;
+    last_part smallint := case when present then tail.part else 3 end;
     done record;
 begin
     with leases as (
@@ -94,6 +101,7 @@ begin
             order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
         where s.orders = s.different and (alike or s.orders = 1) and l.first = s.low and l.count = s.orders
             and l.first + l.count - 1 = s.high and l.open is null and l.taken_at is not null
+            and (not present or (l.from_place, l.from_id) > (tail.part_place, tail.part_id))
     ), gone as (
         delete from hotrow.queue_lease l where l.ctid = any (array(select f.tid from found f))
     ), orders as (
@@ -102,6 +110,7 @@ begin
             select o.* from hotrow.queue_order o
             where o.queue = head.queue and o.line = f.line
                 and (o.place, o.id) >= (f.from_place, f.from_id) and (o.place, o.id) <= (f.to_place, f.to_id)
+                and o.part >= first_part and o.part <= last_part
             order by o.queue, o.line, o.place, o.id offset 0) o
     ), recorded as (
         insert into hotrow.processed_order

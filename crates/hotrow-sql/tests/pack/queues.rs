@@ -253,6 +253,15 @@ fn every_shard_is_served_and_keeps_its_order() {
     check_in(&session, "queue_stats('q') -> 0 0 0 30 0 30 - f 0 0");
 }
 
+/// Moves the ring on to this part, the next one, of queues whose retention is four hours.
+fn move_ring(session: &Session, part: u32) {
+    session.run(
+        "update hotrow.queue_ring set opened_at = opened_at - interval '5 hours',
+        closed_at = array(select c - interval '5 hours' from unnest(closed_at) with ordinality u (c, n) order by n)",
+    );
+    check_in(session, &format!("rotate_queues() -> rotated {part}"));
+}
+
 #[test]
 fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
     let (_database, session) = queue(", retention => '4 hours'");
@@ -262,15 +271,27 @@ fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
     assert_eq!(take(&session, "1, null").0, "1:1");
     check_in(&session, "rotate_queues() -> young 0");
     for part in [1, 2, 3, 0] {
-        session.run(
-            "update hotrow.queue_ring set opened_at = opened_at - interval '5 hours',
-            closed_at = array(select c - interval '5 hours' from unnest(closed_at) with ordinality u (c, n) order by n)",
-        );
-        check_in(&session, &format!("rotate_queues() -> rotated {part}"));
+        move_ring(&session, part);
         assert_eq!(enqueue(&session, 2, ""), "duplicate", "it still waits");
     }
     assert_eq!(enqueue(&session, 1, ""), "enqueued", "it has been forgotten");
     assert_eq!(take(&session, "9, null").0, "2:1 3:1 1:1");
+}
+
+#[test]
+fn leases_of_any_part_of_the_ring_are_completed_together() {
+    let (_database, session) = queue(", retention => '4 hours'");
+    (1..=3).for_each(|number| drop(enqueue(&session, number, "")));
+    let (_, mut receipts) = take(&session, "2");
+    move_ring(&session, 1);
+    receipts.extend(take(&session, "1").1); // enqueued before, taken after
+    (4..=5).for_each(|number| drop(enqueue(&session, number, "")));
+    receipts.extend(take(&session, "1").1);
+    receipts.extend(take(&session, "1").1);
+    let of_all = format!("complete_all('q', array[{}])", receipts.join(","));
+    assert_eq!(outcome(&session, &of_all), ["completed"; 5].join(" "));
+    let recorded = "select payload->>'n' from hotrow.processed_order p join hotrow.queue_order o using (order_id) order by 1";
+    assert_eq!(session.ask(recorded).unwrap(), ["1", "2", "3", "4", "5"]);
 }
 
 #[test]
