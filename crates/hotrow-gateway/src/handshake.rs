@@ -128,7 +128,10 @@ async fn open(
             format!("more than {} combinations of user, database and start-up settings", limits::POOLS_MAX),
             "Let clients start with the same settings.",
         )),
-        Some(held::Error::Upstream(upstream::Error::Refused { frame, .. })) => Refused::Frame(frame),
+        Some(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
+            tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
+            Refused::Frame(frame)
+        }
         Some(error) => Refused::Problem(crate::session::no_connection(&error)),
     })
 }

@@ -86,7 +86,7 @@ impl<const N: usize> Histogram<N> {
         self.sum.add(value);
     }
 
-    fn write(&self, out: &mut String, name: &str, help: &str, unit: f64) {
+    fn write(&self, out: &mut String, name: &str, help: &str, units: f64) {
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
         let mut count = 0;
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -94,11 +94,11 @@ impl<const N: usize> Histogram<N> {
             if index + 1 == N {
                 let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
             } else {
-                let bound = (self.first << index) as f64 * unit;
+                let bound = (self.first << index) as f64 / units;
                 let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
             }
         }
-        let _ = writeln!(out, "{name}_sum {}\n{name}_count {count}", self.sum.get() as f64 * unit);
+        let _ = writeln!(out, "{name}_sum {}\n{name}_count {count}", self.sum.get() as f64 / units);
     }
 }
 
@@ -220,13 +220,13 @@ impl Metrics {
             &mut out,
             "hotrow_batch_seconds",
             "From writing a batch to its commit.",
-            1e-6,
+            1e6,
         );
         self.queue_microseconds.write(
             &mut out,
             "hotrow_queue_seconds",
             "From a unit's coming to its batch's writing.",
-            1e-6,
+            1e6,
         );
         out
     }
@@ -258,5 +258,8 @@ mod tests {
             text.contains("x_bucket{le=\"4\"} 5\nx_bucket{le=\"+Inf\"} 7\nx_sum 1015\nx_count 7"),
             "{text}"
         );
+        text.clear();
+        histogram.write(&mut text, "y", "help", 1e6);
+        assert!(text.contains("y_bucket{le=\"0.000004\"} 5\n"), "{text}");
     }
 }

@@ -1,10 +1,11 @@
 //! Listening sockets: bound here, or taken over from the service manager or from the gateway before this one, by the
 //! protocol of `LISTEN_FDS`. Who is accepted on them is not known here.
 
+use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcp};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdUnix;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +105,10 @@ impl Sockets {
         if is_socket && UnixStream::connect(path).await.is_err() {
             let _ = std::fs::remove_file(path);
         }
-        Ok(Listener { socket: UnixListener::bind(path)?, kept: false })
+        let socket = UnixListener::bind(path)?;
+        // Whatever the umask: the list of who may come how decides, as at the server's own socket.
+        std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
+        Ok(Listener { socket, kept: false })
     }
 
     /// Those that nobody has asked for: no address in the settings is theirs.

@@ -39,7 +39,7 @@ enum Subcommands {
     Serve(Box<serve::Args>),
     /// Say what the gateway would do with a statement: packed or passed through, with which key, and why
     Explain(explain::Args),
-    /// Install the schema pack: counters and sales as SQL functions, fastest through the gateway
+    /// Install the schema pack: counters, sales, queues and feeds as SQL functions, fastest through the gateway
     Migrate(migrate::Args),
     /// Rebuild any past value of a counter from its history, and compare everything on the way
     Replay(replay::Args),

@@ -1,6 +1,6 @@
 //! `hotrow migrate`: installs the schema pack, says what it would install, or compares. Never what the pack holds.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use hotrow_sql::{DEFAULT_ROLE, GroupRole, MIGRATIONS, State};
@@ -70,13 +70,17 @@ async fn check(client: &Client) -> Result<ExitCode, Error> {
 }
 
 async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
-    let mut out = std::io::stdout();
     let plan = hotrow_sql::plan(client).await?;
-    if plan.is_empty() {
-        writeln!(out, "-- nothing is missing")?;
+    let mut text = String::new();
+    for migration in &plan {
+        text.extend(["-- ", migration.name, "\n", migration.sql, "\n"]);
     }
-    for migration in plan {
-        writeln!(out, "-- {}\n{}", migration.name, migration.sql)?;
+    if plan.is_empty() {
+        text.push_str("-- nothing is missing\n");
+    }
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // who reads has seen enough
+        written => written?,
     }
     Ok(ExitCode::SUCCESS)
 }

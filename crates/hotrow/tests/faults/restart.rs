@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -149,6 +150,7 @@ fn handing_over_under_load_loses_no_attempt_to_connect() {
     let gateways =
         Dynasty::start(serve(&["--listen", &listen, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]));
     gateways.says("hotrow: listening on /", 1);
+    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o777, "every user may come");
     let (port, stop) = (gateways.port(), AtomicBool::new(false));
     let load = Load::start(CLIENTS, port, "handover");
     thread::scope(|scope| {
