@@ -291,10 +291,14 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             format!("the gateway can't log in at the server for this client: {error}"),
             "It is the gateway that lacks what the server asks for.",
         ),
-        held::Error::Upstream(_) => (
+        held::Error::Upstream(cause) => (
             "57P03",
             format!("the server gave no connection: {error}; the statement was not executed"),
-            "It is safe to send it again.",
+            // What the server refuses, it may grant the next time: too many connections, for one.
+            match cause.is_away() || matches!(cause, upstream::Error::Refused { .. }) {
+                true => "It is safe to send it again.",
+                false => "It will be so again until the gateway's settings or the server's are changed.",
+            },
         ),
     };
     Problem { fatal, code, message, hint: hint.to_owned() }
