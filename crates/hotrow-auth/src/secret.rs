@@ -151,6 +151,21 @@ mod tests {
     }
 
     #[test]
+    fn every_byte_counts() {
+        let password = |text: &str| Password::new(text.into());
+        assert!(password("hunter2") == password("hunter2"));
+        for other in ["", "hunter", "hunter22", "Hunter2", "hunter3"] {
+            assert!(password("hunter2") != password(other), "{other}");
+        }
+        assert!(Key::new([7; 32]) == Key::new([7; 32]));
+        for place in 0..32 {
+            let mut other = [7; 32];
+            other[place] = 8;
+            assert!(Key::new([7; 32]) != Key::new(other), "{place}");
+        }
+    }
+
+    #[test]
     fn passwords_are_normalised_where_they_can_be() {
         let prepared = |text: &[u8]| Password::new(text.to_vec()).prepared().to_vec();
         assert_eq!(prepared("\u{2168}".as_bytes()), b"IX"); // RFC 4013

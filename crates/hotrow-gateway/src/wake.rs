@@ -53,39 +53,72 @@ impl Wake {
 mod tests {
     use std::pin::pin;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
+
+    use tokio::time::timeout;
 
     use super::*;
 
     #[tokio::test]
     async fn an_early_word_is_kept_and_several_are_one() {
+        let long = Duration::from_secs(30);
         let wake = Wake::default();
         wake.wake();
         wake.wake();
-        wake.woken().await;
+        timeout(long, wake.woken()).await.expect("it was said before");
         let mut again = pin!(wake.woken());
-        let soon = tokio::time::timeout(Duration::from_millis(1), &mut again).await;
+        let soon = timeout(Duration::from_millis(1), &mut again).await;
         assert!(soon.is_err(), "it was heard already");
         wake.wake();
-        again.await;
+        timeout(long, again).await.expect("it was said again");
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_word_is_missed() {
-        let (there, back) = (Arc::new(Wake::default()), Arc::new(Wake::default()));
-        let other = tokio::spawn({
-            let (there, back) = (there.clone(), back.clone());
-            async move {
-                for _ in 0..10_000 {
-                    there.woken().await;
-                    back.wake();
+    /// A task that notes that it was woken.
+    #[derive(Default)]
+    struct Task(AtomicBool);
+
+    impl std::task::Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, SeqCst);
+        }
+    }
+
+    /// Looks all the time at first: two threads that wait for each other in this way go on at the same moment.
+    fn until(reached: &AtomicUsize, round: usize) {
+        for look in 1.. {
+            if reached.load(SeqCst) >= round {
+                return;
+            }
+            if look % 1_000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+
+    #[test]
+    fn no_word_is_missed() {
+        const ROUNDS: usize = 10_000;
+        let (wake, begun, said) = (Wake::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let mut missed = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    until(&begun, round);
+                    wake.wake();
+                    said.store(round, SeqCst);
                 }
+            });
+            for round in 1..=ROUNDS {
+                let task = Arc::new(Task::default());
+                let waker = task.clone().into();
+                begun.store(round, SeqCst);
+                // A bit later each time: the word comes before the task begins to wait, as it does, or afterwards.
+                (0..round % 8).for_each(|_| std::hint::spin_loop());
+                let heard = wake.poll(&mut Context::from_waker(&waker)).is_ready();
+                until(&said, round);
+                missed += usize::from(!heard && !task.0.load(SeqCst));
+                wake.take();
             }
         });
-        for _ in 0..10_000 {
-            there.wake();
-            back.woken().await;
-        }
-        other.await.unwrap();
+        assert_eq!(missed, 0);
     }
 }

@@ -155,6 +155,7 @@ fn garbage_is_refused_in_every_place() {
         |nonce: &str| format!("c=biws,r={nonce}"),
         |nonce: &str| format!("c=biws,r={nonce},p="),
         |nonce: &str| format!("c=biws,r={nonce},p=AAAA"),
+        |nonce: &str| format!("c=biws,r={nonce},p={}", "A".repeat(48)),
         |nonce: &str| format!("c=biws,r={nonce}x,p={}", "A".repeat(43) + "="),
         |nonce: &str| format!("c=biws,r={},p={}", &nonce[..3], "A".repeat(43) + "="),
         |nonce: &str| format!("r={nonce},c=biws,p={}", "A".repeat(43) + "="),

@@ -135,7 +135,9 @@ async fn reconnect_makes_lanes_and_kept_connections_anew() {
     console.simple_query("reconnect postgres").await.unwrap();
     assert_eq!(value(&busy, "select pg_backend_pid()").await, held, "a transaction goes on");
     busy.batch_execute("commit").await.unwrap();
-    assert_ne!(value(&busy, "select pg_backend_pid()").await, held, "and its connection is not kept");
+    let there = format!("select count(*) from pg_stat_activity where pid = {held}");
+    until("its connection is closed", async || value(&stage.direct, &there).await == "0").await;
+    assert_ne!(value(&busy, "select pg_backend_pid()").await, held, "and not kept");
     assert_ne!(value(&client, "select pg_backend_pid()").await, kept);
     assert_eq!(value(&client, UPDATE).await, "2");
     until("only the new lane is there", || async {

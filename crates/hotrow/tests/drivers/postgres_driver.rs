@@ -1,6 +1,6 @@
 //! tokio-postgres, which speaks the extended protocol with binary values, names its statements and closes them.
 
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use hotrow_core::limits;
@@ -177,13 +177,38 @@ async fn a_cancel_token_stops_what_is_under_way() {
     assert_eq!(value(&client, "select 1").await, "1");
 }
 
-/// More statements at once than may have a turn on the cores: none waits for the others to end, slow or short.
+/// As many as get a turn on the cores, and some more.
+fn more_than_turns() -> usize {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    (limits::HELD_TURNS_PER_CORE * cores).min(limits::HELD_TURNS_MAX) + 4
+}
+
+#[tokio::test]
+async fn open_transactions_leave_their_turns_to_others() {
+    let (gateway, schema, _, short) = through(&[]).await;
+    let mut open = Vec::new();
+    for _ in 0..more_than_turns() {
+        let client = connect(&gateway.config_in(&schema)).await;
+        client.batch_execute("begin").await.unwrap();
+        open.push(client);
+    }
+    assert!(gateway.metric("held_connections") >= open.len() as u64);
+    // Who waits for a turn that nobody leaves does so for this long, each time.
+    let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
+    until("a statement does not wait", async || {
+        let since = Instant::now();
+        value(&short, "select count(*) from pg_sleep(0)").await;
+        since.elapsed() < moment
+    })
+    .await;
+}
+
+/// None waits for the others to end, slow or short.
 #[tokio::test]
 async fn slow_statements_keep_nobody_waiting_for_their_end() {
     let (gateway, schema, _, short) = through(&[]).await;
-    let cores = std::thread::available_parallelism().unwrap().get();
     let mut sleepers = Vec::new();
-    for _ in 0..(limits::HELD_TURNS_PER_CORE * cores).min(limits::HELD_TURNS_MAX) + 4 {
+    for _ in 0..more_than_turns() {
         sleepers.push(connect(&gateway.config_in(&schema)).await);
     }
     let tokens: Vec<_> = sleepers.iter().map(Client::cancel_token).collect();

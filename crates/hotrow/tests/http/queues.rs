@@ -1,5 +1,6 @@
 //! Queues over HTTP: what each path answers, calls that wait, and clients that go away.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -218,14 +219,22 @@ async fn calls_about_many_orders_each_are_merged() {
         .collect();
     let merged = api.gateway.metric("merged_units_total");
     let enqueued = join_all(bodies.iter().map(|body| http2.post(&batch, body))).await;
+    let mut ids = Vec::new();
     for reply in enqueued {
         let orders = reply.json()["orders"].as_array().unwrap().clone();
-        let ids: Vec<_> = orders.iter().map(|order| order["id"].as_i64().unwrap()).collect();
-        assert_eq!((ids[1], ids[2], orders.len()), (ids[0] + 1, ids[0] + 2, 3), "{reply:?}");
+        let own: Vec<_> = orders.iter().map(|order| order["id"].as_i64().unwrap()).collect();
+        assert_eq!((own[1], own[2], own.len()), (own[0] + 1, own[0] + 2, 3), "{reply:?}");
+        ids.extend(own);
     }
     let merged = api.gateway.metric("merged_units_total") - merged;
     assert!(merged >= 45, "only {merged} of 90 batches were merged");
     let taken = take(&api, &path, r#"{"max": 270}"#).await;
+    let there =
+        taken.iter().map(|order| (order["order_id"].as_str().unwrap(), order["id"].as_i64().unwrap()));
+    let there: BTreeMap<_, _> = there.collect();
+    for (number, answered) in ids.into_iter().enumerate() {
+        assert_eq!(there[id(number as u32).as_str()], answered, "order {number} is another's");
+    }
     let receipts: Vec<_> = taken.iter().map(|order| order["receipt"].as_i64().unwrap()).collect();
     let complete = format!("{path}/complete");
     let bodies: Vec<_> =

@@ -1,9 +1,17 @@
 //! Cancel requests reach the statement they are meant for, in whatever place it waits, and no other.
 
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::{sqlstate, until, value};
+use crate::support::{Gateway, PATIENCE, config, connect, server, sqlstate, until, value};
 use crate::{Stage, UPDATE};
+
+/// How a cancel request begins.
+const CANCEL: [u8; 8] = [0, 0, 0, 16, 4, 210, 22, 46];
 
 /// Runs a statement in the background; its outcome, and the client again.
 fn run(
@@ -86,6 +94,76 @@ async fn a_cancel_request_that_comes_too_late_hits_nobody() {
         answered.expect("it belongs to another session");
     }
     assert!(stage.packs(&client).await);
+}
+
+/// In front of the server: says when a cancel request is there, and lets it pass when it is told to.
+struct Way {
+    port: u16,
+    there: Arc<Notify>,
+    passes: Arc<Notify>,
+}
+
+impl Way {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way {
+            port: listener.local_addr().unwrap().port(),
+            there: Arc::default(),
+            passes: Arc::default(),
+        };
+        let (there, passes) = (way.there.clone(), way.passes.clone());
+        tokio::spawn(async move {
+            while let Ok((gateway, _)) = listener.accept().await {
+                tokio::spawn(carry(gateway, there.clone(), passes.clone()));
+            }
+        });
+        way
+    }
+}
+
+async fn carry(mut gateway: TcpStream, there: Arc<Notify>, passes: Arc<Notify>) -> std::io::Result<()> {
+    let mut start = [0; 8];
+    gateway.read_exact(&mut start).await?;
+    if start == CANCEL {
+        there.notify_one();
+        passes.notified().await;
+    }
+    let mut server = TcpStream::connect(("127.0.0.1", server().port())).await?;
+    server.write_all(&start).await?;
+    copy_bidirectional(&mut gateway, &mut server).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_connection_serves_nobody_else_while_a_cancel_request_is_on_its_way_to_it() {
+    let way = Way::open().await;
+    let upstream = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", way.port);
+    let gateway = Gateway::in_front_of(&upstream, &["--held-connections-max", "1"]);
+    let stage = Stage { gateway, ..Stage::new(&[]).await };
+    let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
+    assert!(stage.packs(&third).await);
+    let watcher = connect(&config(server().port())).await; // a transaction sees no news of others
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let token = first.cancel_token();
+    let lock: &'static str = format!("select '{}' from t where id = 1 for update", stage.schema).leak();
+    let locking = run(first, lock);
+    let look = async |what: &str| {
+        let query = format!("query like '%{}% for update'", stage.schema);
+        value(&watcher, &format!("select count(*) from pg_stat_activity where {query} and {what}")).await
+            == "1"
+    };
+    until("the first waits for the lock", async || look("wait_event_type = 'Lock'").await).await;
+    let sleeping = run(second, "select from pg_sleep(1)");
+    let cancelling = tokio::spawn(async move { token.cancel_query(NoTls).await });
+    tokio::time::timeout(PATIENCE, way.there.notified()).await.expect("the gateway passes it on");
+    stage.direct.batch_execute("rollback").await.unwrap();
+    until("the server is done with the first", async || !look("state = 'active'").await).await;
+    for _ in 0..3 {
+        value(&third, UPDATE).await; // meanwhile the second would get the connection
+    }
+    way.passes.notify_one();
+    cancelling.await.unwrap().unwrap();
+    locking.await.unwrap().1.expect("the request came too late for it");
+    sleeping.await.unwrap().1.expect("the request was not for this one");
 }
 
 #[tokio::test]
