@@ -40,7 +40,12 @@ impl Session {
                         let name = holding.prepare(&statement, named.name.is_empty());
                         Named { statement: true, name: &name }.put(tag::DESCRIBE, holding.output());
                     }
-                    None => holding.output().extend_from_slice(frame.bytes),
+                    None => {
+                        if named.statement {
+                            holding.close_unnamed(named.name);
+                        }
+                        holding.output().extend_from_slice(frame.bytes);
+                    }
                 }
                 holding.sent(Owed::Describe);
             }
@@ -274,7 +279,11 @@ impl Session {
                     holding.on_trial = Some(statement);
                 }
             }
-            None => self.held().output().extend_from_slice(frame.bytes),
+            None => {
+                let holding = self.held();
+                holding.close_unnamed(bind.statement);
+                holding.output().extend_from_slice(frame.bytes);
+            }
         }
         let holding = self.held();
         holding.sent(Owed::Bind);
@@ -313,6 +322,16 @@ impl Holding {
             if other.as_deref() == Some(name) {
                 *other = None;
             }
+        }
+    }
+
+    /// The client has no statement of this name. The unnamed one that is on the connection is another's, or one that the
+    /// client has closed while it held none.
+    fn close_unnamed(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            Named { statement: true, name }.put(tag::CLOSE, self.output());
+            self.sent(Owed::OwnClose);
+            self.held.upstream.prepared.unnamed = None;
         }
     }
 

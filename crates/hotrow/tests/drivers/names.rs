@@ -314,6 +314,13 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
         )
         .await;
     stage.same("Close takes it away", &[step![parse("", UPDATE), close(b'S', ""), sync()], again()]).await;
+    // The connection still has the one that was passed through.
+    let passed = once("select count(*) + $1::int from t", &one);
+    let look = || step![describe(b'S', ""), sync()];
+    let closed = step![close(b'S', ""), sync()];
+    stage.same("closed while no connection is held", &[passed, closed, again(), look()]).await;
+    stage.same("another client's", &[again()]).await;
+    stage.same("another client's, looked at", &[look()]).await;
 }
 
 #[tokio::test]

@@ -202,6 +202,18 @@ async fn names_mean_what_they_meant_when_the_unit_came() {
                 run("5")
             ],
             run("6"),
+            // It runs alone when the name means nothing any more.
+            step![
+                close(b'S', name),
+                parse(name, fails),
+                run("3"),
+                close(b'S', name),
+                parse("other", &fine("fourth")),
+                bind("", "other", &[Some("7")]),
+                execute("", 0),
+                sync()
+            ],
+            run("6"),
         ];
         stage.same(&format!("the name {name:?}"), &steps).await;
     }
