@@ -224,7 +224,7 @@ impl Session {
                     holding.held.upstream.prepared.clear();
                     holding.held.set_name(None);
                     holding.name_reset = frame.body() == b"DISCARD ALL\0";
-                    self.statements.clear();
+                    self.statements.retain(|name, _| name.is_empty()); // as the server does
                 }
                 b"RESET\0" => {
                     holding.held.set_name(None);

@@ -314,6 +314,14 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
         )
         .await;
     stage.same("Close takes it away", &[step![parse("", UPDATE), close(b'S', ""), sync()], again()]).await;
+    let deallocate = step![
+        parse("", UPDATE),
+        parse("all", "deallocate all"),
+        bind("", "all", &[]),
+        execute("", 0),
+        sync()
+    ];
+    stage.same("DEALLOCATE ALL leaves it", &[deallocate, again()]).await;
     // The connection still has the one that was passed through.
     let passed = once("select count(*) + $1::int from t", &one);
     let look = || step![describe(b'S', ""), sync()];
