@@ -45,6 +45,7 @@ check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package hotrow --test conformance --test examples --test schemathesis -- -D warnings
 	$(CARGO) clippy --package payments --test schemathesis -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
 audit: ## known vulnerabilities of the dependencies (fetches the advisory database)

@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
     assert!(shape.verbatim || literals == 0 || shape.shape.contains(&format!("${literals}")));
     for sql in [text, shape.shape] {
         if let Analysis::Candidate(candidate) = classify::analyse(sql) {
-            let _ = classify::decide(&candidate, &Facts::default());
+            let _ = classify::decide(&candidate, &Facts::default(), &[]);
         }
     }
 });
