@@ -214,8 +214,7 @@ impl Session {
             holding.held.upstream.prepared.unnamed = Some(id);
         } else {
             // Parsed anew, whether or not this connection has it: the client wants to know whether it is right now.
-            Named { statement: true, name: &statement.name }.put(tag::CLOSE, holding.output());
-            holding.sent(Owed::OwnClose);
+            holding.close(&statement.name);
             Parse { name: &statement.name, ..parse }.put(holding.output());
         }
         holding.naming.push_back((Some(Bytes::copy_from_slice(parse.name)), statement));
@@ -329,10 +328,15 @@ impl Holding {
     /// client has closed while it held none.
     fn close_unnamed(&mut self, name: &[u8]) {
         if name.is_empty() {
-            Named { statement: true, name }.put(tag::CLOSE, self.output());
-            self.sent(Owed::OwnClose);
+            self.close(name);
             self.held.upstream.prepared.unnamed = None;
         }
+    }
+
+    /// Closes a statement of the connection's; the client hears nothing of it.
+    fn close(&mut self, name: &[u8]) {
+        Named { statement: true, name }.put(tag::CLOSE, self.output());
+        self.sent(Owed::OwnClose);
     }
 
     fn output(&mut self) -> &mut bytes::BytesMut {
@@ -358,8 +362,7 @@ impl Holding {
         }
         if !prepared.has(statement.id) {
             // Closed first: after a Parse of the same text that failed or was skipped it may be there all the same.
-            Named { statement: true, name: &statement.name }.put(tag::CLOSE, self.output());
-            self.sent(Owed::OwnClose);
+            self.close(&statement.name);
             statement.put_parse(&statement.name, self.output());
             self.sent(Owed::OwnParse(statement.id));
             self.note_prepared(statement.id);
@@ -369,9 +372,7 @@ impl Holding {
 
     fn note_prepared(&mut self, statement: u64) {
         if let Some(oldest) = self.held.upstream.prepared.add(statement) {
-            let name = crate::upstream::statement_name(oldest);
-            Named { statement: true, name: name.as_bytes() }.put(tag::CLOSE, self.output());
-            self.sent(Owed::OwnClose);
+            self.close(crate::upstream::statement_name(oldest).as_bytes());
         }
     }
 
