@@ -121,7 +121,7 @@ impl ValueEnum for Choice {
         Some(
             PossibleValue::new(self.name()).help(match self {
                 Self::All => {
-                    "All of these but `platform`, `counter-restart`, `queue-held` and the payment service's, one after the other"
+                    "All of these but `platform`, `counter-restart`, `queue-held`, `queue-batch-held` and the payment service's, one after the other"
                         .to_owned()
                 }
                 Self::Family(name) => format!("All of `{name}-...` that don't take long, in one report"),

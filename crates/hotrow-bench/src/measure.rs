@@ -5,7 +5,7 @@ use crate::load::{Answers, Failure};
 use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{Ageing, LoadBy, Scenario, Technique, Worth};
+use crate::scenario::{Ageing, LoadBy, Protocol, Scenario, Technique, Worth};
 use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
@@ -58,7 +58,8 @@ pub async fn measure(
         None => None,
     };
     let warm_up = Part {
-        script: run.technique.warm_up,
+        ages: ageing.is_some(),
+        script: ageing.map_or(run.technique.warm_up, |ageing| ageing.script),
         seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
         rate: ageing.map_or(rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
         rows: plan.rows(run.scenario),
@@ -71,6 +72,7 @@ pub async fn measure(
         Err(failure) => return Ok(Err(Failure(format!("warm-up: {}", failure.0)))),
     };
     let part = Part {
+        ages: false,
         script: run.technique.script,
         seconds: plan.seconds,
         rate,
@@ -135,6 +137,8 @@ struct Part {
     run: Run,
     /// A number that no other run has.
     number: u32,
+    /// It makes the rows old, by pgbench, whoever makes the technique's own load.
+    ages: bool,
     script: &'static str,
     seconds: u32,
     /// Requests a second, in an open loop.
@@ -145,6 +149,14 @@ struct Part {
 }
 
 impl Part {
+    fn load_by(&self) -> LoadBy {
+        if self.ages { LoadBy::Pgbench } else { self.run.technique.load_by }
+    }
+
+    fn protocol(&self) -> Protocol {
+        if self.ages { Protocol::Prepared } else { self.run.technique.protocol }
+    }
+
     fn logged_part(&self) -> f64 {
         self.warmed_up.map_or(0.0, |per_second| (LOGGED_PER_SECOND / per_second).min(1.0))
     }
@@ -192,7 +204,7 @@ async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Resu
 /// What a program of `peers/` is to do, if it makes this technique's load.
 fn job<'a>(testbed: &'a Testbed, part: &Part) -> Result<Option<Job<'a>>, Failure> {
     let Run { technique, clients, .. } = part.run;
-    let LoadBy::Peer(peer) = technique.load_by else { return Ok(None) };
+    let LoadBy::Peer(peer) = part.load_by() else { return Ok(None) };
     Ok(Some(Job {
         peer,
         technique: technique.name,
@@ -215,7 +227,7 @@ async fn enqueue(testbed: &Testbed, part: &Part) -> Result<(), Failure> {
 /// Lets whoever makes this technique's load make it.
 async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Answers, Failure>, Error> {
     let (Run { technique, clients, .. }, rate) = (part.run, part.rate);
-    if technique.load_by == LoadBy::RedisBenchmark {
+    if part.load_by() == LoadBy::RedisBenchmark {
         return match testbed.redis() {
             Ok(redis) => redis.reserve(clients, part.requests()).await,
             Err(reason) => Ok(Err(Failure(reason))),
@@ -226,27 +238,27 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
         Ok(Some(job)) => return Ok(testbed.peers.work(&job).await),
         Err(failure) => return Ok(Err(failure)),
     }
-    if technique.load_by == LoadBy::FreshConnections {
+    if part.load_by() == LoadBy::FreshConnections {
         return fresh::run(plan, testbed, part.run, part.seconds).await;
     }
-    if technique.load_by == LoadBy::Http {
+    if part.load_by() == LoadBy::Http {
         return Ok(over_http(testbed, part).await);
     }
-    if let LoadBy::Payments { gateway_dies } = technique.load_by {
+    if let LoadBy::Payments { gateway_dies } = part.load_by() {
         return pay(testbed, part, gateway_dies).await;
     }
     let endpoint = match testbed.endpoint(technique.through, clients) {
         Ok(endpoint) => endpoint,
         Err(reason) => return Ok(Err(Failure(reason))),
     };
-    if technique.load_by == LoadBy::Connections {
+    if part.load_by() == LoadBy::Connections {
         return Ok(connections::run(endpoint, clients, part.seconds).await);
     }
-    if let LoadBy::Workers(steps) = technique.load_by {
+    if let LoadBy::Workers(steps) = part.load_by() {
         let (run, seconds) = (part.number, part.seconds);
         return Ok(workers::run(&workers::Load { endpoint, steps, run, workers: clients, seconds }).await);
     }
-    if let LoadBy::Applications(batching) = technique.load_by {
+    if let LoadBy::Applications(batching) = part.load_by() {
         let counter = &part.number.to_string();
         let (seconds, checked) = (part.seconds, part.warmed_up.is_none());
         let load =
@@ -256,7 +268,7 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     let load = pgbench::Load {
         endpoint,
         script: part.script,
-        protocol: testbed.protocol(technique.through, technique.protocol),
+        protocol: testbed.protocol(technique.through, part.protocol()),
         clients,
         seconds: part.seconds,
         rate,

@@ -131,6 +131,8 @@ pub struct Ageing {
     pub seconds: u32,
     /// Requests a second in this time, as far as the technique keeps up.
     pub rate: u32,
+    /// What the requests are, by pgbench.
+    pub script: &'static str,
 }
 
 /// A second load, in a closed loop, with clients of its own.

@@ -22,7 +22,7 @@ mod transaction;
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
-pub static ALL: [&Scenario; 28] = [
+pub static ALL: [&Scenario; 29] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
     &spread::SPREAD,
@@ -47,6 +47,7 @@ pub static ALL: [&Scenario; 28] = [
     &feed::FEED_BUSY,
     &platform::PLATFORM,
     &queue::QUEUE_HELD,
+    &queue::QUEUE_BATCH_HELD,
     &counter_restart::COUNTER_RESTART,
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,

@@ -104,51 +104,67 @@ pub static QUEUE_ENQUEUE: Scenario = Scenario {
 /// Under a snapshot that somebody holds, with a million orders processed meanwhile and a million waiting.
 pub static QUEUE_HELD: Scenario = Scenario {
     name: "queue-held",
-    shows: "The same one at a time after somebody has held a snapshot for two minutes, a million orders done and a million left",
+    shows: "The same after somebody has held a snapshot for two minutes, a million orders done and a million left",
     takes_long: true,
+    reading: include_str!("../../sql/queue/held_reading.sql"),
     rows: Rows::UsedUp { per_second: 80_000, besides: 2_000_000, in_a_hurry: 20_000 },
     clients: Clients::Usually(&[64]),
     techniques: &[
         Technique { prepare: FILL_WAITING_ALL, ..SKIP_LOCKED },
         Technique {
             name: "skip-locked-held",
-            about: "the same under a snapshot that was taken two minutes before",
             prepare: FILL_WAITING_ALL,
-            ageing: HELD,
-            ..SKIP_LOCKED
+            ..held(SKIP_LOCKED, SKIP_LOCKED.warm_up)
         },
         Technique { against: "hotrow", ..HOTROW },
-        Technique {
-            name: "hotrow-held",
-            about: "the same under a snapshot that was taken two minutes before",
-            ageing: HELD,
-            against: "hotrow",
-            ..HOTROW
-        },
-        Technique {
-            name: "hotrow-lease",
-            about: LEASE_HOTROW.about,
-            against: "hotrow-lease",
-            ..LEASE_HOTROW
-        },
+        Technique { name: "hotrow-held", against: "hotrow", ..held(HOTROW, HOTROW.warm_up) },
+        Technique { name: "hotrow-lease", against: "hotrow-lease", ..LEASE_HOTROW },
         Technique {
             name: "hotrow-lease-held",
-            about: "the same under a snapshot that was taken two minutes before",
-            ageing: HELD,
             against: "hotrow-lease",
-            ..LEASE_HOTROW
+            ..held(LEASE_HOTROW, LEASE_HOTROW.warm_up)
+        },
+        Technique {
+            name: "hotrow-enqueue",
+            prepare: FILL_HOTROW,
+            against: "hotrow-enqueue",
+            ..ENQUEUE_HOTROW
+        },
+        Technique {
+            name: "hotrow-enqueue-held",
+            prepare: FILL_HOTROW,
+            against: "hotrow-enqueue",
+            ..held(ENQUEUE_HOTROW, HOTROW.warm_up)
         },
     ],
-    remarks: &[
-        CHECKS,
-        FAIR,
-        "In the two minutes 8,333 orders a second are taken, as far as the technique keeps up. The snapshot is released after the \
-         measurement.",
-    ],
+    remarks: &[CHECKS, FAIR, HELD],
     ..QUEUE_TAKE
 };
 
-const HELD: Option<Ageing> = Some(Ageing { seconds: 120, rate: 8_333 });
+/// A hundred orders at a time under such a snapshot.
+pub static QUEUE_BATCH_HELD: Scenario = Scenario {
+    name: "queue-batch-held",
+    shows: "A hundred orders at a time after somebody has held a snapshot for two minutes, a million done and a million left",
+    rows: Rows::UsedUp { per_second: 200_000, besides: 2_000_000, in_a_hurry: 400_000 },
+    techniques: &[
+        Technique { against: "hotrow", ..HUNDRED_HOTROW },
+        Technique { name: "hotrow-held", against: "hotrow", ..held(HUNDRED_HOTROW, HOTROW.warm_up) },
+    ],
+    remarks: &[CHECKS, FAIR, HELD],
+    ..QUEUE_HELD
+};
+
+const HELD: &str = "In the two minutes 8,333 orders a second are taken, as far as the technique keeps up, one at a time. The \
+    snapshot is released after the measurement.";
+
+/// The same technique after two minutes of such requests.
+const fn held(technique: Technique, script: &'static str) -> Technique {
+    Technique {
+        about: "the same under a snapshot that was taken two minutes before",
+        ageing: Some(Ageing { seconds: 120, rate: 8_333, script }),
+        ..technique
+    }
+}
 
 const CHECKS: &str = "After each run every order must be either waiting or processed, none both or neither, none may wait that \
     came before one that is processed, and as many must be processed as were acknowledged. In the warm-up, and always with \

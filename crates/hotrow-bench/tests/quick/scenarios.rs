@@ -170,3 +170,8 @@ fn feed_busy() {
 fn queue_held() {
     in_turn("queue-held");
 }
+
+#[test]
+fn queue_batch_held() {
+    in_turn("queue-batch-held");
+}
