@@ -174,9 +174,13 @@ impl Feeds {
 
     fn mute(&mut self, user: i64, followee: i64, muted: bool) -> &'static str {
         let Some(author) = self.authors.get_mut(&followee) else { return "not_following" };
+        let last = author.last();
         let Some(entry) = author.followers.get_mut(&user) else { return "not_following" };
+        if entry.1 && !muted {
+            entry.0 = last;
+        }
         entry.1 = muted;
-        let (last, is_come_for) = (author.last(), author.is_come_for());
+        let is_come_for = author.is_come_for();
         if is_come_for && muted {
             self.pull(user);
             self.inboxes.entry(user).or_default().pulls.remove(&followee);

@@ -34,7 +34,7 @@ pub enum FeedCommand {
     Unfollow { user: i64, followee: i64 },
     Mute { user: i64, followee: i64, muted: bool },
     Post { author: i64, content: String, request: Option<u128> },
-    Push { user: i64, from: i64, content: String, request: Option<u128> },
+    Push { user: i64, from: i64, content: String, at: Option<i64>, request: Option<u128> },
     Consume { user: i64, max: i64, sort: Sort },
     Peek { user: i64, max: i64, sort: Sort },
     Unread { user: i64 },
@@ -87,8 +87,10 @@ impl FeedCommand {
             Self::Post { author, content, request } => {
                 ("post", vec![number(author), text(content), id(request)])
             }
-            Self::Push { user, from, content, request } => {
-                let at = ("null".to_owned(), "timestamptz");
+            Self::Push { user, from, content, at, request } => {
+                // In seconds since 1970 began; none: now.
+                let at = at.map_or_else(|| "null".to_owned(), |at| format!("to_timestamp({at})"));
+                let at = (at, "timestamptz");
                 ("push", vec![number(user), number(from), text(content), at, id(request)])
             }
             Self::Consume { user, max, sort } => {

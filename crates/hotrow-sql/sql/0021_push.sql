@@ -124,10 +124,10 @@ begin
                     when 'push' then hotrow.write_entries(fresh.users, fresh.froms, null, fresh.at, fresh.contents, false)
                     else hotrow.write_posts(fresh.froms, fresh.contents) end;
                 insert into hotrow.request (request_id, command, arguments, status, value, at)
-                select f.id, write_once.command, concat_ws(' ', f.user_id, f.from_user, md5(f.content)), 'ok', f.number,
-                    clock_timestamp()
-                from unnest(fresh.ids, fresh.users, fresh.froms, fresh.contents, numbers)
-                    f (id, user_id, from_user, content, number)
+                select f.id, write_once.command, concat_ws(' ', f.user_id, f.from_user, md5(f.content), extract(epoch from f.at)),
+                    'ok', f.number, clock_timestamp()
+                from unnest(fresh.ids, fresh.users, fresh.froms, fresh.contents, fresh.at, numbers)
+                    f (id, user_id, from_user, content, at, number)
                 where f.id is not null order by f.id;
             end if;
             exit;
@@ -137,9 +137,10 @@ begin
         end;
     end loop;
     perform hotrow.request_reused(u.request_id)
-    from unnest(user_id, from_user, content, request_id) u (user_id, from_user, content, request_id)
+    from unnest(user_id, from_user, content, created_at, request_id) u (user_id, from_user, content, at, request_id)
     join hotrow.request r on r.request_id = any (array[u.request_id])
-    where r.command <> write_once.command or r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content));
+    where r.command <> write_once.command
+        or r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content), extract(epoch from u.at));
     -- By its places, since a first attempt may have left numbers behind.
     for i in 1 .. coalesce(cardinality(fresh.places), 0) loop
         answers[fresh.places[i]] := numbers[i];

@@ -189,7 +189,7 @@ begin
 end
 $$;
 
--- Posts of a muted author don't come; what is there already stays.
+-- Posts of a muted author don't come, nor what was still on its way; what is there already stays.
 create function hotrow.mute(user_id bigint, followee bigint, muted boolean default true, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -201,7 +201,10 @@ begin
         perform hotrow.null_argument('user_id, followee or muted');
     end if;
     select a.* into entry from hotrow.author a where a.author = followee for update;
-    update hotrow.follow f set muted = mute.muted where f.author = followee and f.user_id = mute.user_id;
+    -- What was posted meanwhile may still be on its way when he is unmuted.
+    update hotrow.follow f set muted = mute.muted,
+        since_post = case when f.muted and not mute.muted then entry.last_post else f.since_post end
+    where f.author = followee and f.user_id = mute.user_id;
     if not found then
         status := 'not_following';
         return;

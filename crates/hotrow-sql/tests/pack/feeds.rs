@@ -127,6 +127,53 @@ fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
 }
 
 #[test]
+fn what_was_posted_while_an_author_was_muted_never_comes() {
+    let database = Database::migrated();
+    let session = database.session("postgres");
+    session.run("update hotrow.setting set feed_inline = 0");
+    check_in(
+        &session,
+        "follow(1, 2) -> followed
+        follow(3, 2) -> followed
+        post(2, 'on its way') -> 1 ok
+        mute(1, 2) -> muted
+        post(2, 'muted') -> 2 ok
+        mute(1, 2, false) -> unmuted
+        mute(3, 2, false) -> unmuted
+        post(2, 'wanted') -> 3 ok
+        fan_out() -> 1
+        fan_out() -> 1
+        fan_out() -> 2
+        fan_out() -> 0",
+    );
+    let contents = |user| session.ask(&format!("select content from hotrow.consume({user})"));
+    assert_eq!(contents(1), Ok(vec!["wanted".to_owned()]));
+    let all = ["on its way", "muted", "wanted"].map(str::to_owned);
+    assert_eq!(contents(3), Ok(all.to_vec()), "who was not muted misses nothing");
+}
+
+#[test]
+fn a_push_that_is_repeated_with_another_time_is_no_retry() {
+    let id = "'00000000-0000-0000-0000-000000000001'";
+    let other = "'00000000-0000-0000-0000-000000000002'";
+    let (_database, session) = check(&format!(
+        "push(1, 2, 'x', '2026-01-01 00:00:00.5Z', {id}) -> 1 ok
+        push(1, 2, 'x', '2026-01-01 00:00:00.5Z', {id}) -> 1 ok
+        push(1, 2, 'x', '2026-01-01 02:00:00.5+02', {id}) -> 1 ok
+        push(1, 2, 'x', '2026-01-01 00:00:00.6Z', {id}) -> 22023
+        push(1, 2, 'x', null, {id}) -> 22023
+        push(1, 2, 'x', null, {other}) -> 2 ok
+        push(1, 2, 'x', null, {other}) -> 2 ok
+        push(1, 2, 'x', '2026-01-01 00:00:00Z', {other}) -> 22023
+        push(1, 2, 'x', 'infinity', {other}) -> 22023
+        unread(1) -> 2"
+    ));
+    // However the session writes times.
+    session.run("set timezone = 'Asia/Tokyo'; set datestyle = 'German'");
+    check_in(&session, &format!("push(1, 2, 'x', '2026-01-01 00:00:00.5Z', {id}) -> 1 ok"));
+}
+
+#[test]
 fn what_is_too_old_goes_and_the_rest_stays() {
     let (_database, session) = check(
         "push(1, 7, 'old', now() - interval '91 days') -> 1 ok
