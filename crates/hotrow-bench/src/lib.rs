@@ -17,7 +17,7 @@
 //! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
 //! | `peers.rs`, `peers/` | queues that others wrote |
-//! | `payments.rs`, `change_stream.rs` | the payment service of the examples, and whoever reads its change stream |
+//! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and whoever reads its change stream |
 //! | `watch.rs` | what a load costs the server, and what its sessions wait for |
 //! | `arrivals.rs` | when the requests of an open loop are due |
 //! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
@@ -44,6 +44,7 @@ mod load;
 mod machine;
 mod measure;
 mod pack;
+mod payment_books;
 mod payments;
 mod peers;
 mod pgbench;

@@ -8,8 +8,8 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::http::{Connection, Post};
 use crate::load::Failure;
+use crate::payment_books::{self, Done};
 use hyper::{Method, StatusCode};
-use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -184,9 +184,17 @@ impl Payments {
 
     /// Whether the payment gateways have done what our attempts say, and nothing else.
     async fn compare_books(&self) -> Result<Result<(), Failure>, Error> {
-        const SUCCEEDED: &str = "select id::text from payments.attempt where state = 'succeeded'";
+        const SUCCEEDED: &str = "select id::text as attempt, gateway, kind, amount from payments.attempt where state = 'succeeded'";
         let rows = self.control.query(SUCCEEDED, &[]).await.map_err(refused("read the attempts"))?;
-        let ours: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
+        let ours: BTreeSet<Done> = rows
+            .iter()
+            .map(|row| Done {
+                attempt: row.get("attempt"),
+                gateway: row.get("gateway"),
+                kind: row.get("kind"),
+                amount: row.get("amount"),
+            })
+            .collect();
         let mut theirs = BTreeSet::new();
         for name in GATEWAYS {
             let path = self.books.path().join(format!("{name}.jsonl"));
@@ -195,17 +203,9 @@ impl Payments {
                 path,
                 source,
             })?;
-            // A half line is of an order whose gateway was killed before it had answered.
-            let entries = book.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok());
-            theirs.extend(entries.filter(|entry| entry.outcome == "succeeded").map(|entry| entry.reference));
+            theirs.extend(payment_books::done(name, &book));
         }
-        if ours == theirs {
-            return Ok(Ok(()));
-        }
-        let (only_ours, only_theirs) = (ours.difference(&theirs).count(), theirs.difference(&ours).count());
-        Ok(Err(Failure(format!(
-            "{only_ours} successes are not in the payment gateways' books, {only_theirs} are only there"
-        ))))
+        Ok(payment_books::difference(&ours, &theirs).map_or(Ok(()), |said| Err(Failure(said))))
     }
 
     /// If the service has ended by itself: how, and its last words.
@@ -237,13 +237,6 @@ async fn start_gateway(
     let mut gateway = Child::start(&programs.gateways, command)?;
     let address = gateway.ready(listens).await?;
     Ok((gateway, address))
-}
-
-/// A line of a payment gateway's book.
-#[derive(Deserialize)]
-struct Entry {
-    reference: String,
-    outcome: String,
 }
 
 /// The address in the line with which a program says that it is ready.

@@ -154,15 +154,27 @@ async fn the_payments() {
     .await;
     assert_eq!(
         rows.read().await.unwrap(),
-        (2, 0),
-        "one is captured, one was declined, one was never confirmed"
+        (3, 0),
+        "one is captured, one was declined, one was never confirmed, one is captured by its second attempt"
     );
     rows.notices(&[
-        "update payments.intent set state = 'authorizing' where merchant = 'm' and state = 'captured'",
+        "update payments.intent set state = 'authorizing' where state = 'captured'",
         "update payments.intent set captured = 99 where state = 'captured'",
         "update payments.intent set refunded = 1 where state = 'captured'",
-        "update payments.intent set version = 4 where state = 'captured'",
+        "update payments.intent set version = version + 1 where state = 'captured'",
+        "update payments.intent set state = 'nonsense'",
+        "update payments.intent set state = 'failed' where state = 'created'",
         "delete from payments.transition where version = 2 and state_before = 'created'",
+        "delete from payments.transition where version = 5",
+        "update payments.transition set state_before = 'nonsense', state = 'nonsense'",
+        "update payments.transition set state = 'nonsense' where version = 2",
+        "update payments.transition set state = 'failed' where state = 'captured'",
+        "update payments.transition set state_before = 'failed' where version = 2",
+        "update payments.transition set attempt = intent",
+        "update payments.attempt set due_at = now() where state = 'succeeded'",
+        "update payments.attempt set kind = 'capture' where state = 'succeeded'",
+        "update payments.attempt set settled_on = settled_on - 1 where state = 'succeeded'",
+        "update payments.attempt set settled_on = null where state = 'succeeded'",
         "update payments.attempt set amount = 99 where state = 'succeeded'",
         "update payments.attempt set state = 'unknown' where state = 'succeeded'",
         "update payments.attempt set state = 'succeeded' where state = 'declined'",
@@ -173,8 +185,20 @@ async fn the_payments() {
          from payments.attempt where state = 'succeeded'",
         "update payments.merchant_day set captured = captured + 1",
         "update payments.merchant_day set declined = 0",
+        "update payments.merchant_day set authorized = 0",
+        "update payments.merchant_day set attempts = 1",
+        "update payments.merchant_day set refunded = 1",
+        "update payments.merchant_day set currency = 'EUR'",
         "delete from payments.merchant_day",
         "delete from payments.outbox where type = 'payment.captured'",
+        "update payments.outbox set payload = jsonb_set(payload, '{attempt,id}', to_jsonb(gen_random_uuid())) where type = 'payment.failed'",
+        "update payments.outbox set payload = '{}' where type = 'payment.failed'",
+        "update payments.outbox set payload = jsonb_set(payload, '{attempt,amount}', '1') where type = 'payment.captured'",
+        "update payments.outbox set payload = jsonb_set(payload, '{attempt,outcome}', '\"succeeded\"') where type = 'payment.failed'",
+        "update payments.outbox set aggregateid = gen_random_uuid() where type = 'payment.failed'",
+        "update payments.outbox set type = 'payment.captured' where type = 'payment.failed'",
+        "insert into payments.outbox (id, aggregatetype, aggregateid, type, payload)
+         select gen_random_uuid(), aggregatetype, aggregateid, type, payload from payments.outbox where type = 'payment.failed'",
     ])
     .await;
 }

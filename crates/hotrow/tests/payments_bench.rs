@@ -70,6 +70,15 @@ fn every_technique_gives_its_figures() {
     }
 }
 
+#[test]
+fn what_comes_at_a_rate_of_its_own_has_latencies() {
+    for technique in bench("payments-open-loop") {
+        let round = round(&technique);
+        assert!(round["done"].as_u64().unwrap() > 0, "{technique}");
+        assert!(round["latency"]["p99_us"].as_f64().unwrap() > 0.0, "{technique}");
+    }
+}
+
 /// Whether this machine has strace, and lets it trace.
 fn flushes_can_be_held_up() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -101,9 +101,10 @@ const SERVICE: &str = "A payment is one HTTP request with an Idempotency-Key to 
      service, payment gateways, server and Hotrow share the machine. The service is the same program in all lines; only its \
      DATABASE_URL differs.";
 
-const CHECKS: &str = "After each run every payment that was acknowledged is there once and has one outcome, sums of captures and of merchants' \
-     days are those of the attempts, the log of transitions has no gap, and each decided attempt has its event; where the change \
-     stream is read, every event of the outbox has arrived, and no other.";
+const CHECKS: &str = "After each run every payment that was acknowledged is there once and has one outcome; its state, its sums, the log of its \
+     transitions, merchants' days and events are those that follow from the attempts, one event for each; the successes are those in \
+     the payment gateways' own books, with the same amounts; where the change stream is read, every event of the outbox has \
+     arrived, and no other.";
 
 const DIRECT: Technique = Technique {
     name: "direct",
