@@ -25,12 +25,15 @@
 //! | `sql/0026_feed_rules.sql` | merge rules of feeds |
 //! | `sql/bootstrap.sql`, `sql/grants.sql`, `sql/group_grants.sql` | what runs each time, before and after |
 //! | `migrations.rs` | the list of them |
-//! | `install.rs` | runs what is missing, says what would run, compares |
+//! | `install.rs` | runs what is missing, says what would run |
+//! | `compare.rs` | what is not as this program installs it |
 
+mod compare;
 mod error;
 mod install;
 mod migrations;
 
+pub use compare::{Difference, differences};
 pub use error::Error;
 pub use install::{DEFAULT_ROLE, GroupRole, Installed, State, check, migrate, plan};
 pub use migrations::{MIGRATIONS, Migration};

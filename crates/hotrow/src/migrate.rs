@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use hotrow_sql::{DEFAULT_ROLE, GroupRole, MIGRATIONS, State};
+use hotrow_sql::{DEFAULT_ROLE, Difference, GroupRole, MIGRATIONS, State};
 use tokio_postgres::Client;
 
 /// `hotrow migrate`
@@ -19,7 +19,8 @@ pub struct Args {
     /// Print what would run, and change nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Say whether what is installed fits this program: exit 0 if it does, else 1
+    /// Say whether what is installed fits this program: exit 0 if it does, else 1. Compared are the list of migrations, each
+    /// function of the pack (text, settings, owner, who may call it), and the role with its grants; not the tables
     #[arg(long)]
     check: bool,
 }
@@ -44,7 +45,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     runtime.block_on(async {
         let mut client = crate::direct::connect(&args.upstream).await?;
         if args.check {
-            check(&client).await
+            check(&client, &args.role).await
         } else if args.dry_run {
             dry_run(&client).await
         } else {
@@ -53,21 +54,40 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     })
 }
 
-async fn check(client: &Client) -> Result<ExitCode, Error> {
-    let (sentence, code) = match hotrow_sql::check(client).await? {
-        State::Fits => ("the schema pack fits this program".to_owned(), ExitCode::SUCCESS),
-        State::Missing(missing) => (
-            format!("{missing} of {} migrations are missing: run hotrow migrate", MIGRATIONS.len()),
-            ExitCode::FAILURE,
-        ),
-        State::Newer(number) => (
-            format!("the schema pack is newer than this program (migration {number}): use the newer program"),
-            ExitCode::FAILURE,
-        ),
-    };
-    writeln!(std::io::stdout(), "{sentence}")?;
-    Ok(code)
+async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
+    let mut out = std::io::stdout();
+    match hotrow_sql::check(client).await? {
+        State::Fits => {}
+        State::Missing(missing) => {
+            let all = MIGRATIONS.len();
+            writeln!(out, "{missing} of {all} migrations are missing: run hotrow migrate")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        State::Newer(number) => {
+            writeln!(
+                out,
+                "the schema pack is newer than this program (migration {number}): use the newer program"
+            )?;
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let differences = hotrow_sql::differences(client, role).await?;
+    if differences.is_empty() {
+        writeln!(out, "the schema pack fits this program")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for difference in &differences {
+        writeln!(out, "{difference}")?;
+    }
+    let changed = differences.iter().any(|difference| matches!(difference, Difference::Function(_)));
+    writeln!(out, "{}", if changed { FUNCTIONS_DIFFER } else { GRANTS_DIFFER })?;
+    Ok(ExitCode::FAILURE)
 }
+
+const FUNCTIONS_DIFFER: &str = "the schema pack does not fit this program: hotrow migrate changes no function that is installed; \
+     what it would install into an empty database is printed by hotrow migrate --dry-run there";
+const GRANTS_DIFFER: &str =
+    "the schema pack does not fit this program: hotrow migrate puts the role and its grants right";
 
 async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
     let plan = hotrow_sql::plan(client).await?;

@@ -102,7 +102,15 @@ async fn migrate_installs_compares_and_says_what_it_would_do() {
     }
 
     holds(&shop.succeeds(&["migrate"]), &["installed 0001_settings", "may call the functions"]);
-    holds(&shop.succeeds(&["migrate", "--check"]), &["fits"]);
+    holds(&shop.succeeds(&["migrate", "--check"]), &["the schema pack fits"]);
+    let other = shop.fails(&["migrate", "--check", "--role", "nobody"]);
+    holds(&other, &["the role nobody is missing", "hotrow migrate puts the role"]);
+    shop.run(
+        "create or replace function hotrow.unread(user_id bigint) returns bigint language sql as 'select 1'",
+    )
+    .await;
+    let changed = shop.fails(&["migrate", "--check"]);
+    holds(&changed, &["hotrow.unread is missing or is not what this program installs", "--dry-run"]);
     holds(&shop.succeeds(&["migrate"]), &["nothing was missing"]);
     holds(&shop.succeeds(&["migrate", "--dry-run"]), &["nothing is missing"]);
     shop.run("insert into hotrow.migration (number, name) values (9999, 'from the future')").await;

@@ -1,8 +1,8 @@
 //! The installer: several at once, again, without rights, behind and ahead of the database.
 
-use hotrow_sql::{DEFAULT_ROLE, Error, GroupRole, MIGRATIONS, State, check, plan};
+use hotrow_sql::{DEFAULT_ROLE, Difference, Error, GroupRole, MIGRATIONS, State, check, differences, plan};
 
-use crate::server::Database;
+use crate::server::{Database, Session};
 
 #[test]
 fn four_installers_at_once_install_once() {
@@ -74,4 +74,60 @@ fn whoever_migrates_later_leaves_the_owner_as_it_is() {
 
     let mut stranger = database.login("stranger", false);
     assert!(matches!(stranger.migrate(DEFAULT_ROLE), Err(Error::Owner { owner }) if owner == name));
+}
+
+#[test]
+fn what_is_not_as_it_was_installed_is_named() {
+    let database = Database::migrated();
+    let mut session = database.session("postgres");
+    let group = "group_of_differences";
+    let found = |session: &Session, role: &str| session.block_on(differences(&session.client, role)).unwrap();
+    assert_eq!(found(&session, DEFAULT_ROLE), []);
+    assert_eq!(found(&session, group), [Difference::NoRole(group.to_owned())]);
+    session.run(&format!("create role {group}"));
+    let grants = found(&session, group);
+    assert!(grants.len() > 50, "{grants:?}");
+    assert_eq!(
+        grants[0],
+        Difference::NoGrant("hotrow.create_counter(text, text, bigint, bigint)".to_owned())
+    );
+    session.migrate(group).unwrap();
+    assert_eq!(found(&session, group), []);
+
+    let reversed = session.value(
+        "select replace(pg_get_functiondef(oid), 'desc nulls last', 'nulls last') from pg_proc where proname = 'ranked_numbers'",
+    );
+    let function = |name: &str| Difference::Function(format!("hotrow.{name}"));
+    let reads = "hotrow.unread(bigint)";
+    for (change, difference) in [
+        (reversed.as_str(), function("ranked_numbers")),
+        ("drop function hotrow.past(bigint, bigint, int)", function("past")),
+        ("alter function hotrow.unread(bigint) security invoker", function("unread")),
+        ("alter function hotrow.unread(bigint) reset search_path", function("unread")),
+        ("alter function hotrow.unread(bigint) set search_path = public", function("unread")),
+        ("alter function hotrow.unread(bigint) set work_mem = '1GB'", function("unread")),
+        ("alter function hotrow.unread(bigint) immutable", function("unread")),
+        ("alter function hotrow.unread(bigint) owner to group_of_differences", function("unread")),
+        (
+            "grant execute on function hotrow.unread(bigint) to public",
+            Difference::ForEverybody("hotrow.unread".to_owned()),
+        ),
+        (
+            "revoke usage on schema hotrow from public, group_of_differences",
+            Difference::NoGrant("the schema hotrow".to_owned()),
+        ),
+        (
+            "revoke execute on function hotrow.unread(bigint) from group_of_differences",
+            Difference::NoGrant(reads.to_owned()),
+        ),
+    ] {
+        session.run(&format!("begin; {change}"));
+        let differences = found(&session, group);
+        assert_eq!(differences.first(), Some(&difference), "{change}: {differences:?}");
+        session.run("rollback");
+    }
+    // What is only granted is put right by the next `migrate`.
+    session.run("grant execute on all functions in schema hotrow to public; revoke usage on schema hotrow from group_of_differences");
+    session.migrate(group).unwrap();
+    assert_eq!(found(&session, group), []);
 }

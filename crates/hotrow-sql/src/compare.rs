@@ -1,0 +1,146 @@
+//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing,
+//! and never looks at tables, nor at anything that others have put into the schema.
+
+use std::fmt;
+
+use tokio_postgres::GenericClient;
+
+use crate::Error;
+use crate::migrations::{GRANTS, GROUP_GRANTS, MIGRATIONS};
+
+/// Something that is not as this program installs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// A function is missing, or it says something else, or belongs to somebody else than the schema.
+    Function(String),
+    /// A function that is for the group, or for nobody, may be called by everybody.
+    ForEverybody(String),
+    /// There is no such group role.
+    NoRole(String),
+    /// The group role may not call this.
+    NoGrant(String),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(name) => write!(f, "{name} is missing or is not what this program installs"),
+            Self::ForEverybody(name) => write!(f, "{name} may be called by everybody"),
+            Self::NoRole(name) => write!(f, "the role {name} is missing"),
+            Self::NoGrant(name) => write!(f, "the role may not use {name}"),
+        }
+    }
+}
+
+/// What differs where no migration is missing; `role` is the group role's name.
+pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<Difference>, Error> {
+    const FOUND: &str = "select p.proname::text, p.prosrc, l.lanname::text, p.provolatile::text, p.prosecdef,
+            coalesce(p.proconfig, '{}'), p.proowner = n.nspowner, has_function_privilege('public', p.oid, 'execute')
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
+        where n.nspname = 'hotrow' order by p.proname, p.oid";
+    const UNGRANTED: &str = "select f.name from unnest($2::text[]) with ordinality f (name, place)
+        where not coalesce(has_function_privilege($1, to_regprocedure(f.name), 'execute'), false) order by f.place";
+    const ROLE: &str = "select has_schema_privilege(oid, 'hotrow', 'usage') from pg_roles where rolname = $1";
+
+    let rows = client.query(FOUND, &[]).await?;
+    let found: Vec<(Function, bool, bool)> = rows
+        .iter()
+        .map(|row| {
+            let (name, body, language) = (row.get(0), row.get(1), row.get(2));
+            let (volatility, definer, settings) = (row.get(3), row.get(4), row.get(5));
+            (Function { name, body, language, volatility, definer, settings }, row.get(6), row.get(7))
+        })
+        .collect();
+    let mut differences = Vec::new();
+    for wanted in installed_functions() {
+        let name = format!("hotrow.{}", wanted.name);
+        match found.iter().find(|(function, ..)| *function == wanted) {
+            Some((_, true, everybody)) => {
+                if *everybody && !GRANTS.contains(&format!("{name}(")) {
+                    differences.push(Difference::ForEverybody(name));
+                }
+            }
+            _ => differences.push(Difference::Function(name)),
+        }
+    }
+    match client.query_opt(ROLE, &[&role]).await? {
+        None => differences.push(Difference::NoRole(role.to_owned())),
+        Some(row) => {
+            if !row.get::<_, bool>(0) {
+                differences.push(Difference::NoGrant("the schema hotrow".to_owned()));
+            }
+            let ungranted = client.query(UNGRANTED, &[&role, &granted_functions()]).await?;
+            differences.extend(ungranted.iter().map(|row| Difference::NoGrant(row.get(0))));
+        }
+    }
+    Ok(differences)
+}
+
+/// What makes a function what it is; of two with one name the bodies differ.
+#[derive(Debug, PartialEq, Eq)]
+struct Function {
+    name: String,
+    body: String,
+    language: String,
+    /// As the server's catalogue has it.
+    volatility: String,
+    definer: bool,
+    settings: Vec<String>,
+}
+
+/// The functions of all migrations, which are all written in one way:
+/// `create function hotrow.name(...) ... language x ... [set a = b] as $$...$$`.
+fn installed_functions() -> Vec<Function> {
+    let migrations =
+        MIGRATIONS.iter().flat_map(|migration| migration.sql.split("\ncreate function hotrow.").skip(1));
+    migrations.map(function).collect()
+}
+
+fn function(text: &str) -> Function {
+    let mut parts = text.splitn(3, "$$");
+    let mut part = || parts.next().unwrap_or_default();
+    let (head, body) = (part(), part().to_owned());
+    let name = head.split('(').next().unwrap_or_default().to_owned();
+    let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, options) = head.rsplit_once(" language ").unwrap_or_default();
+    let mut options = options.trim_end_matches(" as").split(" set ");
+    let traits: Vec<_> = options.next().unwrap_or_default().split(' ').collect();
+    let volatility = if traits.contains(&"immutable") {
+        "i"
+    } else if traits.contains(&"stable") {
+        "s"
+    } else {
+        "v"
+    };
+    Function {
+        name,
+        body,
+        language: traits[0].to_owned(),
+        volatility: volatility.to_owned(),
+        definer: traits.contains(&"definer"),
+        settings: options.map(|setting| setting.replace(" = ", "=").replace('\'', "")).collect(),
+    }
+}
+
+/// What the group role may call, as the server reads it.
+fn granted_functions() -> Vec<&'static str> {
+    let lines = GROUP_GRANTS.lines().map(str::trim).filter(|line| line.starts_with("hotrow."));
+    lines.map(|line| line.trim_end_matches(',')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_migrations_is_read() {
+        let functions = installed_functions();
+        let created = |text: &str| text.matches("create function").count();
+        assert_eq!(functions.len(), MIGRATIONS.iter().map(|migration| created(migration.sql)).sum::<usize>());
+        let increment = functions.iter().find(|function| function.name == "increment").unwrap();
+        assert!(increment.definer && increment.body.contains("#variable_conflict"), "{increment:?}");
+        assert_eq!((increment.language.as_str(), increment.volatility.as_str()), ("plpgsql", "v"));
+        assert_eq!(increment.settings[..2], ["search_path=pg_catalog, pg_temp", "jit=off"]);
+        assert_eq!(granted_functions().len(), GROUP_GRANTS.matches("\n    hotrow.").count());
+    }
+}
