@@ -1,16 +1,10 @@
 //! The server is not there, or lost around a call, or has no schema pack: never a guess, and good again by itself.
 
-use hotrow_postgres::PrivateServer;
-
 use crate::client::{json, send};
 use crate::support::{config, connect, until, value};
-use crate::{Api, migrate};
+use crate::{Api, migrate, private};
 
 const PATH: &str = "/v1/counters/away/increment";
-
-async fn private(label: &'static str) -> PrivateServer {
-    tokio::task::spawn_blocking(move || PrivateServer::builder().label(label).start().unwrap()).await.unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_not_sent_can_be_repeated() {

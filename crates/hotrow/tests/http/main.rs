@@ -15,8 +15,14 @@ mod tokens;
 
 use std::sync::OnceLock;
 
+use hotrow_postgres::PrivateServer;
 use support::server::migrate;
 use support::{Gateway, free_port, server};
+
+/// A server of its own.
+async fn private(label: &'static str) -> PrivateServer {
+    tokio::task::spawn_blocking(move || PrivateServer::builder().label(label).start().unwrap()).await.unwrap()
+}
 
 /// A gateway with its HTTP port.
 struct Api {

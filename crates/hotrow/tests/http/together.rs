@@ -1,12 +1,13 @@
-//! Many at once: HTTP/2, calls merged with those of PostgreSQL clients, an exact sum, and a stop that loses nothing.
+//! Many at once: HTTP/2, calls merged with those of PostgreSQL clients, an exact sum, too many, and a stop that loses nothing.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
 use crate::client::{Http2, json};
-use crate::support::{connect, until, value};
-use crate::{Api, support};
+use crate::support::{config, connect, until, value};
+use crate::{Api, migrate, private, support};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_one_connection_and_other_clients_add_up() {
@@ -36,7 +37,7 @@ async fn a_row_that_somebody_holds_stops_few_others() {
     let port = api.port;
     let path = |counter: &str| format!("/v1/counters/{counter}/increment");
     api.ok("POST", &path("held"), "").await;
-    let outsider = connect(&support::config(support::server().port())).await;
+    let outsider = connect(&config(support::server().port())).await;
     outsider
         .batch_execute("begin; select from hotrow.counter where counter = 'held' for update")
         .await
@@ -45,7 +46,7 @@ async fn a_row_that_somebody_holds_stops_few_others() {
         .map(|_| path("held"))
         .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await }))
         .collect();
-    let watcher = connect(&support::config(support::server().port())).await;
+    let watcher = connect(&config(support::server().port())).await;
     let blocked = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
     until("requests wait", async || value(&watcher, blocked).await != "0").await;
     let others: Vec<_> = (0..40)
@@ -65,10 +66,45 @@ async fn a_row_that_somebody_holds_stops_few_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn too_many_for_a_slow_row_are_told_when_to_repeat() {
+    let server = private("httpfull").await;
+    migrate(&server.url());
+    let direct = connect(&config(server.port())).await;
+    let slow = "create function public.slow() returns trigger language plpgsql as
+            $$ begin perform pg_sleep(0.05); return null; end $$;
+        create trigger slow after update on hotrow.counter execute function public.slow()";
+    direct.batch_execute(slow).await.unwrap();
+    let api = Api::in_front_of(&server.url(), &["--lanes", "1", "--queue-wait-ms", "10"]);
+    let http2 = Http2::connect(api.port).await;
+    let (path, body) = ("/v1/counters/crowded/increment", "{\"amount\": 1}");
+    let (carried_out, turned_away) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    join_all((0..100).map(async |_| {
+        while turned_away.load(Relaxed) < 20 {
+            assert!(Instant::now() < deadline, "nobody is turned away, and {carried_out:?} were not");
+            let reply = http2.post(path, body).await;
+            if reply.status == 200 {
+                carried_out.fetch_add(1, Relaxed);
+                continue;
+            }
+            assert_eq!((reply.status, reply.problem().as_str()), (429, "queue-full"), "{reply:?}");
+            assert_eq!((reply.header("retry-after"), &reply.json()["sqlstate"]), ("1", &"53000".into()));
+            turned_away.fetch_add(1, Relaxed);
+        }
+    }))
+    .await;
+    let carried_out = carried_out.into_inner();
+    let end = api.ok("GET", "/v1/counters/crowded", "").await;
+    assert_eq!(end["value"], carried_out, "who was turned away changed nothing");
+    tokio::time::sleep(Duration::from_secs(1)).await; // as the header says
+    assert_eq!(api.ok("POST", path, body).await["value"], carried_out + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_requests_finish() {
     let mut api = Api::start(&[]).await;
     api.ok("POST", "/v1/counters/stop/increment", "").await;
-    let outsider = connect(&support::config(support::server().port())).await;
+    let outsider = connect(&config(support::server().port())).await;
     outsider
         .batch_execute("begin; select from hotrow.counter where counter = 'stop' for update")
         .await
@@ -77,7 +113,7 @@ async fn a_stop_lets_requests_finish() {
     let waiting = tokio::spawn(async move { json(port, "POST", "/v1/counters/stop/increment", "").await });
     let blocked =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.incr%'";
-    let watcher = connect(&support::config(support::server().port())).await;
+    let watcher = connect(&config(support::server().port())).await;
     until("the request waits", async || value(&watcher, blocked).await != "0").await;
     api.gateway.sigterm();
     until("nobody new is let in", async || {

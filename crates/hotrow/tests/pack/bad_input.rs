@@ -106,17 +106,7 @@ fn a_bad_call_gets_its_error_and_its_neighbours_their_answers() {
                 }
             });
         }
-        let mut line = connect(gateway.port());
-        for _ in 0..TIMES {
-            for (function, values, code) in bad_calls() {
-                bad_call(&mut line, function, &values, code);
-            }
-            for (statement, expected) in REFUSED {
-                let answer = line.query(statement);
-                assert_eq!(answer.error(), None, "{statement}");
-                assert_eq!(crate::sql::answer(&answer.rows()[0]), expected, "{statement}");
-            }
-        }
+        bad_calls_come(&gateway, &bad_calls(), &REFUSED);
         drop(until);
     });
     assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
@@ -126,6 +116,159 @@ fn a_bad_call_gets_its_error_and_its_neighbours_their_answers() {
     let held = direct.query("select held from hotrow.sale('bad.shoe')").rows().remove(0);
     assert_eq!(held, [Some(reserved.load(Relaxed).to_string())]);
     assert!(reserved.load(Relaxed) > 100, "there were hardly any neighbours");
+}
+
+/// The same of queues and feeds.
+fn bad_calls_of_queues_and_feeds() -> Vec<(&'static str, Vec<Option<String>>, &'static str)> {
+    let text = |text: &str| Some(text.to_owned());
+    let (queue, order, user) =
+        (|| text("bad.queue"), || text("00000000-0000-0000-0000-0000000bad02"), || text(USER));
+    let (receipt, used) = (|| text("16384"), || text("00000000-0000-0000-0000-0000000bad03"));
+    vec![
+        ("enqueue", vec![None, order()], "22004"),
+        ("enqueue", vec![queue(), None], "22004"),
+        ("enqueue", vec![queue(), text("no uuid")], "22P02"),
+        ("enqueue", vec![queue(), order(), text("{")], "22P02"),
+        ("enqueue", vec![queue(), order(), Some(format!("\"{}\"", "x".repeat(256_001)))], "22023"),
+        ("enqueue", vec![queue(), order(), text("{}"), Some("g".repeat(501))], "22023"),
+        ("enqueue", vec![queue(), order(), text("{}"), None, text("1969-12-31")], "22023"),
+        ("enqueue", vec![queue(), order(), text("{}"), None, None, text("infinity")], "22023"),
+        ("enqueue", vec![queue(), order(), text("{}"), None, None, None, text("61")], "22023"),
+        ("enqueue_all", vec![queue(), text("{}")], "22023"),
+        ("enqueue_all", vec![queue(), text("[1]")], "22023"),
+        ("take", vec![text("bad.none")], "P0002"),
+        ("take", vec![queue(), None], "22004"),
+        ("take", vec![queue(), text("0")], "22023"),
+        ("take", vec![queue(), text("1001")], "22023"),
+        ("take", vec![queue(), text("1"), text("0")], "22023"),
+        ("take", vec![queue(), text("1"), text("1 minute"), text("2 hours")], "22023"),
+        ("complete", vec![None, receipt()], "22004"),
+        ("complete", vec![queue(), None], "22004"),
+        ("complete", vec![queue(), receipt(), None], "22004"),
+        ("complete", vec![queue(), receipt(), text("1"), text("{")], "22P02"),
+        ("fail", vec![queue(), receipt(), text("x"), text("-1 hour")], "22023"),
+        ("release", vec![queue(), None], "22004"),
+        ("extend_lease", vec![queue(), receipt(), None], "22004"),
+        ("extend_lease", vec![queue(), receipt(), text("0")], "22023"),
+        ("push", vec![None, text("1"), text("x")], "22004"),
+        ("push", vec![user(), None, text("x")], "22004"),
+        ("push", vec![user(), text("1"), None], "22004"),
+        ("push", vec![text("ann"), text("1"), text("x")], "22P02"),
+        ("push", vec![user(), text("1"), Some("x".repeat(1_000_001))], "22023"),
+        ("push", vec![user(), text("1"), text("another text"), None, used()], "22023"),
+        ("push", vec![user(), text("1"), text("used"), text("2026-01-01"), used()], "22023"),
+        ("post", vec![text("1"), None], "22004"),
+        ("post", vec![text("1"), text("used"), used()], "22023"),
+        ("consume", vec![None], "22004"),
+        ("consume", vec![user(), text("1001")], "22023"),
+        ("consume", vec![user(), text("1"), text("best")], "22023"),
+        ("follow", vec![user(), None], "22004"),
+        ("follow", vec![user(), text("2"), text("1001")], "22023"),
+        ("unfollow", vec![None, text("2")], "22004"),
+        ("mark_read_up_to", vec![user(), None], "22004"),
+    ]
+}
+
+const USER: &str = "6601";
+const REFUSED_BY_QUEUES_AND_FEEDS: [(&str, &str); 4] = [
+    ("select status from hotrow.enqueue('bad.none', gen_random_uuid())", "unknown_queue"),
+    ("select outcome from hotrow.complete('bad.queue', 987654400)", "lease_lost"),
+    ("select * from hotrow.follow(6601, 6601)", "self"),
+    ("select * from hotrow.unfollow(6601, 6602)", "not_following"),
+];
+
+/// What the neighbours of bad calls of queues and feeds have done.
+#[derive(Default)]
+struct Done {
+    pushed: AtomicU64,
+    enqueued: AtomicU64,
+    completed: AtomicU64,
+}
+
+impl Done {
+    /// One message and one order more, and one order less.
+    fn more(&self, line: &mut Line, number: usize) {
+        let (from, order) = (number.to_string(), format!("{:032x}", fastrand::u128(..)));
+        let push = "select status from hotrow.push($1, $2, $3)";
+        line.put_unnamed_call(push, &[Some(USER), Some(&from), Some("hello")]);
+        line.put_sync();
+        let enqueue = "select status from hotrow.enqueue($1, $2)";
+        line.put_unnamed_call(enqueue, &[Some("bad.queue"), Some(&order)]);
+        line.put_sync();
+        line.put_unnamed_call("select receipt from hotrow.take($1, $2)", &[Some("bad.queue"), Some("1")]);
+        line.put_sync();
+        line.send().unwrap();
+        let answers = [line.answer(), line.answer(), line.answer()];
+        assert!(
+            answers.iter().all(|answer| answer.error().is_none()),
+            "{:?}",
+            answers.map(|answer| answer.error())
+        );
+        assert_eq!(answers[0].rows(), [[Some("ok".to_owned())]]);
+        assert_eq!(answers[1].rows(), [[Some("enqueued".to_owned())]]);
+        self.pushed.fetch_add(1, Relaxed);
+        self.enqueued.fetch_add(1, Relaxed);
+        // Somebody else may have taken what was enqueued here.
+        for row in answers[2].rows() {
+            let complete = "select * from hotrow.complete($1, $2)";
+            line.put_unnamed_call(complete, &[Some("bad.queue"), row[0].as_deref()]);
+            line.put_sync();
+            line.send().unwrap();
+            let answer = line.answer();
+            assert_eq!((answer.error(), answer.rows()), (None, vec![vec![Some("completed".to_owned())]]));
+            self.completed.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_bad_call_of_a_queue_or_a_feed_harms_no_neighbour() {
+    let mut direct = connect(installed());
+    for statement in [
+        "select hotrow.create_queue('bad.queue')",
+        "select hotrow.push(6602, 1, 'used', null, '00000000-0000-0000-0000-0000000bad03')",
+    ] {
+        assert_eq!(direct.query(statement).error(), None);
+    }
+    let gateway = Gateway::start(&[]);
+    let (over, done) = (AtomicBool::new(false), Done::default());
+    thread::scope(|scope| {
+        let until = Until(&over);
+        for number in 0..NEIGHBOURS {
+            let (over, done, port) = (&over, &done, gateway.port());
+            scope.spawn(move || {
+                let mut line = connect(port);
+                while !over.load(Relaxed) {
+                    done.more(&mut line, number);
+                }
+            });
+        }
+        bad_calls_come(&gateway, &bad_calls_of_queues_and_feeds(), &REFUSED_BY_QUEUES_AND_FEEDS);
+        drop(until);
+    });
+    assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
+    let [pushed, enqueued, completed] =
+        [done.pushed, done.enqueued, done.completed].map(|number| Some(number.into_inner().to_string()));
+    let inbox = format!("select last from hotrow.inbox where user_id = {USER}");
+    assert_eq!(direct.query(&inbox).rows(), [[pushed]]);
+    let queue = "select enqueued, processed, in_flight from hotrow.queue_stats('bad.queue')";
+    assert_eq!(direct.query(queue).rows(), [[enqueued.clone(), completed, Some("0".to_owned())]]);
+    assert!(enqueued.unwrap().parse::<u64>().unwrap() > 100, "there were hardly any neighbours");
+}
+
+/// All bad calls, and those that are refused by a value, on one connection.
+fn bad_calls_come(gateway: &Gateway, bad: &[(&str, Vec<Option<String>>, &str)], refused: &[(&str, &str)]) {
+    let mut line = connect(gateway.port());
+    for _ in 0..TIMES {
+        for (function, values, code) in bad {
+            bad_call(&mut line, function, values, code);
+        }
+        for (statement, expected) in refused {
+            let answer = line.query(statement);
+            assert_eq!(answer.error(), None, "{statement}");
+            assert_eq!(crate::sql::answer(&answer.rows()[0]), *expected, "{statement}");
+        }
+    }
 }
 
 /// With parameters and as text; a good call behind it in the same write is not harmed.
