@@ -13,6 +13,7 @@ use crate::client::connect;
 use crate::history::PATIENCE;
 use crate::line::{Line, Until};
 use crate::migrate;
+use crate::planted::{Fault, missed};
 use crate::support::Gateway;
 
 /// Few, so that their readers and writers meet.
@@ -190,14 +191,16 @@ fn prepared(label: &str) -> PrivateServer {
     server
 }
 
-/// No message twice; none that nobody sent; and what no reader got was taken by a read whose answer was lost.
-fn check(feeds: &Feeds, direct: u16) {
+/// No message twice; none that nobody sent; and what no reader got was taken by a read whose answer was lost. Or what is wrong.
+fn check(feeds: &Feeds, direct: u16) -> Result<(), String> {
+    let is = |right: bool, otherwise: String| right.then_some(()).ok_or(otherwise);
     let (sent, got) = (feeds.sent.lock().unwrap(), feeds.got.lock().unwrap());
     let mut found: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
     let mut numbers = BTreeSet::new();
     for (inbox, entry, content) in &*got {
-        assert!(numbers.insert((inbox, entry)), "entry {entry} of inbox {inbox} was consumed twice");
-        assert!(found.entry(*inbox).or_default().insert(content.clone()), "{content} came to {inbox} twice");
+        is(numbers.insert((inbox, entry)), format!("entry {entry} of inbox {inbox} was consumed twice"))?;
+        let fresh = found.entry(*inbox).or_default().insert(content.clone());
+        is(fresh, format!("{content} came to {inbox} twice"))?;
     }
     let mut line = connect(direct).unwrap();
     let mut lost = 0;
@@ -210,18 +213,18 @@ fn check(feeds: &Feeds, direct: u16) {
             let Some(last) = rows.last() else { break };
             before = last[0].clone().unwrap();
             for row in rows {
-                assert_eq!(row[2].as_deref(), Some("t"), "{row:?} of {inbox} is left");
+                is(row[2].as_deref() == Some("t"), format!("{row:?} of {inbox} is left"))?;
                 let twice = stored.insert(row[1].clone().unwrap(), row[0].clone());
-                assert_eq!(twice, None, "{row:?} of {inbox} was written twice");
+                is(twice.is_none(), format!("{row:?} of {inbox} was written twice"))?;
             }
         }
-        assert!(sent[&inbox].iter().eq(stored.keys()), "inbox {inbox} has what was sent");
+        is(sent[&inbox].iter().eq(stored.keys()), format!("inbox {inbox} has something else than was sent"))?;
         lost += sent[&inbox].difference(&found[&inbox]).count();
     }
     let lost_reads = feeds.lost_reads.load(SeqCst);
     println!("{} messages consumed; {lost_reads} reads of unknown outcome had {lost} more", got.len());
-    assert!(lost <= 4 * lost_reads, "{lost} messages were consumed by nobody");
-    assert!(got.len() > 500, "hardly anything was consumed");
+    is(lost <= 4 * lost_reads, format!("{lost} messages were consumed by nobody"))?;
+    is(got.len() > 500, "hardly anything was consumed".to_owned())
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn every_message_is_consumed_once() {
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "1"])];
     let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
     assert_eq!(feeds.lost_reads.load(SeqCst), 0, "nothing disturbs");
-    check(&feeds, server.port());
+    assert_eq!(check(&feeds, server.port()), Ok(()));
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
 }
@@ -267,5 +270,22 @@ fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
             std::mem::replace(last, next).kill_dash_nine();
         }
     });
-    check(&feeds, server.port());
+    assert_eq!(check(&feeds, server.port()), Ok(()));
+}
+
+/// What holds readers of one inbox apart is one lock.
+const UNLOCKED: [Fault; 1] =
+    [("lock_readers", "where r.user_id = u.user_id for update)", "where r.user_id = u.user_id)")];
+
+#[test]
+fn readers_that_do_not_lock_an_inbox_are_noticed() {
+    let server = prepared("feedplanted");
+    let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
+    let missed = missed(&mut connect(server.port()).unwrap(), &UNLOCKED, |_, _| {
+        let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
+        let found = check(&feeds, server.port());
+        println!("{found:?}");
+        found.is_err()
+    });
+    assert_eq!(missed, []);
 }
