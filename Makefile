@@ -4,8 +4,10 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
+# Where `make test-versions` finds its servers: a folder for each
+PG_BINS ?=
 
-.PHONY: help demo payments-demo test faults conformance examples openapi check audit bench peers fuzz
+.PHONY: help demo payments-demo test test-versions faults conformance examples openapi check audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +21,12 @@ payments-demo: ## a payment service on a match day, directly and through the gat
 	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: ## all tests; they start the servers they need
+test: ## all tests but those of examples, conformance and openapi below; they start the servers they need
 	$(CARGO) test --workspace
+
+test-versions: ## the schema pack's tests on each server: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
+	$(if $(PG_BINS),,$(error PG_BINS is empty: name the servers' folders, as `make help` shows))
+	set -e; for bin in $(PG_BINS); do echo "== $$bin"; HOTROW_PG_BIN=$$bin $(CARGO) test --package hotrow-sql; done
 
 faults: ## servers, backends and gateways killed under load for five minutes, and every answer checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon
