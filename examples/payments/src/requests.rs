@@ -12,6 +12,7 @@ const INSERT: &str = include_str!("../sql/insert_request.sql");
 const READ: &str = include_str!("../sql/request.sql");
 const TAKE_OVER: &str = include_str!("../sql/take_over_request.sql");
 const ANSWER: &str = include_str!("../sql/answer_request.sql");
+const REFUSE: &str = include_str!("../sql/refuse_request.sql");
 const RELEASE: &str = include_str!("../sql/release_request.sql");
 
 /// A request that is ours to carry out.
@@ -89,6 +90,12 @@ impl Claim {
     pub async fn answer(&self, database: &Database, status: u16, answer: &str) -> Result<bool, Error> {
         let values: [Value<'_>; 3] = [&self.key, &i32::from(status), &answer];
         Ok(database.execute(ANSWER, &values).await? == 1)
+    }
+
+    /// The refusal, for whoever asks again. False if somebody has taken the request over meanwhile.
+    pub async fn refuse(&self, database: &Database, status: u16, problem: &str) -> Result<bool, Error> {
+        let values: [Value<'_>; 4] = [&self.key, &self.run, &i32::from(status), &problem];
+        Ok(database.execute(REFUSE, &values).await? == 1)
     }
 
     /// There is no answer worth keeping: whoever asks again takes over at once.

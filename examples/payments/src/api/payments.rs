@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::input::{self, NewPayment, Nothing, Part};
-use super::{Api, Problem};
+use super::{Api, Problem, problem};
 use crate::flow::{Done, Stop};
 use crate::machine::{AttemptState, Command, State as At};
 use crate::records::{Attempt, Intent, get};
@@ -73,7 +73,12 @@ impl Api {
                 Claimed::Ours(claim) => claim,
                 Claimed::Answered(status, body) => {
                     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-                    return Ok(answer(status, body));
+                    return Ok(match status {
+                        StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY => {
+                            problem::answer(status, body)
+                        }
+                        _ => answer(status, body),
+                    });
                 }
                 Claimed::Different => return Err(Problem::KEY_REUSED),
                 Claimed::Running => return Err(Problem::KEY_RUNNING),
@@ -112,6 +117,16 @@ impl Api {
                     return Err(Problem::KEY_RUNNING);
                 }
                 Ok(answer(status, body))
+            }
+            // A first run that is refused has done nothing. A later one may be refused because of what an earlier one,
+            // slow but not dead, does meanwhile: then that one's answer is the request's.
+            Err(stop) if stop.is_for_good() && !claim.again => {
+                let problem = Problem::from(stop);
+                let status = problem.status().as_u16();
+                if !claim.refuse(&self.payments.database, status, &problem.body()).await? {
+                    return Err(Problem::KEY_RUNNING);
+                }
+                Err(problem)
             }
             Err(stop) => {
                 // If this fails too, the key is free when its lease is over.

@@ -11,6 +11,9 @@ use crate::database::Error;
 use crate::flow::Stop;
 use crate::machine::Refusal;
 
+/// Another step of the payment is under way.
+const UNDER_WAY: &str = "under-way";
+
 /// One of them: its status, its name, and what to do.
 #[derive(Clone, Debug)]
 pub struct Problem {
@@ -73,6 +76,24 @@ impl Problem {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, name: "invalid", detail: Cow::Owned(detail.into()) }
     }
 
+    /// What the request is answered with.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// And why.
+    pub fn body(&self) -> String {
+        json!({ "type": format!("payments:{}", self.name), "status": self.status.as_u16(),
+            "title": self.status.canonical_reason(), "detail": self.detail })
+        .to_string()
+    }
+
+    /// Whether the same request may fare better in a moment.
+    fn will_pass(&self) -> bool {
+        let passing = [Self::KEY_RUNNING.name, UNDER_WAY];
+        self.status == StatusCode::SERVICE_UNAVAILABLE || passing.contains(&self.name)
+    }
+
     /// With another status.
     pub fn with_status(self, status: StatusCode, name: &'static str) -> Self {
         Self { status, name, ..self }
@@ -97,23 +118,24 @@ impl From<Stop> for Problem {
             Stop::NoGateway => return Self::NO_GATEWAY,
             Stop::Database(error) => return error.into(),
             Stop::Refused(Refusal::TooMuch) => return Self::invalid(Refusal::TooMuch.to_string()),
-            Stop::Refused(Refusal::UnderWay) => "under-way",
+            Stop::Refused(Refusal::UnderWay) => UNDER_WAY,
             Stop::Refused(Refusal::WrongState) => "wrong-state",
         };
         Self { status: StatusCode::CONFLICT, name, detail: Cow::Owned(stop.to_string()) }
     }
 }
 
+/// A problem as it goes out, the first time and again.
+pub fn answer(status: StatusCode, body: String) -> Response {
+    let headers = [(CONTENT_TYPE, "application/problem+json"), (CACHE_CONTROL, "no-store")];
+    (status, headers, body).into_response()
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({ "type": format!("payments:{}", self.name), "status": self.status.as_u16(),
-            "title": self.status.canonical_reason(), "detail": self.detail });
-        let mut response = (self.status, body.to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE || self.status == StatusCode::CONFLICT {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        let mut response = answer(self.status, self.body());
+        if self.will_pass() {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }

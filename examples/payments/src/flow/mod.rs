@@ -55,6 +55,13 @@ pub enum Stop {
     Database(#[from] Error),
 }
 
+impl Stop {
+    /// Whether the payment's state has decided: asking again is another request.
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::WrongState | Refusal::TooMuch))
+    }
+}
+
 /// All that moving a payment takes.
 pub struct Payments {
     /// Where payments are.

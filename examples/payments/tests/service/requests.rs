@@ -1,12 +1,18 @@
 //! Idempotency keys, and payments from start to end as a merchant sees them.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use jiff::Timestamp;
 use payments::signature::sign;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::load::insist;
 use crate::stage::{GATEWAYS, SECRET, Stage, payment};
 use crate::webhooks::{news, send};
+
+const TAKE_OVER: &str = include_str!("../../sql/take_over_request.sql");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_stands_for_one_request_and_its_answer() {
@@ -32,6 +38,99 @@ async fn a_key_stands_for_one_request_and_its_answer() {
     let slow = slow.await.unwrap();
     assert_eq!(slow.0, 201);
     assert_eq!(caller.post("/v1/payments", "slow", &payment(1000, true)).await, slow);
+    stage.adds_up().await;
+}
+
+/// All of an answer but its date.
+fn whole(stage: &Stage, path: &str, key: &str, body: &str) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", stage.service_port)).unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: shop\r\nidempotency-key: {key}\r\ncontent-length: {length}\r\nconnection: close"
+    );
+    socket.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer.lines().filter(|line| !line.starts_with("date:")).collect::<Vec<_>>().join("\n")
+}
+
+/// What the payment's state has refused once stays refused, though it would be done by now: whoever wants it makes a new
+/// request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_refused_stays_refused() {
+    let stage = Stage::start().await;
+    let caller = stage.caller();
+    let (_, new) = caller.post("/v1/payments", "new", &payment(1000, false)).await;
+    let path = |command: &str| format!("/v1/payments/{}/{command}", new["id"].as_str().unwrap());
+    let (refund, capture) = (path("refund"), path("capture"));
+    let ask =
+        |path: &str, key: &str, body: &str| tokio::task::block_in_place(|| whole(&stage, path, key, body));
+    let too_early = ask(&refund, "too-early", "{}");
+    assert!(
+        too_early.starts_with("HTTP/1.1 409") && too_early.contains("payments:wrong-state"),
+        "{too_early}"
+    );
+    let part = json!({ "amount": 600 });
+    assert_eq!(caller.post(&capture, "part", &part).await.0, 200);
+    let too_much = ask(&capture, "too-much", &part.to_string());
+    assert!(too_much.starts_with("HTTP/1.1 422"), "{too_much}");
+    assert_eq!(caller.post(&capture, "rest", &json!({})).await.0, 200);
+
+    assert_eq!(ask(&refund, "too-early", "{}"), too_early);
+    assert_eq!(ask(&capture, "too-much", &part.to_string()), too_much);
+    assert!(too_early.contains("content-type: application/problem+json"), "{too_early}");
+    let (_, read) = caller.get(&format!("/v1/payments/{}", new["id"].as_str().unwrap())).await;
+    assert_eq!((&read["state"], &read["refunded"]), (&json!("captured"), &json!(0)));
+    assert_eq!(caller.post(&refund, "in-time", &json!({})).await.0, 200);
+    stage.adds_up().await;
+}
+
+/// A slow first run is refused because the one who took it over did the work: that one's answer is the request's.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_taken_over_does_not_record_a_refusal() {
+    let stage = Stage::with(&[("RECONCILE_SECONDS", "600"), ("KEY_SECONDS", "600")]).await;
+    let caller = stage.caller();
+    let (_, new) = caller.post("/v1/payments", "new", &payment(1000, false)).await;
+    let path = format!("/v1/payments/{}/capture", new["id"].as_str().unwrap());
+    let mut holder = stage.connect().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table payments.intent in access exclusive mode").await.unwrap();
+    let slow = tokio::spawn({
+        let (caller, path) = (caller.clone(), path.clone());
+        async move { caller.post(&path, "slow", &json!({})).await }
+    });
+    stage.somebody_waits("from payments.intent").await;
+    // As who takes it over and captures.
+    let taken_over =
+        held.execute(TAKE_OVER, &[&"slow", &run_of(&stage, "slow"), &Uuid::now_v7()]).await.unwrap();
+    assert_eq!(taken_over, 1);
+    held.batch_execute("update payments.intent set state = 'captured', captured = amount").await.unwrap();
+    held.commit().await.unwrap();
+    let (status, told) = slow.await.unwrap();
+    assert_eq!((status, &told["type"]), (409, &json!("payments:idempotency-key-running")));
+    assert_eq!(stage.value("select status is null from payments.request where key = 'slow'"), "t");
+}
+
+fn run_of(stage: &Stage, key: &str) -> Uuid {
+    stage.value(&format!("select run from payments.request where key = '{key}'")).parse().unwrap()
+}
+
+/// A run after the first is refused: the first one may be slow and not dead, and the reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_after_the_first_does_not_record_a_refusal() {
+    let stage = Stage::with(&[("RECONCILE_SECONDS", "600")]).await;
+    stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
+    let caller = stage.caller();
+    let (status, new) = caller.post("/v1/payments", "new", &payment(1000, true)).await;
+    assert_eq!(status, 202, "its attempt is in doubt: {new}");
+    let path = format!("/v1/payments/{}/capture", new["id"].as_str().unwrap());
+    let first = caller.post(&path, "again", &json!({})).await;
+    assert_eq!((first.0, &first.1["type"]), (409, &json!("payments:under-way")));
+    stage.rows("update payments.attempt set due_at = now()");
+    stage.until("select state from payments.intent", "captured").await;
+    let second = caller.post(&path, "again", &json!({})).await;
+    assert_eq!((second.0, &second.1["type"]), (409, &json!("payments:wrong-state")));
+    assert_eq!(stage.value("select status is null from payments.request where key = 'again'"), "t");
     stage.adds_up().await;
 }
 
