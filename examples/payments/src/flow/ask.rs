@@ -97,8 +97,12 @@ impl Payments {
             let version = attempt.version + 1;
             return Ok(Attempt { state: AttemptState::Unknown, version, code, ..attempt });
         }
-        // Somebody knows more already.
-        Ok(self.attempt(attempt.id).await?.unwrap_or(attempt))
+        // Somebody knows more already, but may not have come to what follows from it, and we may go on to another gateway.
+        let attempt = self.attempt(attempt.id).await?.unwrap_or(attempt);
+        if let Some(outcome) = attempt.state.outcome() {
+            self.follow(&attempt, outcome).await?;
+        }
+        Ok(attempt)
     }
 
     /// Asks what has become of an attempt, and settles it if that is known by now.

@@ -83,6 +83,23 @@ impl Payments {
         let under_way = attempt.kind.under_way();
         let (state, sums) = attempt.leads_to(outcome);
         let (authorization, gateway) = attempt.holds(outcome);
+        // Before the intent's step: the next attempt begins after it, so that events of one payment are in their order
+        // whoever dies in between. The event's id follows from the attempt's; a second one waits for the first to commit.
+        let event = event_of(attempt.id);
+        let payload = json!({
+            "payment": attempt.intent,
+            "version": attempt.intent_version + 1,
+            "state": state,
+            "merchant": attempt.merchant,
+            "currency": attempt.currency,
+            "amount": sums.amount,
+            "captured": sums.captured,
+            "refunded": sums.refunded,
+            "attempt": { "id": attempt.id, "kind": attempt.kind, "amount": attempt.amount,
+                "gateway": attempt.gateway, "outcome": outcome, "code": attempt.code },
+        });
+        let kind = event_type(attempt.kind, outcome);
+        self.database.execute(INSERT_EVENT, &[&event, &attempt.intent.to_string(), &kind, &payload]).await?;
         self.database
             .execute(
                 SETTLE_INTENT,
@@ -99,21 +116,6 @@ impl Payments {
             )
             .await?;
         self.log(attempt, attempt.intent_version + 1, under_way, state).await?;
-        let event = event_of(attempt.id);
-        let payload = json!({
-            "payment": attempt.intent,
-            "version": attempt.intent_version + 1,
-            "state": state,
-            "merchant": attempt.merchant,
-            "currency": attempt.currency,
-            "amount": sums.amount,
-            "captured": sums.captured,
-            "refunded": sums.refunded,
-            "attempt": { "id": attempt.id, "kind": attempt.kind, "amount": attempt.amount,
-                "gateway": attempt.gateway, "outcome": outcome, "code": attempt.code },
-        });
-        let kind = event_type(attempt.kind, outcome);
-        self.database.execute(INSERT_EVENT, &[&event, &attempt.intent.to_string(), &kind, &payload]).await?;
         self.notifications.write(&self.database, event, kind, &payload).await
     }
 

@@ -8,6 +8,7 @@ mod compare_and_set;
 mod crashes;
 mod dependents;
 mod document;
+mod events;
 mod load;
 mod program;
 mod races;

@@ -1,0 +1,65 @@
+//! The outbox: events of one payment are written in their order, whoever dies between two statements.
+
+use jiff::Timestamp;
+use payments::signature::sign;
+use serde_json::json;
+
+use crate::load::insist;
+use crate::stage::{GATEWAYS, SECRET, Stage, payment};
+use crate::webhooks::{news, send};
+
+const NO_LADDER: (&str, &str) = ("RECONCILE_SECONDS", "600");
+
+fn types(stage: &Stage) -> Vec<String> {
+    let rows = stage.rows("select type from payments.outbox order by at");
+    rows.into_iter().filter_map(|row| row[0].clone()).collect()
+}
+
+/// As when the service is killed between the outcome and its event: the next step waits until that is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_step_begins_before_the_event_of_the_last_one_is_written() {
+    let stage = Stage::with(&[NO_LADDER]).await;
+    let caller = stage.caller();
+    stage.rows("alter table payments.outbox rename to away");
+    assert_eq!(caller.post("/v1/payments", "new", &payment(1000, false)).await.0, 503);
+    stage.rows("alter table payments.away rename to outbox");
+    let id = stage.value("select id from payments.intent");
+    let capture = format!("/v1/payments/{id}/capture");
+    let (status, told) = caller.post(&capture, "capture", &json!({})).await;
+    assert_eq!((status, &told["type"]), (409, &json!("payments:under-way")));
+    stage.rows("update payments.attempt set due_at = now() where due_at is not null");
+    assert_eq!(insist(&caller, &capture, "capture", &json!({})).await.0, 200);
+    stage.adds_up().await;
+    assert_eq!(types(&stage), ["payment.authorized", "payment.captured"]);
+}
+
+/// A webhook says that nothing was done, and its runner is slow; meanwhile the request gives up and would go to another
+/// gateway: not before the event and the step of the first attempt are written.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_gateway_is_not_asked_before_what_follows_from_the_first_is_written() {
+    let stage = Stage::with(&[NO_LADDER, ("GATEWAY_SECONDS", "2")]).await;
+    stage.behave(&GATEWAYS, json!({ "forgets": 1.0 })).await;
+    let mut holder = stage.connect().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table payments.outbox in exclusive mode").await.unwrap();
+    let caller = stage.caller();
+    let paying = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.post("/v1/payments", "a", &payment(1000, true)).await }
+    });
+    stage.until("select count(*) from payments.transition", "1").await;
+    let gateway = stage.value("select gateway from payments.attempt");
+    let body = news(&json!(stage.value("select id from payments.attempt")), "not_executed", "never");
+    let signature = sign(SECRET, Timestamp::now().as_second(), body.as_bytes());
+    assert_eq!(send(&caller, &gateway, &signature, &body).await, 200);
+    let wait_for_it = "select count(*) from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%into payments.outbox%'";
+    stage.until(wait_for_it, "2").await;
+    assert_eq!(stage.value("select count(*) from payments.attempt"), "1");
+    stage.behave(&GATEWAYS, json!({})).await;
+    held.rollback().await.unwrap();
+    let (status, told) = paying.await.unwrap();
+    assert_eq!((status, &told["state"]), (201, &json!("captured")));
+    stage.adds_up().await;
+    assert_eq!(types(&stage), ["payment.not_executed", "payment.captured"]);
+}
