@@ -1,11 +1,12 @@
--- Attempts that are not finished, claimed by moving the time when the next worker looks: a rung further on the ladder,
--- more or less, so that what failed together does not come back together.
+-- Attempts that are not finished, undecided ones or decided ones, claimed by moving the time when the next worker looks: a
+-- rung further on the ladder, more or less, so that what failed together does not come back together.
 update payments.attempt a
 set tries = a.tries + 1,
     due_at = now() + ($1::double precision[])[least(a.tries + 2, cardinality($1))] * (0.9 + 0.2 * random())
         * interval '1 second'
 from (
-    select id from payments.attempt where due_at <= now() order by due_at limit $2
+    select id from payments.attempt
+    where due_at <= now() and (state in ('started', 'unknown')) = $3 order by due_at limit $2
     for update skip locked
 ) due
 where a.id = due.id

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// A program of this workspace.
@@ -61,6 +61,17 @@ impl Program {
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
         panic!("it does not start:\n{}", self.log.lock().unwrap());
+    }
+
+    /// Asks it to end, as an orderly stop does.
+    pub fn ask_to_end(&self) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// Whether it has ended, and how.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut().unwrap().try_wait().unwrap()
     }
 
     /// Ends it at once, as a crash would.

@@ -1,0 +1,74 @@
+//! Reconciliation: attempts that are due are brought as far as they can be. Never asks for money.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use tokio::task::JoinSet;
+
+use super::Worker;
+use crate::database::{Error, Value};
+use crate::records::Attempt;
+
+const CLAIM_ATTEMPTS: &str = include_str!("../../sql/claim_attempts.sql");
+
+/// Attempts whose payment gateway is asked at once.
+const ASKED: i64 = 100;
+/// Decided ones taken at once. A look recounts the days of what it takes, and what is settled during a recount is left to
+/// a later look: that has to take more than the service settles while a long day is summed up, or it never ends.
+const DECIDED: i64 = 1000;
+
+impl Worker {
+    /// One look at attempts whose outcome is not known; how many were due. Each waits for a payment gateway.
+    pub(super) async fn undecided(&self) -> Result<usize, Error> {
+        let attempts = self.claim(true, ASKED).await?;
+        let found = attempts.len();
+        self.bring_home(attempts).await;
+        Ok(found)
+    }
+
+    /// One look at attempts that are decided, though not all that follows may be written; how many were due.
+    pub(super) async fn decided(&self) -> Result<usize, Error> {
+        let attempts = self.claim(false, DECIDED).await?;
+        let found = attempts.len();
+        let settled = self.bring_home(attempts).await;
+        // Whether they were added to their days nobody knows: each day is recounted once for all of them.
+        let day =
+            |attempt: &Attempt| (attempt.merchant.clone(), attempt.settled_on, attempt.currency.clone());
+        let days: BTreeSet<(String, Option<Date>, String)> = settled.iter().map(day).collect();
+        for (merchant, day, currency) in days {
+            if let Some(day) = day {
+                self.payments.recount(&merchant, day, &currency).await?;
+            }
+        }
+        let mut tasks = JoinSet::new();
+        for attempt in settled {
+            let payments = self.payments.clone();
+            tasks.spawn(async move { payments.finish(&attempt).await });
+        }
+        tasks.join_all().await.into_iter().collect::<Result<(), Error>>()?;
+        Ok(found)
+    }
+
+    async fn claim(&self, undecided: bool, most: i64) -> Result<Vec<Attempt>, Error> {
+        let values: [Value<'_>; 3] = [&self.reconcile_after, &most, &undecided];
+        let rows = self.payments.database.rows(CLAIM_ATTEMPTS, &values).await?;
+        rows.iter().map(Attempt::try_from).collect()
+    }
+
+    /// Those that had been decided before, and lack only their day.
+    async fn bring_home(&self, attempts: Vec<Attempt>) -> Vec<Attempt> {
+        let mut tasks = JoinSet::new();
+        for attempt in attempts {
+            let payments = self.payments.clone();
+            tasks.spawn(async move { payments.bring_home(attempt).await });
+        }
+        let mut settled = Vec::new();
+        for outcome in tasks.join_all().await {
+            match outcome {
+                Ok(attempt) => settled.extend(attempt),
+                Err(error) => tracing::warn!(%error, "an attempt is left for a later look"),
+            }
+        }
+        settled
+    }
+}

@@ -1,0 +1,88 @@
+//! Notifications: each endpoint is told at its own pace, so that one that hangs holds up only what it is told itself.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use super::{End, Worker};
+use crate::database::Error;
+use crate::flow::Payments;
+use crate::notifications::Notification;
+use crate::signature;
+
+/// A dependent service may take so long; the claim lasts longer.
+const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
+
+impl Worker {
+    /// Tells all endpoints until the end.
+    pub(super) async fn dependents(self: &Arc<Self>, mut end: End) {
+        let mut tellers = JoinSet::new();
+        let mut busy = HashSet::new();
+        let Payments { database, notifications, .. } = &*self.payments;
+        while !end.has_come() {
+            while let Some(idle) = tellers.try_join_next() {
+                busy.remove(&idle.expect("whoever tells an endpoint does not panic"));
+            }
+            match notifications.endpoints(database).await {
+                Ok(endpoints) => {
+                    for endpoint in endpoints {
+                        if busy.insert(endpoint.clone()) {
+                            tellers.spawn(self.clone().tell(endpoint, end.clone()));
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "a worker could not look for endpoints"),
+            }
+            end.rest().await;
+        }
+        tellers.join_all().await;
+    }
+
+    /// Tells one endpoint all that is due, and says which.
+    async fn tell(self: Arc<Self>, endpoint: String, end: End) -> String {
+        let Payments { database, notifications, .. } = &*self.payments;
+        while !end.has_come() {
+            let claimed = match notifications.claim(database, &endpoint).await {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    tracing::warn!(%error, endpoint, "a worker could not look for notifications");
+                    break;
+                }
+            };
+            if claimed.is_empty() {
+                break;
+            }
+            let mut tasks = JoinSet::new();
+            for notification in claimed {
+                let worker = self.clone();
+                tasks.spawn(async move { worker.deliver(notification).await });
+            }
+            for outcome in tasks.join_all().await {
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, endpoint, "a notification is left for the next look");
+                }
+            }
+        }
+        endpoint
+    }
+
+    async fn deliver(&self, notification: Notification) -> Result<(), Error> {
+        let Payments { database, notifications, .. } = &*self.payments;
+        let (endpoint, body) = (&notification.endpoint, &notification.body);
+        let failure = if endpoint.active {
+            let signature = signature::sign(&endpoint.secret, Timestamp::now().as_second(), body.as_bytes());
+            let headers = [(signature::HEADER, signature.as_str())];
+            match self.client.post(&endpoint.url, &headers, body.clone(), DELIVERY_LIMIT).await {
+                Ok((200..=299, _)) => None,
+                Ok((status, _)) => Some(format!("answered {status}")),
+                Err(unanswered) => Some(unanswered.to_string()),
+            }
+        } else {
+            Some("the endpoint is switched off".to_owned())
+        };
+        notifications.told(database, &notification, failure.as_deref()).await
+    }
+}

@@ -1,0 +1,108 @@
+//! What nobody waits for: attempts, webhooks and notifications that are due. Any number of workers may run; each claims
+//! what it takes, and all they do may be done twice. None of them waits for another: a payment gateway or a
+//! dependent service that hangs holds up only what it is asked or told itself.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `attempts` | reconciliation: what has become of attempts that are not finished |
+//! | `dependents` | notifications, to each endpoint at its own pace |
+
+mod attempts;
+mod dependents;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::database::Error;
+use crate::flow::Payments;
+use crate::http::Client;
+
+/// Webhooks taken at once.
+const WEBHOOKS: i64 = 50;
+/// Between two looks when nothing was due.
+const REST: Duration = Duration::from_millis(500);
+
+/// A worker.
+pub struct Worker {
+    payments: Arc<Payments>,
+    client: Client,
+    reconcile_after: Vec<f64>,
+}
+
+/// Whether the worker was asked to end.
+#[derive(Clone)]
+struct End(watch::Receiver<bool>);
+
+impl End {
+    fn has_come(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Rests, unless the end comes first.
+    async fn rest(&mut self) {
+        tokio::select! {
+            () = tokio::time::sleep(REST) => {}
+            // An error means that nobody is left who could ask.
+            _ = self.0.wait_for(|asked| *asked) => {}
+        }
+    }
+}
+
+impl Worker {
+    /// That looks at unfinished attempts on this ladder.
+    pub fn new(payments: Arc<Payments>, client: Client, reconcile_after: &[Duration]) -> Self {
+        let reconcile_after = reconcile_after.iter().map(Duration::as_secs_f64).collect();
+        Self { payments, client, reconcile_after }
+    }
+
+    /// Works until `stop` is ready; what was taken is finished.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let worker = Arc::new(self);
+        let (asked, end) = watch::channel(false);
+        let end = End(end);
+        let stop = async {
+            stop.await;
+            asked.send_replace(true);
+        };
+        tokio::join!(
+            stop,
+            over_and_over("undecided attempts", end.clone(), async || worker.undecided().await),
+            over_and_over("decided attempts", end.clone(), async || worker.decided().await),
+            over_and_over("webhooks", end.clone(), async || worker.webhooks().await),
+            worker.dependents(end),
+        );
+    }
+
+    async fn webhooks(&self) -> Result<usize, Error> {
+        let webhooks = self.payments.claim_webhooks(WEBHOOKS).await?;
+        let found = webhooks.len();
+        let mut tasks = JoinSet::new();
+        for webhook in webhooks {
+            let payments = self.payments.clone();
+            tasks.spawn(async move { payments.heed(&webhook).await });
+        }
+        for outcome in tasks.join_all().await {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "a webhook is left for the next look");
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Looks for work until the end, and again at once where there was some.
+async fn over_and_over(what: &str, mut end: End, look: impl AsyncFn() -> Result<usize, Error>) {
+    while !end.has_come() {
+        let found = look().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, what, "a worker could not look for work");
+            0
+        });
+        if found == 0 {
+            end.rest().await;
+        }
+    }
+}
