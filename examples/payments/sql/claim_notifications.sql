@@ -1,6 +1,7 @@
 -- An endpoint's notifications that are due, claimed by moving the time when the next worker looks past what a delivery
 -- can take.
-update payments.notification n set tries = n.tries + 1, due_at = now() + interval '30 seconds'
+update payments.notification n set tries = n.tries + 1, due_at = now() + interval '30 seconds',
+    claimed_until = now() + interval '30 seconds'
 from (
     select event, endpoint from payments.notification
     where endpoint = $1 and due_at <= now() order by due_at limit $2

@@ -1,3 +1,3 @@
--- A dead one is told again.
-update payments.notification set state = 'pending', tries = 0, due_at = now()
-where event = $1 and endpoint = $2 and state = 'dead'
+-- Told again now, or, while a worker tells it, as soon as that has failed: never twice at once.
+update payments.notification set state = 'pending', tries = 0, due_at = greatest(now(), claimed_until)
+where event = $1 and endpoint = $2 and state <> 'delivered'

@@ -135,6 +135,7 @@ create table if not exists payments.notification (
     tries integer not null default 0,
     error text,
     due_at timestamptz,
+    claimed_until timestamptz,                     -- a worker tells it, until then at the latest
     created_at timestamptz not null default now(),
     delivered_at timestamptz,
     primary key (event, endpoint)

@@ -56,7 +56,13 @@ impl Problem {
     pub const DELIVERED: Self = fixed(
         StatusCode::CONFLICT,
         "delivered",
-        "the endpoint has taken this notification: only a dead one can be sent again",
+        "the endpoint has taken this notification: only one that it has not can be sent again",
+    );
+    /// Will be told, and can't be told sooner.
+    pub const PENDING: Self = fixed(
+        StatusCode::CONFLICT,
+        "pending",
+        "this notification is sent by itself when its time comes: in a queue only a dead one can be sent again",
     );
     /// Too much at once.
     pub const BUSY: Self =

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Api, Problem, input};
 use crate::flow::{Payments, Webhook};
-use crate::notifications::State;
+use crate::notifications::{Resent, State};
 use crate::signature;
 
 const SET_ENDPOINT: &str = include_str!("../../sql/set_endpoint.sql");
@@ -94,8 +94,9 @@ pub async fn resend(
     let Payments { database, notifications, .. } = &*api.payments;
     match notifications.resend(database, event, &endpoint).await? {
         None => Err(Problem::NOT_FOUND),
-        Some(State::Delivered) => Err(Problem::DELIVERED),
-        Some(State::Pending | State::Dead) => Ok("due\n"),
+        Some(Resent::Delivered) => Err(Problem::DELIVERED),
+        Some(Resent::Waits) => Err(Problem::PENDING),
+        Some(Resent::Due) => Ok("due\n"),
     }
 }
 

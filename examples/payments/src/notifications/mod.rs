@@ -28,7 +28,7 @@ const ENDPOINTS: &str = include_str!("../../sql/endpoints.sql");
 
 /// A new endpoint, and new queues, are noticed after so long at the latest.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// Claimed at once, of all endpoints together while there are fewer than that.
+/// Claimed at once, of all endpoints together: one of each if there are more endpoints.
 const MOST: i64 = 50;
 /// The most that are listed.
 const LISTED: i64 = 100;
@@ -79,6 +79,17 @@ pub struct Told {
     error: Option<String>,
     created_at: Timestamp,
     delivered_at: Option<Timestamp>,
+}
+
+/// Whether one is told again that a person wants resent.
+#[derive(Clone, Copy, Debug)]
+pub enum Resent {
+    /// It is due.
+    Due,
+    /// The endpoint has it already.
+    Delivered,
+    /// It will be told at its time, and not before.
+    Waits,
 }
 
 /// All that are kept.
@@ -152,29 +163,27 @@ impl Notifications {
         Ok(())
     }
 
-    /// Those that are due, a fair share of each endpoint's. An error ends the search, not what was found.
-    pub async fn claim(&self, database: &Database) -> Result<Vec<Notification>, Error> {
+    /// The names of all endpoints.
+    pub async fn endpoints(&self, database: &Database) -> Result<Vec<String>, Error> {
         let known = self.known(database).await?;
-        let endpoints = i64::try_from(known.endpoints.len()).unwrap_or(MOST).max(1);
-        let share = (MOST / endpoints).max(1);
-        let mut claimed = Vec::new();
-        for endpoint in &known.endpoints {
-            let found = async {
-                let mut found = table::claim(database, endpoint, share).await?;
-                if known.queues {
-                    found.extend(queue::claim(database, endpoint, share).await?);
-                }
-                Ok(found)
-            };
-            match found.await {
+        Ok(known.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect())
+    }
+
+    /// Those of an endpoint's that are due, up to its share of what is claimed at once.
+    pub async fn claim(&self, database: &Database, endpoint: &str) -> Result<Vec<Notification>, Error> {
+        let known = self.known(database).await?;
+        let share = (MOST / i64::try_from(known.endpoints.len()).unwrap_or(MOST).max(1)).max(1);
+        let Some(endpoint) = known.endpoints.iter().find(|known| known.name == endpoint) else {
+            return Ok(Vec::new());
+        };
+        let mut claimed = table::claim(database, endpoint, share).await?;
+        if known.queues {
+            match queue::claim(database, endpoint, share).await {
                 Ok(found) => claimed.extend(found),
                 Err(error) => {
+                    // Somebody may have dropped the queue: look again before the next try.
                     self.know(Known::default());
-                    if claimed.is_empty() {
-                        return Err(error);
-                    }
-                    tracing::warn!(%error, endpoint = endpoint.name, "notifications could not be claimed");
-                    break;
+                    tracing::warn!(%error, endpoint = endpoint.name, "a queue could not be asked");
                 }
             }
         }
@@ -202,18 +211,18 @@ impl Notifications {
         }
     }
 
-    /// Has a dead one told again. Where it was before that, if it is there.
+    /// Has one told again, if it is there.
     pub async fn resend(
         &self,
         database: &Database,
         event: Uuid,
         endpoint: &str,
-    ) -> Result<Option<State>, Error> {
+    ) -> Result<Option<Resent>, Error> {
         let known = self.known(database).await?;
         if known.queues && known.endpoints.iter().any(|known| known.name == endpoint) {
-            let was = queue::resend(database, event, endpoint).await?;
-            if was.is_some() {
-                return Ok(was);
+            let resent = queue::resend(database, event, endpoint).await?;
+            if resent.is_some() {
+                return Ok(resent);
             }
         }
         table::resend(database, event, endpoint).await

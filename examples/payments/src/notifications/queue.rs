@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Endpoint, Notification, State};
+use super::{Endpoint, Notification, Resent, State};
 use crate::database::{Database, Error};
 use crate::records::get;
 
@@ -95,16 +95,17 @@ fn settled(told: &Notification, row: Option<Row>) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<State>, Error> {
+pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {
     let queue = name(endpoint);
     let Some(row) = database.row(FIND, &[&queue, &event]).await? else { return Ok(None) };
     match get(&row, "state")? {
-        "processed" => Ok(Some(State::Delivered)),
+        "processed" => Ok(Some(Resent::Delivered)),
         "dead" => {
             database.execute(REDRIVE, &[&queue, &event]).await?;
-            Ok(Some(State::Dead))
+            Ok(Some(Resent::Due))
         }
-        _ => Ok(Some(State::Pending)),
+        // Nothing brings an order forward that waits for its next time.
+        _ => Ok(Some(Resent::Waits)),
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Endpoint, Notification, State};
+use super::{Endpoint, Notification, Resent, State};
 use crate::database::{Database, Error};
-use crate::records::{get, word};
+use crate::records::get;
 
 const INSERT: &str = include_str!("../../sql/insert_notification.sql");
 const CLAIM: &str = include_str!("../../sql/claim_notifications.sql");
 const DELIVERED: &str = include_str!("../../sql/notification_delivered.sql");
 const FAILED: &str = include_str!("../../sql/notification_failed.sql");
-const STATE: &str = include_str!("../../sql/notification_state.sql");
+const IS_THERE: &str = include_str!("../../sql/notification_is_there.sql");
 const RESEND: &str = include_str!("../../sql/resend_notification.sql");
 const LIST: &str = include_str!("../../sql/notifications.sql");
 
@@ -50,10 +50,11 @@ pub async fn failed(
     Ok(())
 }
 
-pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<State>, Error> {
-    let Some(row) = database.row(STATE, &[&event, &endpoint]).await? else { return Ok(None) };
-    database.execute(RESEND, &[&event, &endpoint]).await?;
-    word(&row, "state").map(Some)
+pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {
+    if database.execute(RESEND, &[&event, &endpoint]).await? == 1 {
+        return Ok(Some(Resent::Due));
+    }
+    Ok(database.row(IS_THERE, &[&event, &endpoint]).await?.map(|_| Resent::Delivered))
 }
 
 pub async fn list(database: &Database, endpoint: &str, state: State, most: i64) -> Result<Vec<Row>, Error> {

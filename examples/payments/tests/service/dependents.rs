@@ -2,6 +2,7 @@
 //! hotrow's queues.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,14 @@ use axum::routing::post;
 use jiff::Timestamp;
 use payments::signature::{HEADER, verify};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::crashes::{bad_manners, compare};
 use crate::load::Load;
 use crate::stage::{Caller, GATEWAYS, PATIENCE, Plan, Stage, payment};
 
+/// More than there are ever told at once.
+const TURNS: usize = 1000;
 const SECRET: &str = "a secret of sixteen or more";
 
 /// A dependent service that answers as it is told and keeps what it is sent.
@@ -25,12 +29,27 @@ const SECRET: &str = "a secret of sixteen or more";
 struct Shop {
     status: Arc<Mutex<u16>>,
     told: Arc<Mutex<Vec<Value>>>,
+    /// Who is told waits for a turn before the answer.
+    turns: Arc<Semaphore>,
+    /// So many wait for theirs, or are answered at this moment.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// One who waits for an answer, until it comes or nobody waits for it any more.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Shop {
     /// Open, and known under this name: a worker that was there before may not know it for a second.
     async fn open(stage: &mut Stage, name: &str) -> Self {
-        let shop = Self { status: Arc::new(Mutex::new(200)), told: Arc::default() };
+        let turns = Arc::new(Semaphore::new(TURNS));
+        let status = Arc::new(Mutex::new(200));
+        let shop = Self { status, told: Arc::default(), turns, waiting: Arc::default() };
         let router = Router::new().route("/told", post(told)).with_state(shop.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/told", listener.local_addr().unwrap());
@@ -45,6 +64,24 @@ impl Shop {
 
     fn answers(&self, status: u16) {
         *self.status.lock().unwrap() = status;
+    }
+
+    /// Answers nobody.
+    fn hangs(&self) {
+        self.turns.forget_permits(TURNS);
+    }
+
+    /// Answers everybody, who waits already too.
+    fn goes_on(&self) {
+        self.turns.add_permits(TURNS);
+    }
+
+    async fn has_waiting(&self, wanted: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.waiting.load(Relaxed) != wanted {
+            assert!(Instant::now() < deadline, "{} wait", self.waiting.load(Relaxed));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     fn told(&self) -> Vec<Value> {
@@ -78,6 +115,9 @@ async fn told(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> Stat
     let signature = headers[HEADER].to_str().unwrap();
     assert_eq!(verify(SECRET, Timestamp::now().as_second(), signature, &body), Ok(()));
     shop.told.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+    shop.waiting.fetch_add(1, Relaxed);
+    let _waiting = Waiting(shop.waiting.clone());
+    let _turn = shop.turns.acquire().await.unwrap();
     StatusCode::from_u16(*shop.status.lock().unwrap()).unwrap()
 }
 
@@ -139,6 +179,113 @@ async fn by_the_table_dependents_are_told_until_they_listen_or_we_give_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_queues_dependents_are_told_until_they_listen_or_we_give_up() {
     told_until_they_listen(Plan::WithQueues).await;
+}
+
+/// A person need not wait for the ladder; and what is being told is not told twice at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn by_the_table_what_waits_for_its_time_is_resent_now() {
+    let mut stage = Stage::build(Plan::Direct, &[("NOTIFY_SECONDS", "600")]).await;
+    let caller = stage.caller();
+    let shop = Shop::open(&mut stage, "shop").await;
+    shop.answers(500);
+    caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let refused =
+        "select count(*) from payments.notification where error is not null and claimed_until is null";
+    stage.until(refused, "1").await;
+    let event = json!(stage.value("select event from payments.notification"));
+    assert_eq!(stage.value("select due_at > now() from payments.notification"), "t");
+
+    shop.hangs();
+    assert_eq!(resend(&caller, &event, "shop").await, 200);
+    shop.has_waiting(1).await;
+    assert_eq!(shop.told().len(), 2);
+    assert_eq!(resend(&caller, &event, "shop").await, 200, "while it is told");
+    assert_eq!(stage.value("select due_at > now() from payments.notification"), "t", "twice at once");
+    shop.goes_on();
+    stage.until(refused, "1").await;
+    let deadline = Instant::now() + PATIENCE;
+    while shop.told().len() < 3 {
+        assert!(Instant::now() < deadline, "the second resend is forgotten");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stage.until(refused, "1").await;
+    shop.answers(200);
+    assert_eq!(resend(&caller, &event, "shop").await, 200);
+    listed(&caller, "shop", "delivered", 1).await;
+    assert_eq!(resend(&caller, &event, "shop").await, 409, "it has it");
+}
+
+/// A queue has no way to bring an order forward, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn by_queues_what_waits_for_its_time_is_not_said_to_be_due() {
+    let mut stage = Stage::build(Plan::WithQueues, &[("NOTIFY_SECONDS", "600")]).await;
+    let caller = stage.caller();
+    let shop = Shop::open(&mut stage, "shop").await;
+    shop.answers(500);
+    caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    let event = json!(stage.value("select id from payments.outbox"));
+    let path = format!("/v1/notifications/{}/shop/resend", event.as_str().unwrap());
+    let find = format!("select state from hotrow.find_order('payments.shop', '{}')", event.as_str().unwrap());
+    stage.until(&find, "delayed").await;
+    let (status, told) = caller.post(&path, "unused", &json!({})).await;
+    assert_eq!((status, &told["type"]), (409, &json!("payments:pending")));
+    assert_eq!(stage.value(&find), "delayed");
+}
+
+/// One dependent service hangs: until the worker gives it up after ten seconds, all others are told, and attempts are
+/// looked at.
+async fn who_hangs_holds_up_nobody(plan: Plan) {
+    let mut stage = Stage::build(plan, &[]).await;
+    let caller = stage.caller();
+    let (good, bad) = (Shop::open(&mut stage, "good").await, Shop::open(&mut stage, "bad").await);
+    bad.hangs();
+    caller.post("/v1/payments", "first", &payment(1000, true)).await;
+    bad.has_waiting(1).await;
+    stage.behave(&GATEWAYS, json!({ "silent": 1.0, "lost_webhooks": 1.0 })).await;
+    caller.post("/v1/payments", "second", &payment(1000, true)).await;
+    stage.until("select count(*) from payments.attempt where state = 'succeeded'", "2").await;
+    listed(&caller, "good", "delivered", 2).await;
+    let told = (good.told().len(), bad.told().len(), bad.waiting.load(Relaxed));
+    assert_eq!(told, (2, 1, 1), "only after the bad one was given up");
+    bad.goes_on();
+    listed(&caller, "bad", "delivered", 2).await;
+    stage.adds_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_the_table_who_hangs_holds_up_nobody() {
+    who_hangs_holds_up_nobody(Plan::Direct).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_queues_who_hangs_holds_up_nobody() {
+    who_hangs_holds_up_nobody(Plan::WithQueues).await;
+}
+
+/// A worker that is asked to end finishes what it has taken, and notes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_asked_to_end_finishes_what_it_has_taken() {
+    let mut stage = Stage::start().await;
+    let caller = stage.caller();
+    let shop = Shop::open(&mut stage, "shop").await;
+    shop.hangs();
+    caller.post("/v1/payments", "a", &payment(1000, true)).await;
+    shop.has_waiting(1).await;
+    stage.worker.ask_to_end();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(stage.worker.has_ended(), None, "it was told, and not noted");
+    shop.goes_on();
+    let deadline = Instant::now() + PATIENCE;
+    let ended = loop {
+        if let Some(ended) = stage.worker.has_ended() {
+            break ended;
+        }
+        assert!(Instant::now() < deadline, "it goes on");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(ended.success(), "{ended}");
+    listed(&caller, "shop", "delivered", 1).await;
+    assert_eq!(shop.told().len(), 1);
 }
 
 /// As when the service is killed between the outcome and the notification: the attempt stays open until it is written.

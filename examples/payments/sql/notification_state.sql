@@ -1,2 +1,0 @@
--- Where a notification is.
-select state from payments.notification where event = $1 and endpoint = $2
