@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::load::{Load, Told};
-use crate::stage::{GATEWAYS, Stage};
+use crate::stage::{GATEWAYS, Plan, Stage};
 
 const SHOPPERS: usize = 8;
 const BETWEEN_CRASHES: usize = 20;
@@ -45,6 +45,11 @@ async fn crash(mut stage: Stage, times: usize, mut what: impl FnMut(&mut Stage))
     compare(&stage, &told).await;
 }
 
+fn restart_server(stage: &mut Stage) {
+    stage.server.kill_dash_nine().unwrap();
+    stage.server.restart().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_killed_under_load_loses_and_doubles_nothing() {
     crash(Stage::start().await, 4, |stage| stage.service.restart()).await;
@@ -56,12 +61,29 @@ async fn a_worker_that_is_killed_under_load_loses_and_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_under_load_loses_and_doubles_nothing() {
+async fn two_workers_of_which_one_or_the_other_is_killed_lose_and_double_nothing() {
+    let stage = Stage::start().await;
+    let mut second = tokio::task::block_in_place(|| stage.worker.twin());
+    let mut first_is_next = true;
     let restart = |stage: &mut Stage| {
-        stage.server.kill_dash_nine().unwrap();
-        stage.server.restart().unwrap();
+        if first_is_next {
+            stage.worker.restart()
+        } else {
+            second.restart()
+        }
+        first_is_next = !first_is_next;
     };
-    crash(Stage::start().await, 2, restart).await;
+    crash(stage, 4, restart).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_under_load_loses_and_doubles_nothing() {
+    crash(Stage::start().await, 2, restart_server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_behind_hotrow_loses_and_doubles_nothing() {
+    crash(Stage::build(Plan::ThroughHotrow, &[]).await, 2, restart_server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

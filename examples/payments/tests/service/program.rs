@@ -36,6 +36,17 @@ impl Program {
         program
     }
 
+    /// Another one, started with the same arguments and environment.
+    pub fn twin(&self) -> Self {
+        let mut command = Command::new(self.command.get_program());
+        command.args(self.command.get_args());
+        command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut twin = Self { command, child: None, log: Arc::default() };
+        twin.restart();
+        twin
+    }
+
     /// Started again, with the same arguments and environment. Its port may be taken for a moment by somebody's
     /// connection, so it gets several tries.
     pub fn restart(&mut self) {
