@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-fn derive(what: &str, from: Uuid) -> Uuid {
+fn derive(what: &str, from: impl AsRef<[u8]>) -> Uuid {
     let digest = Sha256::new().chain_update(what).chain_update(from).finalize();
     let half: [u8; 16] = digest[..16].try_into().expect("a digest has 32 bytes");
     Builder::from_custom_bytes(half).into_uuid()
@@ -12,6 +12,11 @@ fn derive(what: &str, from: Uuid) -> Uuid {
 /// The event of an attempt.
 pub fn event_of(attempt: Uuid) -> Uuid {
     derive("event of ", attempt)
+}
+
+/// The name of a webhook that doesn't say it.
+pub fn webhook_of(body: &[u8]) -> Uuid {
+    derive("webhook of ", body)
 }
 
 /// The attempt after one that was not executed.

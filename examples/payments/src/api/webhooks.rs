@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Api, Problem, input};
 use crate::flow::{Payments, Webhook};
+use crate::ids::webhook_of;
 use crate::notifications::{Resent, State};
 use crate::signature;
 
@@ -33,9 +34,12 @@ pub async fn receive(
         tracing::warn!(gateway, %distrust, "a webhook is refused");
         return Err(Problem::DISTRUSTED);
     }
-    let news = known.parse(&body).map_err(|error| Problem::invalid(format!("the body: {error}")))?;
-    input::name("event", &news.event)?;
-    let webhook = Webhook { gateway, event: news.event, body: body.to_vec() };
+    // One of a kind that is not known here is kept too: it is the gateway's, which would send it for ever.
+    let event = match known.parse(&body) {
+        Ok(news) if input::name("event", &news.event).is_ok() => news.event,
+        _ => webhook_of(&body).to_string(),
+    };
+    let webhook = Webhook { gateway, event, body: body.to_vec() };
     if !api.payments.keep(&webhook).await? {
         return Ok("known\n");
     }
