@@ -3,7 +3,6 @@
 use crate::key::KeySpec;
 
 use super::call::Output;
-use super::draft::NOT_A_TABLE;
 use super::functions::{Conduct, conduct};
 use super::judge::Judge;
 use super::merging::{Matched, Merging};
@@ -90,7 +89,8 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             return call_packing(&matched, types);
         }
         if let Output::Rows { .. } = call.output {
-            return Err(NOT_A_TABLE);
+            let name = call.function.name.clone();
+            return Err(Reason::Function { name, why: "has no merge rule for such a call" });
         }
     }
     judge.statement(candidate)?;

@@ -10,9 +10,6 @@ use super::expression::{Uses, column_name};
 use super::names::{folded, parts};
 use super::{Call, Reason, TableName, builtin_types};
 
-/// What a FROM that is no table is.
-pub(super) const NOT_A_TABLE: Reason = Reason::Form("FROM with something other than a table");
-
 /// A candidate that is being read.
 pub(super) struct Draft {
     pub candidate: Candidate,
@@ -64,7 +61,7 @@ impl Draft {
             index_hints,
         } = &table.relation
         else {
-            return Err(NOT_A_TABLE);
+            return Err(Reason::Form("FROM with something other than a table"));
         };
         if sample.is_some() {
             return Err(Reason::Form("TABLESAMPLE"));
