@@ -1,5 +1,5 @@
 //! The payments' change stream (examples/payments/cdc): outbox rows written through the gateway reach Kafka by Debezium,
-//! each of them, whenever Kafka Connect is killed. Runs where Java and Maven are; says so where they are not.
+//! each of them, whenever Kafka Connect is killed, and the server. Runs where Java and Maven are; says so where they are not.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -18,12 +18,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{Gateway, config, connect, free_port, until, value};
 use tokio::time::sleep;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Config};
 
 /// Of a step that starts a Java program: seconds, but a minute on a busy machine.
 const JAVA_PATIENCE: Duration = Duration::from_secs(180);
 const WRITERS: usize = 8;
 const KILLS: usize = 3;
+/// What a writer may be told when the server dies.
+const LOST: [&str; 4] = ["08007", "08006", "57P01", "57P03"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/payments/cdc").canonicalize().unwrap()
@@ -161,27 +163,51 @@ async fn prepare(server: &Client) {
     }
 }
 
-/// Events of one payment, numbered, each written by itself through the gateway, until it is told to stop.
-async fn write(client: Client, writer: usize, stop: Arc<AtomicBool>) {
-    let insert = client
-        .prepare(
-            "insert into payments.outbox (id, aggregatetype, aggregateid, type, payload)
-             values (gen_random_uuid(), 'payment', $1, 'payment.changed', jsonb_build_object('number', $2::int))",
-        )
-        .await
-        .unwrap();
+/// Events of one payment, numbered, each written by itself through the gateway, until it is told to stop. When the server
+/// dies nobody may know whether the last was written: the next one follows. Says which were acknowledged.
+async fn write(gateway: Config, writer: usize, stop: Arc<AtomicBool>) -> Vec<i32> {
+    let mut client = connect(&gateway).await;
+    let mut acknowledged = Vec::new();
     for number in 1_i32.. {
         if stop.load(Relaxed) {
-            return;
+            break;
         }
-        client.execute(&insert, &[&format!("p{writer}"), &number]).await.unwrap();
+        let insert = format!(
+            "insert into payments.outbox (id, aggregatetype, aggregateid, type, payload)
+             values (gen_random_uuid(), 'payment', 'p{writer}', 'payment.changed', jsonb_build_object('number', {number}))"
+        );
+        match client.simple_query(&insert).await {
+            Ok(_) => acknowledged.push(number),
+            Err(error) => {
+                let told = error.code().map(|code| code.code().to_owned());
+                assert!(told.as_deref().is_none_or(|code| LOST.contains(&code)), "{error:?}");
+                while client.is_closed() {
+                    match support::try_connect(&gateway).await {
+                        Ok(again) => client = again,
+                        Err(_) => sleep(Duration::from_millis(20)).await, // it has not found the server yet
+                    }
+                }
+            }
+        }
         // A stream, not a flood: it has to be under way when Connect dies, and be read to its end afterwards.
         sleep(Duration::from_millis(20)).await;
     }
+    acknowledged
+}
+
+/// Until Connect reads from the slot.
+async fn is_read(server: &PrivateServer, stream: &Stream) -> Client {
+    let direct = connect(&config(server.port())).await;
+    let deadline = Instant::now() + JAVA_PATIENCE;
+    while value(&direct, "select active from pg_replication_slots").await != "t" {
+        assert!(Instant::now() < deadline, "Connect does not come to the slot:\n{}", stream.logs());
+        sleep(Duration::from_millis(10)).await;
+    }
+    direct
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_arrives_whenever_connect_is_killed() {
+async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
     if !java_is_here() {
         return;
     }
@@ -195,7 +221,7 @@ async fn every_event_arrives_whenever_connect_is_killed() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        writers.push(tokio::spawn(write(connect(&gateway.config()).await, writer, stop.clone())));
+        writers.push(tokio::spawn(write(gateway.config(), writer, stop.clone())));
     }
     let mut stream = Stream::start(&server);
     let seed = fastrand::u64(..);
@@ -204,10 +230,12 @@ async fn every_event_arrives_whenever_connect_is_killed() {
     let mut connect_process = 0;
     for number in 0..KILLS {
         connect_process = stream.connect_process(connect_process).await;
-        let deadline = Instant::now() + JAVA_PATIENCE;
-        while value(&direct, "select active from pg_replication_slots").await != "t" {
-            assert!(Instant::now() < deadline, "Connect does not come to the slot:\n{}", stream.logs());
-            sleep(Duration::from_millis(10)).await;
+        is_read(&server, &stream).await;
+        if number == 1 {
+            sleep(Duration::from_millis(random.u64(0..1_000))).await;
+            server.kill_dash_nine().unwrap();
+            server.restart().unwrap();
+            is_read(&server, &stream).await;
         }
         // The first dies before it has noted anything; the others in the middle of the stream, before or after a note.
         sleep(Duration::from_millis(if number == 0 { 0 } else { random.u64(0..2_500) })).await;
@@ -215,10 +243,12 @@ async fn every_event_arrives_whenever_connect_is_killed() {
     }
     stream.streams();
     stop.store(true, Relaxed);
+    let mut acknowledged = Vec::new();
     for writer in writers {
-        writer.await.unwrap();
+        acknowledged.push(writer.await.unwrap());
     }
 
+    let direct = connect(&config(server.port())).await;
     let written = support::rows(&direct, "select id from payments.outbox").await.unwrap();
     let written: BTreeSet<String> = written.into_iter().map(|mut row| row.remove(0).unwrap()).collect();
     assert!(written.len() > WRITERS * 20, "only {} events were written", written.len());
@@ -227,13 +257,15 @@ async fn every_event_arrives_whenever_connect_is_killed() {
         events.iter().map(|event| event.split('\t').next().unwrap().to_owned()).collect();
     assert_eq!(came, written, "exactly the outbox's events");
     assert_eq!(came.len(), events.len(), "each of them shown once");
-    for writer in 0..WRITERS {
+    for (writer, acknowledged) in acknowledged.iter().enumerate() {
         let numbers = events
             .iter()
             .filter(|event| event.contains(&format!("\tpayment/p{writer}\t")))
             .map(|event| event.rsplit_once("\"number\": ").unwrap().1.trim_end_matches('}').parse().unwrap());
         let numbers: Vec<i32> = numbers.collect();
         assert!(numbers.is_sorted() && numbers.first() == Some(&1), "p{writer}: {numbers:?}");
+        let missing: Vec<_> = acknowledged.iter().filter(|number| !numbers.contains(number)).collect();
+        assert!(missing.is_empty(), "p{writer} was told that {missing:?} are written");
     }
 
     // A table that nobody listens to must not make the slot keep the server's log.
