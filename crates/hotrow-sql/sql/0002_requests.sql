@@ -85,6 +85,8 @@ declare
 begin
     if most is null then
         perform hotrow.null_argument('most');
+    elsif most < 0 then
+        perform hotrow.bad_argument(format('most is %s', most), 'Forget 0 or more requests at a time.');
     end if;
     delete from hotrow.request r
     where r.request_id = any (array(

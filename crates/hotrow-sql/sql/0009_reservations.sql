@@ -159,6 +159,8 @@ declare
 begin
     if most is null then
         perform hotrow.null_argument('most');
+    elsif most < 0 then
+        perform hotrow.bad_argument(format('most is %s', most), 'End 0 or more reservations at a time.');
     end if;
     for due in
         select s.item from hotrow.sale s where s.next_expiry <= clock_timestamp() order by s.item

@@ -27,9 +27,7 @@ create table hotrow.queue_ring (
     one boolean primary key default true check (one),
     last_queue int not null default 0,
     part smallint not null default 0 check (part between 0 and 3),
-    opened_at timestamptz not null default clock_timestamp(),
-    -- When each part was closed; NULL: it is open or was never used.
-    closed_at timestamptz[] not null default array[null, null, null, null]::timestamptz[]
+    opened_at timestamptz not null default clock_timestamp()
 );
 insert into hotrow.queue_ring default values;
 
@@ -304,6 +302,7 @@ begin
     select q.number into gone from hotrow.queue q where q.queue = drop_queue.queue;
     if gone is not null then
         perform hotrow.lock_queue(gone);
+        perform hotrow.wake_takers(gone); -- to be told so
         delete from hotrow.queue q where q.number = gone;
         delete from hotrow.queue_head h where h.queue = gone;
         delete from hotrow.queue_tail t where t.queue = gone;

@@ -223,8 +223,11 @@ declare
     only_one hotrow.queue;
 begin
     if queue[1] = all (queue) then
-        select q.* into only_one from hotrow.queue q where q.queue = settle.queue[1];
-        if only_one.shards = 1 then
+        -- Receipts of another shard are not this one's.
+        select q.* into only_one from hotrow.queue q
+        where q.queue = settle.queue[1] and q.shards = 1 and not exists (
+            select from unnest(receipt) r (receipt) where r.receipt % 16 <> 0);
+        if found then
             return hotrow.settle_shard(only_one, 0, action, receipt, statuses, results, errors, retry_in);
         end if;
     end if;
@@ -295,8 +298,7 @@ end
 $$;
 
 -- What one take gave, or any part of it, completed in one call. A domain, because PostgreSQL has no array of bigint[].
-create domain hotrow.receipts as bigint[] check (array_ndims(value) = 1 and cardinality(value) <= 1000
-    and array_position(value, null) is null or value = '{}');
+create domain hotrow.receipts as bigint[];
 
 create function hotrow.complete_all_batch(
     queue text[], receipts hotrow.receipts[], status int[] default null, result jsonb[] default null)
@@ -312,11 +314,18 @@ begin
         perform hotrow.null_argument('queue, receipts or status');
     end if;
     select array_agg(u.call::int) as calls, array_agg(u.queue) as queues, array_agg(r.receipt) as receipts,
-        array_agg(coalesce(u.status, 0)) as statuses,
+        array_agg(coalesce(u.status, 0)) as statuses, max(r.place) as most, bool_or(r.receipt is null) as has_null,
         case when num_nonnulls(variadic complete_all_batch.result) > 0 then array_agg(u.result) end as results
     into every
     from unnest(queue, receipts, status, result) with ordinality u (queue, receipts, status, result, call)
-        cross join lateral unnest(u.receipts) r (receipt);
+        cross join lateral unnest(u.receipts) with ordinality r (receipt, place);
+    if every.most > 1000 then
+        perform hotrow.bad_argument(format('there are %s receipts', every.most), 'Complete at most 1000 receipts at a time.');
+    elsif every.has_null then
+        perform hotrow.null_argument('a receipt');
+    elsif every.calls is null then
+        return;
+    end if;
     return query select u.call, u.receipt, u.outcome
         from unnest(every.calls, every.receipts, hotrow.settle('complete', every.queues, every.receipts, every.statuses,
             every.results, null, null)) u (call, receipt, outcome);

@@ -1,5 +1,30 @@
 -- Looks at queues, the ring that forgets old orders, and which calls are merged. Never what happens to an order.
 
+-- When the order came that has waited longest behind another one of its group, out of a hundred groups: the second of
+-- each, since the first (but for priorities) is the one whose turn it is.
+create function hotrow.oldest_aside(head hotrow.queue_head) returns timestamptz
+language sql stable as $$
+    with recursive seen as (
+        (select g.group_hash, 1 as n from hotrow.queue_group g
+        where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+        order by g.queue, g.shard, g.generation, g.group_hash limit 1)
+        union all
+        select f.group_hash, l.n + 1 from seen l cross join lateral (
+            select g.group_hash from hotrow.queue_group g
+            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                and g.group_hash > l.group_hash
+            order by g.queue, g.shard, g.generation, g.group_hash limit 1) f
+        where l.n < 100
+    )
+    select min(o.at) from seen l
+        cross join lateral (
+            select g.* from hotrow.queue_group g
+            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                and g.group_hash = l.group_hash
+            order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id offset 1 limit 1) g
+        cross join lateral hotrow.order_at(g.queue, g.line, g.place, g.id) o
+$$;
+
 -- What a queue holds, from the numbers that its ends keep: nothing is counted. Rates are of the last full minute.
 create function hotrow.queue_stats(queue text)
 returns table (
@@ -26,11 +51,18 @@ begin
                 (select o.at from hotrow.queue_order o
                 where o.queue = wanted.number and o.line = (e.h).shard * 2 and (o.place, o.id) > ((e.h).place, (e.h).id)
                 order by o.queue, o.line, o.place, o.id limit 1),
+                -- Of those that nobody has looked at yet the first hundred are enough: others of them are younger.
+                (select o.at from (
+                    select o.at, o.not_before from hotrow.queue_order o
+                    where o.queue = wanted.number and o.line = (e.h).shard * 2 + 1 and o.place > (e.h).side
+                    order by o.queue, o.line, o.place, o.id limit 100) o
+                where o.not_before is null or o.not_before <= now_at limit 1),
                 (select o.at from (
                     select r.* from hotrow.queue_ready r
                     where r.queue = wanted.number and r.shard = (e.h).shard and r.generation = (e.h).ready_generation
                     order by r.queue, r.shard, r.generation, r.rank, r.id limit 1) r
-                    cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o)) as at
+                    cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o),
+                case when (e.h).grouped > 0 then hotrow.oldest_aside(e.h) end) as at
             from ends e
         )
         select sum((e.t).enqueued - (e.h).processed - (e.h).dead - (e.h).in_flight)::bigint, sum((e.h).ready)::bigint,
@@ -74,13 +106,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
+    now_at timestamptz := clock_timestamp();
 begin
     return query
         select o.id,
             case when p.id is not null then 'processed' when d.id is not null then 'dead'
-                when l.taken_at is not null then 'leased' when l.due is not null then 'delayed' else 'waiting' end,
+                when l.taken_at is not null then 'leased' when l.due is not null or later.due is not null then 'delayed'
+                else 'waiting' end,
             coalesce(p.attempt, d.attempt, l.attempt, r.attempt, 0)::int, o.group_key, o.payload, o.created_at, o.at,
-            o.not_before, coalesce(p.taken_at, l.taken_at), l.due, p.done_at, p.status, p.result, d.error
+            o.not_before, coalesce(p.taken_at, l.taken_at), coalesce(l.due, later.due), p.done_at, p.status, p.result, d.error
         from hotrow.order_named(wanted.number, find_order.order_id) o
             left join lateral (
                 select p.* from hotrow.processed_order p where p.queue = o.queue and p.id = o.id limit 1) p on true
@@ -100,8 +134,89 @@ begin
                         and (o.place, o.id) >= (l.from_place, l.from_id) and (o.place, o.id) <= (l.to_place, l.to_id)
                     order by l.queue, l.shard, l.lease, l.first) l
                     cross join lateral hotrow.orders_of_run(l) i
-                where p.id is null and d.id is null and i.id = o.id limit 1) l on true;
+                where p.id is null and d.id is null and i.id = o.id limit 1) l on true
+            left join lateral (
+                -- Nobody has looked at it yet.
+                select o.not_before as due where o.line % 2 = 1 and o.place > h.side and o.not_before > now_at) later on true;
 end
+$$;
+
+-- Where a main line goes on behind all ids up to `after`, and behind its head: ids rise along it. In order of arrival the
+-- id says where; of another order the place is looked for, half of what is left at each step.
+create function hotrow.main_line_after(head hotrow.queue_head, order_by text, after bigint, out place bigint, out id bigint)
+language plpgsql stable as $$
+#variable_conflict use_column
+declare
+    high bigint;
+    middle bigint;
+    found_place bigint;
+    found_id bigint;
+begin
+    place := head.place;
+    id := head.id;
+    if order_by = 'arrival' then
+        place := greatest(place, after);
+        id := greatest(id, after);
+    elsif after > 0 then
+        -- Up to `place` no id is above `after`, and behind `high` all are.
+        place := greatest(place, 0);
+        high := (hotrow.look_at_tail(head.queue, head.shard)).place;
+        while place < high loop
+            middle := place + (high - place) / 2;
+            select o.place, o.id into found_place, found_id from hotrow.queue_order o
+            where o.queue = head.queue and o.line = head.shard * 2 and (o.place, o.id) > (middle, 9223372036854775807)
+            order by o.queue, o.line, o.place, o.id limit 1;
+            if found_id <= after then
+                place := found_place;
+            else
+                high := middle;
+            end if;
+        end loop;
+        id := case when place = head.place then greatest(head.id, after) else after end;
+    end if;
+end
+$$;
+
+-- Orders of a queue that wait, with ids above `after`, the least ids first.
+create function hotrow.waiting_orders(wanted hotrow.queue, after bigint, max int, at timestamptz)
+returns table (line smallint, place bigint, id bigint)
+language sql stable as $$
+    with heads as (
+        select h.* from hotrow.queue_lock l cross join lateral (
+            select h as head, h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
+            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+        where l.queue = wanted.number and l.side = 'h'
+    )
+    select w.* from (
+        select o.* from heads h cross join lateral hotrow.main_line_after(h.head, wanted.order_by, after) a
+            cross join lateral (
+                select o.line, o.place, o.id from hotrow.queue_order o
+                where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (a.place, a.id)
+                order by o.queue, o.line, o.place, o.id limit max) o
+        union all
+        -- Nobody has looked at these yet.
+        select o.* from heads h cross join lateral (
+            select o.line, o.place, o.id from hotrow.queue_order o
+            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
+                and (o.not_before is null or o.not_before <= at)
+            order by o.queue, o.line, o.place, o.id limit max) o
+        union all
+        -- Those that are ready, and the members of groups that are not at work.
+        (select r.* from heads h cross join lateral (
+            select r.line, r.place, r.id from hotrow.queue_ready r
+            where r.queue = h.queue and r.shard = h.shard and r.generation = h.ready_generation and r.id > after
+            order by r.queue, r.shard, r.generation, r.rank, r.id offset 0) r
+        union
+        select g.* from heads h cross join lateral (
+            select g.line, g.place, g.id from hotrow.queue_group g
+            where g.queue = h.queue and g.shard = h.shard and g.generation = h.group_generation and g.id > after
+            order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id offset 0) g
+        except
+        select l.line, l.from_place, l.from_id from hotrow.queue_lease l where l.queue = wanted.number and l.count = 1
+        except
+        select i.line, i.place, i.id from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
+        where l.queue = wanted.number and l.count > 1)) w
+    order by w.id limit max
 $$;
 
 -- A page of a queue's orders in a state, behind the order with id `after`.
@@ -113,6 +228,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 #variable_conflict use_column
 declare
     wanted hotrow.queue := hotrow.known_queue(queue);
+    now_at timestamptz := clock_timestamp();
 begin
     if max is null or after is null or state is null then
         perform hotrow.null_argument('state, after or max');
@@ -136,40 +252,54 @@ begin
                 order by d.queue, d.id limit max) d
                 left join lateral hotrow.order_named(d.queue, d.order_id) o on true
             order by d.id;
-    elsif state in ('leased', 'delayed') then
+    elsif state = 'leased' then
         return query
             select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
                 null::timestamptz, null::int, null::text
             from (
                 select i.*, l.attempt, l.taken_at, l.due
                 from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-                where l.queue = wanted.number and (l.taken_at is not null) = (state = 'leased') and i.id > after
+                where l.queue = wanted.number and l.taken_at is not null and l.to_id > after and i.id > after
                 order by i.id limit max) i
                 cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
             order by i.id;
+    elsif state = 'delayed' then
+        return query
+            select o.id, o.order_id, w.attempt::int, o.group_key, o.created_at, o.at, null::timestamptz,
+                coalesce(w.due, o.not_before), null::timestamptz, null::int, null::text
+            from (
+                select d.* from (
+                    select l.line, l.from_place as place, l.from_id as id, l.attempt, l.due from hotrow.queue_lease l
+                    where l.queue = wanted.number and l.taken_at is null and l.from_id > after
+                    union all
+                    -- Nobody has looked at these yet.
+                    select o.line, o.place, o.id, 0::smallint, null from (
+                        select h.* from hotrow.queue_lock l cross join lateral (
+                            select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
+                            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+                        where l.queue = wanted.number and l.side = 'h') h
+                        cross join lateral (
+                            select o.line, o.place, o.id from hotrow.queue_order o
+                            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
+                                and o.not_before > now_at
+                            order by o.queue, o.line, o.place, o.id limit max) o) d
+                order by d.id limit max) w
+                cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
+            order by o.id;
     elsif state = 'waiting' then
         return query
-            with heads as (
-                select h.* from hotrow.queue_lock l cross join lateral (
-                    select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-                    order by h.queue desc, h.shard desc, h.seq desc limit 1) h
-                where l.queue = wanted.number and l.side = 'h'
-            ), waiting as (
-                select w.*, 0::smallint as attempt from heads h cross join lateral (
-                    select o.* from hotrow.queue_order o
-                    where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (h.place, h.id) and o.id > after
-                    order by o.queue, o.line, o.place, o.id limit max) w
-                union all
-                select o.*, r.attempt from heads h
-                    cross join lateral (
-                        select r.* from hotrow.queue_ready r
-                        where r.queue = h.queue and r.shard = h.shard and r.generation = h.ready_generation and r.id > after
-                        order by r.id limit max) r
-                    cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o
-            )
-            select w.id, w.order_id, w.attempt::int, w.group_key, w.created_at, w.at, null::timestamptz, null::timestamptz,
-                null::timestamptz, null::int, null::text
-            from waiting w order by w.id limit max;
+            select o.id, o.order_id, coalesce(r.attempt, 0)::int, o.group_key, o.created_at, o.at, null::timestamptz,
+                null::timestamptz, null::timestamptz, null::int, null::text
+            from hotrow.waiting_orders(wanted, after, max, now_at) w
+                cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
+                left join lateral (
+                    select h.* from hotrow.queue_head h where h.queue = o.queue and h.shard = o.line / 2
+                    order by h.queue desc, h.shard desc, h.seq desc limit 1) h on true
+                left join lateral (
+                    select r.attempt from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
+                        and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
+                    on true
+            order by o.id;
     else
         perform hotrow.bad_argument(format('state %L is unknown', state),
             'A state is waiting, delayed, leased, processed or dead.');
@@ -177,10 +307,96 @@ begin
 end
 $$;
 
+-- Orders of a part of the ring that nobody has come to yet, `most` of them at most.
+create function hotrow.orders_ahead(part smallint, most int)
+returns table (queue int, line smallint, place bigint, id bigint)
+language sql stable as $$
+    with heads as (
+        select h.* from hotrow.queue_lock l cross join lateral (
+            select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
+            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+        where l.side = 'h'
+    )
+    select a.* from (
+        select o.* from heads h cross join lateral (
+            select o.queue, o.line, o.place, o.id from hotrow.queue_order o
+            where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (h.place, h.id)
+                and o.part = orders_ahead.part
+            order by o.queue, o.line, o.place, o.id limit most) o
+        union all
+        select o.* from heads h cross join lateral (
+            select o.queue, o.line, o.place, o.id from hotrow.queue_order o
+            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > h.side and o.part = orders_ahead.part
+            order by o.queue, o.line, o.place, o.id limit most) o) a
+    limit most
+$$;
+
+-- Moves open orders from one part of the ring to another, `most` of them at most. How many it found; as many as `most`:
+-- there may be more. A run that is leased moves as a whole, since what is left of it is known by its place among all.
+--
+-- It needs no lock: whoever reads, reads an order here or there, never in both nor in neither. Of what it moves some may
+-- be done meanwhile, which only makes that be remembered for longer.
+create function hotrow.move_orders(source smallint, target smallint, most int) returns bigint
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    moved bigint;
+begin
+    with open as (
+        select a.* from hotrow.orders_ahead(source, most) a
+        union all
+        select r.queue, r.line, r.place, r.id from hotrow.queue_ready r
+        union all
+        select g.queue, g.line, g.place, g.id from hotrow.queue_group g
+        union all
+        select d.queue, d.line, d.place, d.id from hotrow.queue_dead d
+        union all
+        select o.* from hotrow.queue_lease l cross join lateral (
+            select o.queue, o.line, o.place, o.id from hotrow.queue_order o
+            where o.queue = l.queue and o.line = l.line and (o.place, o.id) >= (l.from_place, l.from_id)
+                and (o.place, o.id) <= (l.to_place, l.to_id) and o.part = source
+            order by o.queue, o.line, o.place, o.id) o
+    ), found as materialized (
+        select o.tid from open n cross join lateral (
+            select o.ctid as tid from hotrow.queue_order o
+            where o.queue = n.queue and o.line = n.line and (o.place, o.id) >= (n.place, n.id)
+                and (o.place, o.id) <= (n.place, n.id) and o.part = source
+            order by o.queue, o.line, o.place, o.id limit 1) o
+        limit most
+    ), gone as (
+        delete from hotrow.queue_order d
+        where d.part = source and d.ctid = any (array(select f.tid from found f))
+        returning d.*
+    ), moved as (
+        insert into hotrow.queue_order
+            (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
+        select g.queue, g.line, target, g.place, g.id, g.order_id, g.rank, g.group_hash, g.created_at, g.at,
+            g.not_before, g.group_key, g.payload
+        from gone g
+    )
+    select count(*) into moved from found f;
+    return moved;
+end
+$$;
+
 -- Moves on to the next part of the ring and empties it. Call it often: it does so only when the present part is half of the
--- longest retention old and the next one was closed that long ago. What is still open in there moves to the present part
--- first. Status: rotated; young (nothing to do yet); busy (somebody reads the part: call again); full (more than `most`
--- of its orders are still open: the ring waits for them, and nothing but space is lost).
+-- longest retention old. What is still open in the part before the present one moves to the present one first. Status:
+-- rotated; young (nothing to do yet); moving (so much had to be moved that the rest is left to the next call); busy
+-- (somebody reads the part that would be emptied, or is at it: call again); full (nobody has come yet to more than `most`
+-- orders of the part before the present one: the ring waits for them, and nothing but space is lost).
+--
+-- Why an order that is done is known for its queue's retention R at least, however it came to its end:
+-- - Orders are inserted into the present part only. Each move of the ring leaves nothing open in the part before the one
+--   that it closes. So what is open is in the present part or in the one before it.
+-- - Open is all that is ahead of the heads, ready, of a group's members, leased, waiting for a time, or dead: whatever a
+--   call does with an order, it is in one of these until it is recorded as processed. An order that is done is never open
+--   again: dead letters are not done.
+-- - Let an order be done at t, while part n is the present one. Its row is in n or n - 1, its record in n. Part n - 1 is
+--   emptied by the third move after t. The first was not before t; each of the next two came half of R later at least,
+--   since R is no more than the longest retention there is. So the third came at t + R or later.
+-- - Times are read under the locks of all queues: what was done before is recorded, and what is done later is later.
+--
+-- Those ahead of a head move all at once or not at all, and not too many: takes have to pass where they were.
 create function hotrow.rotate_queues(most int default 10000, out status text, out part smallint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan
 set lock_timeout = '50ms' as $$
@@ -189,73 +405,53 @@ declare
     ring hotrow.queue_ring;
     keep interval;
     at timestamptz := clock_timestamp();
+    previous smallint;
     following smallint;
-    open bigint;
 begin
-    select r.* into ring from hotrow.queue_ring r where r.one for update;
-    select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
-    part := ring.part;
-    following := (ring.part + 1) % 4;
-    status := 'young';
-    if ring.opened_at > at - keep / 2 or ring.closed_at[following + 1] > at - keep then
+    if most is null then
+        perform hotrow.null_argument('most');
+    elsif most not between 1 and 1000000 then
+        perform hotrow.bad_argument(format('most is %s', most), 'Move 1 to 1,000,000 orders at a time.');
+    end if;
+    -- Two at once would empty two parts.
+    select r.* into ring from hotrow.queue_ring r where r.one for update skip locked;
+    if not found then
+        status := 'busy';
         return;
     end if;
-    -- Whoever enqueues or completes reads the present part under one of these locks.
-    perform from hotrow.queue_lock l where l.side = 'h' order by l.queue, l.shard for update;
-    perform from hotrow.queue_lock l where l.side = 't' order by l.queue, l.shard for update;
-    with heads as (
-        select h.* from hotrow.queue_lock l cross join lateral (
-            select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
-        where l.side = 'h'
-    ), unfinished as (
-        select o.queue, o.line, o.place, o.id from heads h cross join lateral (
-            select o.* from hotrow.queue_order o
-            where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (h.place, h.id) and o.part = following
-            order by o.queue, o.line, o.place, o.id limit most + 1) o
-        union
-        select o.queue, o.line, o.place, o.id from heads h cross join lateral (
-            select o.* from hotrow.queue_order o
-            where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > h.side and o.part = following
-            order by o.queue, o.line, o.place, o.id limit most + 1) o
-        union
-        select r.queue, r.line, r.place, r.id from hotrow.queue_ready r
-        union
-        select g.queue, g.line, g.place, g.id from hotrow.queue_group g
-        union
-        select d.queue, d.line, d.place, d.id from hotrow.queue_dead d
-        union
-        select l.queue, i.line, i.place, i.id from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-    ), moved as (
-        insert into hotrow.queue_order
-            (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
-        select o.queue, o.line, ring.part, o.place, o.id, o.order_id, o.rank, o.group_hash, o.created_at, o.at,
-            o.not_before, o.group_key, o.payload
-        from unfinished u cross join lateral hotrow.order_at(u.queue, u.line, u.place, u.id) o
-        where o.part = following limit most + 1
-        returning 1
-    )
-    select count(*) into open from moved;
-    if open > most then
-        raise exception using errcode = 'HR003';
+    part := ring.part;
+    previous := (ring.part + 3) % 4;
+    following := (ring.part + 1) % 4;
+    select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
+    if ring.opened_at > at - keep / 2 then
+        status := 'young';
+        return;
     end if;
-    execute format('truncate hotrow.queue_order_%s, hotrow.processed_order_%s', following, following);
-    update hotrow.queue_ring r
-    set part = following, opened_at = at,
-        closed_at = array(select case c.n when ring.part + 1 then at when following + 1 then null else c.at end
-            from unnest(ring.closed_at) with ordinality c (at, n) order by c.n)
-    where r.one;
-    update hotrow.queue_head h set seq = h.seq + 1, part = following
-    where h.seq = (select max(n.seq) from hotrow.queue_head n where n.queue = h.queue and n.shard = h.shard);
-    update hotrow.queue_tail t set seq = t.seq + 1, part = following, part_place = t.place, part_id = t.id
-    where t.seq = (select max(n.seq) from hotrow.queue_tail n where n.queue = t.queue and n.shard = t.shard);
-    status := 'rotated';
-    part := following;
-exception
-    when lock_not_available then
-        status := 'busy';
-    when sqlstate 'HR003' then
+    if (select count(*) from hotrow.orders_ahead(previous, most + 1)) > most then
         status := 'full';
+        return;
+    end if;
+    if hotrow.move_orders(previous, ring.part, most) >= most then
+        status := 'moving';
+        return;
+    end if;
+    begin
+        -- Whoever enqueues or completes reads the present part under one of these locks.
+        perform from hotrow.queue_lock l where l.side = 'h' order by l.queue, l.shard for update;
+        perform from hotrow.queue_lock l where l.side = 't' order by l.queue, l.shard for update;
+        at := clock_timestamp();
+        execute format('truncate hotrow.queue_order_%s, hotrow.processed_order_%s', following, following);
+        update hotrow.queue_ring r set part = following, opened_at = at where r.one;
+        update hotrow.queue_head h set seq = h.seq + 1, part = following
+        where h.seq = (select max(n.seq) from hotrow.queue_head n where n.queue = h.queue and n.shard = h.shard);
+        update hotrow.queue_tail t set seq = t.seq + 1, part = following, part_place = t.place, part_id = t.id
+        where t.seq = (select max(n.seq) from hotrow.queue_tail n where n.queue = t.queue and n.shard = t.shard);
+        status := 'rotated';
+        part := following;
+    exception
+        when lock_not_available then
+            status := 'busy';
+    end;
 end
 $$;
 

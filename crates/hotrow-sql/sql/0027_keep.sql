@@ -28,7 +28,13 @@ begin
             when 0 then more := hotrow.expire_holds(1000) = 1000;
             when 1 then more := hotrow.fan_out(1000) > 0;
             when 2 then more := hotrow.forget_requests(1000) = 1000;
-            when 3 then perform hotrow.rotate_queues() where exists (select from hotrow.queue);
+            when 3 then
+                -- What queues that were dropped have left goes with its parts.
+                if exists (select from hotrow.queue) or exists (select from hotrow.queue_order)
+                    or exists (select from hotrow.processed_order)
+                then
+                    perform hotrow.rotate_queues();
+                end if;
             when 4 then perform hotrow.rotate_history();
             -- So few that they are nobody's load, and in 90 days yet 25 million inboxes.
             else perform hotrow.trim_feeds(50);

@@ -69,7 +69,7 @@ begin
 end $$";
 
 /// Calls, and how many rows they may read at most: some for each row that they are about.
-const CALLS: [(&str, i64); 46] = [
+const CALLS: [(&str, i64); 51] = [
     ("enqueue('plain', '00000000-0000-4000-8001-000000001001')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000000500')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000001002', priority => 1)", 20),
@@ -115,16 +115,22 @@ const CALLS: [(&str, i64); 46] = [
     ("find_order('big', '00000000-0000-4000-8002-000000000001')", 20),
     ("find_order('big', '00000000-0000-4000-8002-000000000550')", 250),
     ("find_order('big', '00000000-0000-4000-8002-000000000651')", 20),
-    ("list_orders('big', max => 3)", 200),
+    ("list_orders('plain', after => 500, max => 3)", 40),
+    ("list_orders('sorted', after => 500, max => 3)", 500),
+    ("list_orders('big', max => 3)", 1000),
+    ("list_orders('grouped', max => 3)", 1500),
+    ("list_orders('big', 'delayed', max => 3)", 400),
     ("list_orders('big', 'processed', max => 3)", 20),
     ("list_orders('big', 'dead', max => 3)", 20),
     ("list_orders('big', 'leased', max => 3)", 1000),
     ("queue_stats('big')", 60),
-    ("list_queues()", 100),
+    ("queue_stats('grouped')", 500),
+    ("list_queues()", 700),
     ("pause('big')", 60),
-    ("rotate_queues()", 4000),
-    ("rotate_queues()", 4000),
-    ("rotate_queues()", 4000),
+    // All but the first move all that is open, and read each order some four times.
+    ("rotate_queues()", 2000),
+    ("rotate_queues()", 20000),
+    ("rotate_queues()", 20000),
     ("rotate_queues()", 20000),
 ];
 

@@ -255,10 +255,7 @@ fn every_shard_is_served_and_keeps_its_order() {
 
 /// Moves the ring on to this part, the next one, of queues whose retention is four hours.
 fn move_ring(session: &Session, part: u32) {
-    session.run(
-        "update hotrow.queue_ring set opened_at = opened_at - interval '5 hours',
-        closed_at = array(select c - interval '5 hours' from unnest(closed_at) with ordinality u (c, n) order by n)",
-    );
+    session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
     check_in(session, &format!("rotate_queues() -> rotated {part}"));
 }
 
@@ -276,6 +273,237 @@ fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
     }
     assert_eq!(enqueue(&session, 1, ""), "enqueued", "it has been forgotten");
     assert_eq!(take(&session, "9, null").0, "2:1 3:1 1:1");
+}
+
+/// However an order waited, while the ring moved on three times, and however it came to its end: what it does meanwhile, and
+/// then. The third move after that may forget it.
+#[test]
+fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited() {
+    for (more, meanwhile, at_last) in [
+        ("", "", "take('q', 9, null)"),
+        (", priority => 3", "", "take('q', 9, null)"),
+        (", priority => 3", "take('q', 9, '1 minute')", "complete('q', 16384)"),
+        (", not_before => clock_timestamp() + interval '1 hour'", "take('q')", "take('q', 9, null)"),
+        (", not_before => clock_timestamp() + interval '1 hour'", "", "take('q', 9, null)"),
+        (", 'g'", "take('q', 9, '1 minute')", "complete('q', 16384)"),
+        ("", "take('q', 9, '1 minute')", "fail('q', 16384)"),
+        ("", "take('q', 9, '30 days')", "complete_all('q', array[16384])"),
+        (", 'g'", "take('q'); select hotrow.release('q', 16384)", "take('q', 9, null)"),
+        ("", "take('q'); select hotrow.fail('q', 16384, retry_in => '1 hour')", "take('q', 9, null)"),
+    ] {
+        for dead_letter in [false, true] {
+            let (_database, session) =
+                queue(&format!(", retention => '4 hours', dead_letter => {dead_letter}, max_attempts => 2"));
+            let path = format!("{more} {meanwhile} {at_last} {dead_letter}");
+            for number in 1..=2 {
+                enqueue(&session, number, more);
+            }
+            if !meanwhile.is_empty() {
+                session.run(&format!("select hotrow.{meanwhile}"));
+            }
+            [1, 2, 3].map(|part| move_ring(&session, part));
+            session.run(
+                "update hotrow.queue_lease set due = due - interval '1 hour' where taken_at is null;
+                update hotrow.queue_head set next_due = next_due - interval '1 hour', due_mark = due_mark - interval '1 hour';
+                update hotrow.queue_order set not_before = not_before - interval '1 hour'",
+            );
+            session.run(&format!("select hotrow.{at_last}"));
+            while session.value("select processed from hotrow.queue_stats('q')") != "2" {
+                session.run("select hotrow.take('q', 1, null); update hotrow.queue_head set next_due = '-infinity', due_mark = '-infinity';
+                    update hotrow.queue_lease set due = clock_timestamp(); select hotrow.redrive('q')");
+            }
+            for part in [0, 1] {
+                move_ring(&session, part);
+                for number in 1..=2 {
+                    let id = format!("00000000-0000-0000-0000-{number:012}");
+                    let state = format!("select state from hotrow.find_order('q', '{id}')");
+                    assert_eq!(session.ask(&state).unwrap(), ["processed"], "{path}: {number} in {part}");
+                    assert_eq!(enqueue(&session, number, ""), "duplicate", "{path}: {number} in {part}");
+                }
+            }
+            [2, 3].map(|part| move_ring(&session, part));
+            assert_eq!(session.value("select count(*) from hotrow.queue_order"), "0", "{path}");
+            assert_eq!(enqueue(&session, 1, ""), "enqueued", "{path}: it has been forgotten");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_lease_outlives_the_part_that_the_rest_was_in() {
+    let (_database, session) = queue(", retention => '4 hours'");
+    (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
+    let (_, receipts) = take(&session, "4, '30 days'");
+    let complete = |place: usize| outcome(&session, &format!("complete('q', {})", receipts[place]));
+    assert_eq!(complete(1), "completed");
+    [1, 2, 3, 0, 1].map(|part| move_ring(&session, part));
+    assert_eq!(complete(0), "completed");
+    [2, 3, 0, 1].map(|part| move_ring(&session, part));
+    check_in(&session, "list_orders('q', 'waiting') -> nothing");
+    let leased = "select right(order_id::text, 1) from hotrow.list_orders('q', 'leased')";
+    assert_eq!(session.ask(leased).unwrap(), ["3", "4"]);
+    assert_eq!(
+        (complete(3), complete(2), complete(1)),
+        ("completed".into(), "completed".into(), "lease_lost".into())
+    );
+    check_in(&session, "queue_stats('q') -> 0 0 0 4 0 4 - f 0 0");
+}
+
+#[test]
+fn a_ring_with_too_many_open_orders_waits_or_moves_them_bit_by_bit() {
+    let (_database, session) = queue(", retention => '4 hours'");
+    (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
+    move_ring(&session, 1);
+    session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
+    // A queue's lock is somebody's: who only looks does not wait for it.
+    let other = _database.session("postgres");
+    other.run("begin; select from hotrow.queue_lock for update");
+    check_in(&session, "rotate_queues(3) -> full 1");
+    other.run("rollback");
+    take(&session, "4, '30 days'");
+    let elsewhere = "select count(*) from hotrow.queue_order_1";
+    for moved in ["2", "4"] {
+        check_in(&session, "rotate_queues(2) -> moving 1");
+        assert_eq!(session.value(elsewhere), moved);
+    }
+    other.run("begin; select from hotrow.queue_order_2");
+    check_in(&session, "rotate_queues(2) -> busy 1");
+    other.run("rollback");
+    check_in(&session, "rotate_queues(2) -> rotated 2");
+    check_in(&session, "rotate_queues(2) -> young 2");
+    other.run("begin; select from hotrow.queue_ring for update");
+    check_in(&session, "rotate_queues() -> busy -");
+    check_in(&session, "rotate_queues(0) -> 22023\nrotate_queues(null) -> 22004");
+}
+
+#[test]
+fn a_receipt_that_was_never_given_is_nobodys() {
+    for shards in [1, 3] {
+        let (_database, session) = queue(&format!(", shards => {shards}"));
+        for number in 1..=9 {
+            enqueue(&session, number, "");
+        }
+        let (_, receipts) = take(&session, "9");
+        let given: Vec<i64> = receipts.iter().map(|receipt| receipt.parse().unwrap()).collect();
+        for receipt in &given {
+            let strangers =
+                (-40..40).map(|by| receipt + by).chain([-receipt, receipt + (1 << 40), i64::MAX, i64::MIN]);
+            let strangers: Vec<_> =
+                strangers.filter(|one| !given.contains(one)).map(|one| one.to_string()).collect();
+            let lost = vec!["lease_lost"; strangers.len()].join(" ");
+            assert_eq!(
+                outcome(&session, &format!("complete_all('q', array[{}])", strangers.join(","))),
+                lost
+            );
+            for stranger in strangers.iter().step_by(7).chain([&(receipt + 1).to_string()]) {
+                for call in
+                    ["complete('q', R)", "fail('q', R)", "release('q', R)", "extend_lease('q', R, '1 hour')"]
+                {
+                    assert_eq!(
+                        outcome(&session, &call.replace('R', stranger)),
+                        "lease_lost",
+                        "{call} {stranger}"
+                    );
+                }
+            }
+        }
+        let all = format!("complete_all('q', array[{}])", receipts.join(","));
+        assert_eq!(outcome(&session, &all), ["completed"; 9].join(" "));
+    }
+}
+
+/// The last characters of the orders' ids, page by page of two.
+fn listed(session: &Session, state: &str) -> String {
+    let (mut after, mut orders) = ("0".to_owned(), Vec::new());
+    loop {
+        let page = format!(
+            "select id, right(order_id::text, 2)::int || case attempt when 0 then '' else ':' || attempt end
+            from hotrow.list_orders('q', '{state}', {after}, 2)"
+        );
+        let rows = session.ask(&page).unwrap();
+        let Some(last) = rows.last() else { return orders.join(" ") };
+        last.split_once(' ').unwrap().0.clone_into(&mut after);
+        orders.extend(rows.iter().map(|row| row.split_once(' ').unwrap().1.to_owned()));
+    }
+}
+
+#[test]
+fn an_order_is_in_the_list_of_its_state() {
+    let (_database, session) = queue(", max_attempts => 2");
+    let oldest = || {
+        session.value("select right(o.order_id::text, 2)::int from hotrow.queue_stats('q') s left join hotrow.queue_order o on o.at = s.oldest")
+    };
+    let states = |states: [&str; 5]| {
+        for (state, right) in ["waiting", "delayed", "leased", "processed", "dead"].iter().zip(states) {
+            assert_eq!(listed(&session, state), right, "{state}");
+            for order in right.split_whitespace() {
+                let number: u32 = order.split(':').next().unwrap().parse().unwrap();
+                let found = format!(
+                    "select state from hotrow.find_order('q', '00000000-0000-0000-0000-{number:012}')"
+                );
+                assert_eq!(session.value(&found), **state, "{order}");
+            }
+        }
+    };
+    // Nobody has come yet.
+    enqueue(&session, 1, ", 'g', priority => 1");
+    enqueue(&session, 2, ", 'g', priority => 1");
+    enqueue(&session, 3, ", not_before => clock_timestamp() + interval '1 hour'");
+    enqueue(&session, 4, ", not_before => clock_timestamp() - interval '1 hour'");
+    states(["1 2 4", "3", "", "", ""]);
+    assert_eq!(oldest(), "1");
+    for number in 5..=9 {
+        enqueue(&session, number, if number == 7 { ", 'g'" } else { "" });
+    }
+    states(["1 2 4 5 6 7 8 9", "3", "", "", ""]);
+    // Behind one of their group.
+    let (orders, receipts) = take(&session, "9, '1 hour'");
+    assert_eq!(orders, "1:1 4:1 5:1 6:1 8:1 9:1");
+    states(["2 7", "3", "1:1 4:1 5:1 6:1 8:1 9:1", "", ""]);
+    assert_eq!(oldest(), "2");
+    for (place, call, right) in [
+        (2, "complete('q', R)", ["2 7", "3", "1:1 4:1 6:1 8:1 9:1", "5:1", ""]),
+        (3, "release('q', R)", ["2 6 7", "3", "1:1 4:1 8:1 9:1", "5:1", ""]),
+        (4, "fail('q', R, retry_in => '1 hour')", ["2 6 7", "3 8:1", "1:1 4:1 9:1", "5:1", ""]),
+        (5, "fail('q', R, retry_in => '0')", ["2 6 7 9:1", "3 8:1", "1:1 4:1", "5:1", ""]),
+        (0, "fail('q', R, retry_in => '1 hour')", ["2 6 7 9:1", "1:1 3 8:1", "4:1", "5:1", ""]),
+    ] {
+        outcome(&session, &call.replace('R', &receipts[place]));
+        states(right);
+    }
+    let (orders, receipts) = take(&session, "9, '1 hour'");
+    assert_eq!(orders, "6:1 9:2");
+    outcome(&session, &format!("fail('q', {})", receipts[1]));
+    states(["2 7", "1:1 3 8:1", "4:1 6:1", "5:1", "9:2"]);
+    check_in(&session, "redrive('q') -> 1");
+    states(["2 7 9", "1:1 3 8:1", "4:1 6:1", "5:1", ""]);
+}
+
+#[test]
+fn pages_of_a_queue_that_is_sorted_otherwise_have_no_gaps() {
+    for shards in [1, 2] {
+        let (_database, session) = queue(&format!(", order_by => 'created_at', shards => {shards}"));
+        // Some at the same moment, some that come late.
+        for number in 1..=60 {
+            let minute = if number % 7 == 0 { number / 2 } else { number / 3 };
+            enqueue(&session, number, &format!(", created_at => '2026-01-01 00:{minute:02}'"));
+        }
+        let all = |skipped: &[u32]| {
+            let orders = (1..=60).filter(|number| !skipped.contains(number)).map(|number| number.to_string());
+            orders.collect::<Vec<_>>()
+        };
+        let sorted = |state: &str| {
+            let mut orders: Vec<_> = listed(&session, state).split(' ').map(str::to_owned).collect();
+            orders.sort_by_key(|order| order.parse::<u32>().unwrap());
+            orders
+        };
+        assert_eq!(sorted("waiting"), all(&[]));
+        let taken: Vec<u32> = take(&session, "17, null")
+            .0
+            .split(' ')
+            .map(|one| one.split_once(':').unwrap().0.parse().unwrap())
+            .collect();
+        assert_eq!(sorted("waiting"), all(&taken));
+    }
 }
 
 #[test]
@@ -322,6 +550,11 @@ fn what_can_not_be_right_is_refused() {
             complete('q', -1) -> lease_lost
             complete('none', 1) -> unknown_queue
             complete('q', null) -> 22004
+            complete_all('q', null) -> 22004
+            complete_all('q', array[1, null]) -> 22004
+            complete_all('q', array_fill(1::bigint, array[1001])) -> 22023
+            complete_all('q', array[]::bigint[]) -> nothing
+            complete_all('none', array[1]) -> 1 unknown_queue
             fail('q', 1, retry_in => '-1 second') -> 22023
             extend_lease('q', 1, '0') -> 22023
             create_queue('', 1) -> 22023

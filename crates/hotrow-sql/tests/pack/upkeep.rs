@@ -43,6 +43,41 @@ fn a_round_does_a_piece_of_everything_and_says_whether_there_is_more() {
 }
 
 #[test]
+fn the_orders_of_the_last_queue_go_when_it_is_dropped() {
+    let (_database, session) = check(
+        "create_queue('q') -> created
+        enqueue('q', '00000000-0000-0000-0000-000000000001') -> 1 enqueued
+        enqueue('q', '00000000-0000-0000-0000-000000000002') -> 2 enqueued",
+    );
+    session.run("select hotrow.take('q', 1, null)");
+    check_in(&session, "drop_queue('q') -> dropped");
+    let rows =
+        "select (select count(*) from hotrow.queue_order) + (select count(*) from hotrow.processed_order)";
+    assert_eq!(session.value(rows), "3");
+    for _ in 0..4 {
+        round(&session);
+    }
+    assert_eq!(session.value(rows), "0");
+    let part = session.value("select part from hotrow.queue_ring");
+    round(&session);
+    assert_eq!(session.value("select part from hotrow.queue_ring"), part, "there is nothing to forget");
+}
+
+#[test]
+fn how_much_at_most_is_no_number_below_zero() {
+    check(
+        "forget_requests(-1) -> 22023
+        forget_requests(null) -> 22004
+        forget_requests(0) -> 0
+        expire_holds(-1) -> 22023
+        expire_holds(null) -> 22004
+        expire_holds(0) -> 0
+        fan_out(-1) -> 22023
+        trim_feeds(-1) -> 22023",
+    );
+}
+
+#[test]
 fn one_is_at_it_and_what_fails_stops_nobody() {
     let database = Database::migrated();
     let (one, other) = (database.session("postgres"), database.session("postgres"));
