@@ -108,7 +108,9 @@ enum State {
         due: Time,
         joined: bool,
     },
-    Done,
+    Done {
+        at: Time,
+    },
     Dead,
 }
 
@@ -153,7 +155,7 @@ impl Queue {
             }
             QueueCommand::Take { max, lease } => QueueAnswer::Taken(self.take(*max, *lease, at)),
             QueueCommand::Complete { receipt } => self.settle(*receipt, at, |queue, order, _| {
-                queue.leave(order, State::Done);
+                queue.leave(order, State::Done { at });
                 "completed"
             }),
             QueueCommand::Fail { receipt, retry_in } => {
@@ -192,6 +194,30 @@ impl Queue {
             self.last_id = base + i64::try_from(answers.len()).unwrap_or(i64::MAX);
         }
         answers
+    }
+
+    /// The orders that are in a state, as it is called in lists, in the order in which they came.
+    pub fn listed(&self, state: &str, at: Time) -> Vec<u64> {
+        let is_in = |order: &Order| match order.state {
+            State::Arrived if !order.in_line && order.not_before.is_some_and(|time| time > at) => "delayed",
+            State::Arrived | State::Aside | State::Ready => "waiting",
+            State::Leased { .. } => "leased",
+            State::Later { .. } => "delayed",
+            State::Done { .. } => "processed",
+            State::Dead => "dead",
+        };
+        let mut names: Vec<_> =
+            self.orders.iter().filter(|(_, order)| is_in(order) == state).map(|(name, _)| *name).collect();
+        names.sort_by_key(|name| self.orders[name].id);
+        names
+    }
+
+    /// When an order was done.
+    pub fn done_at(&self, order: u64) -> Option<Time> {
+        match self.orders.get(&order)?.state {
+            State::Done { at } => Some(at),
+            _ => None,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the function's")]
@@ -248,7 +274,7 @@ impl Queue {
                     taken.push((name, attempt, Some(Receipt { lease: self.leases, order: name })));
                 }
                 None => {
-                    self.leave(name, State::Done);
+                    self.leave(name, State::Done { at });
                     taken.push((name, attempt, None));
                 }
             }
@@ -268,7 +294,7 @@ impl Queue {
             self.order(name).state = State::Ready;
         }
         for name in last {
-            self.bury(name);
+            self.bury(name, at);
         }
         self.admit(come);
     }
@@ -310,7 +336,7 @@ impl Queue {
 
     fn fail(&mut self, order: u64, attempt: i64, retry_in: Option<Time>, at: Time) -> &'static str {
         if attempt >= self.terms.max_attempts {
-            self.bury(order);
+            self.bury(order, at);
             return "dead";
         }
         let pause = retry_in.unwrap_or_else(|| (self.terms.retry << (attempt - 1)).min(24));
@@ -319,8 +345,8 @@ impl Queue {
         "retrying"
     }
 
-    fn bury(&mut self, order: u64) {
-        self.leave(order, if self.terms.dead_letter { State::Dead } else { State::Done });
+    fn bury(&mut self, order: u64, at: Time) {
+        self.leave(order, if self.terms.dead_letter { State::Dead } else { State::Done { at } });
     }
 
     fn redrive(&mut self, max: usize) -> QueueAnswer {

@@ -198,7 +198,7 @@ language sql stable as $$
         select o.* from heads h cross join lateral (
             select o.line, o.place, o.id from hotrow.queue_order o
             where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
-                and (o.not_before is null or o.not_before <= at)
+                and (o.not_before is null or o.not_before <= waiting_orders.at)
             order by o.queue, o.line, o.place, o.id limit max) o
         union all
         -- Those that are ready, and the members of groups that are not at work.

@@ -301,7 +301,9 @@ fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited()
             if !meanwhile.is_empty() {
                 session.run(&format!("select hotrow.{meanwhile}"));
             }
-            [1, 2, 3].map(|part| move_ring(&session, part));
+            for part in [1, 2, 3] {
+                move_ring(&session, part);
+            }
             session.run(
                 "update hotrow.queue_lease set due = due - interval '1 hour' where taken_at is null;
                 update hotrow.queue_head set next_due = next_due - interval '1 hour', due_mark = due_mark - interval '1 hour';
@@ -321,7 +323,9 @@ fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited()
                     assert_eq!(enqueue(&session, number, ""), "duplicate", "{path}: {number} in {part}");
                 }
             }
-            [2, 3].map(|part| move_ring(&session, part));
+            for part in [2, 3] {
+                move_ring(&session, part);
+            }
             assert_eq!(session.value("select count(*) from hotrow.queue_order"), "0", "{path}");
             assert_eq!(enqueue(&session, 1, ""), "enqueued", "{path}: it has been forgotten");
         }
@@ -335,9 +339,13 @@ fn what_is_left_of_a_lease_outlives_the_part_that_the_rest_was_in() {
     let (_, receipts) = take(&session, "4, '30 days'");
     let complete = |place: usize| outcome(&session, &format!("complete('q', {})", receipts[place]));
     assert_eq!(complete(1), "completed");
-    [1, 2, 3, 0, 1].map(|part| move_ring(&session, part));
+    for part in [1, 2, 3, 0, 1] {
+        move_ring(&session, part);
+    }
     assert_eq!(complete(0), "completed");
-    [2, 3, 0, 1].map(|part| move_ring(&session, part));
+    for part in [2, 3, 0, 1] {
+        move_ring(&session, part);
+    }
     check_in(&session, "list_orders('q', 'waiting') -> nothing");
     let leased = "select right(order_id::text, 1) from hotrow.list_orders('q', 'leased')";
     assert_eq!(session.ask(leased).unwrap(), ["3", "4"]);
@@ -350,12 +358,12 @@ fn what_is_left_of_a_lease_outlives_the_part_that_the_rest_was_in() {
 
 #[test]
 fn a_ring_with_too_many_open_orders_waits_or_moves_them_bit_by_bit() {
-    let (_database, session) = queue(", retention => '4 hours'");
+    let (database, session) = queue(", retention => '4 hours'");
     (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
     move_ring(&session, 1);
     session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
     // A queue's lock is somebody's: who only looks does not wait for it.
-    let other = _database.session("postgres");
+    let other = database.session("postgres");
     other.run("begin; select from hotrow.queue_lock for update");
     check_in(&session, "rotate_queues(3) -> full 1");
     other.run("rollback");

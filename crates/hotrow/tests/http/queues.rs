@@ -327,6 +327,18 @@ async fn who_goes_while_it_waits_takes_nothing() {
     assert_eq!((&stats["in_flight"], &stats["depth"]), (&json!(0), &json!(1)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_wait_are_told_when_the_queue_is_dropped() {
+    let api = Api::start(&[]).await;
+    let path = queue(&api, "dropped", "").await;
+    // It is not asked again before its time is over.
+    let waiting = waits(&api, &path, 9);
+    until_waiting(&api, 1).await;
+    assert_eq!(api.ok("DELETE", &path, "").await, json!({"status": "dropped"}));
+    let told = waiting.await.unwrap();
+    assert_eq!((told.status, told.problem().as_str()), (404, "not-found"));
+}
+
 /// A take whose answer is not read.
 async fn begin(api: &Api, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", api.port)).await.unwrap();

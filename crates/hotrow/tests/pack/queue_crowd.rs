@@ -1,6 +1,6 @@
 //! Many producers and workers on one queue, through two gateways and directly, while workers fail, give back and vanish,
 //! and, in the second test, gateways and the server are killed: each order is processed once, and those of a group one
-//! after another.
+//! after another. And faults planted in the SQL, which such a crowd must notice.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,28 +12,42 @@ use hotrow_postgres::PrivateServer;
 
 use crate::line::{Answer, Line, Until};
 use crate::migrate;
+use crate::planted::{Fault, missed};
 use crate::support::Gateway;
 
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 12;
 const ORDERS: usize = 250; // of each producer
 const GROUPS: usize = 7;
+const CROWDS_MAX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 struct Shared {
+    queue: String,
     ports: [AtomicU16; 3],
     stop: AtomicBool,
+    /// What should not have happened, first of all.
+    wrong: Mutex<Option<String>>,
     /// How often somebody was told that an order was completed.
     completed: Mutex<HashMap<String, usize>>,
     disturbed: bool,
 }
 
 impl Shared {
+    /// Ends it all if this is not so.
+    fn expect(&self, is_so: bool, otherwise: impl FnOnce() -> String) -> Option<()> {
+        if !is_so {
+            self.wrong.lock().unwrap().get_or_insert_with(otherwise);
+            self.stop.store(true, SeqCst);
+        }
+        is_so.then_some(())
+    }
+
     /// Asks until there is an answer; after a fault, by another connection.
     fn ask(&self, line: &mut Option<Line>, number: usize, sql: &str) -> Option<Answer> {
         let deadline = Instant::now() + PATIENCE;
         while !self.stop.load(SeqCst) {
-            assert!(Instant::now() < deadline, "no answer to {sql}");
+            self.expect(Instant::now() < deadline, || format!("no answer to {sql}"))?;
             let port = self.ports[number % 3].load(SeqCst);
             if line.is_none() {
                 *line = Line::connect(port, "public").ok().and_then(Result::ok);
@@ -46,98 +60,128 @@ impl Shared {
             let answer = connected.send().map(|()| connected.answer());
             match answer {
                 Ok(answer) if answer.whole && answer.error().is_none() => return Some(answer),
-                other => assert!(self.disturbed, "{sql}: {:?}", other.map(|answer| answer.error())),
+                other => self
+                    .expect(self.disturbed, || format!("{sql}: {:?}", other.map(|answer| answer.error())))?,
             }
             *line = None;
         }
         None
     }
 
-    fn produce(&self, number: usize) {
+    fn produce(&self, number: usize) -> Option<()> {
         let mut line = None;
         for order in 0..ORDERS {
             let (id, group) = (number * ORDERS + order, order % (GROUPS + 2));
             let group = if group < GROUPS { format!("'g{group}'") } else { "null".to_owned() };
             let sql = format!(
-                "select status from hotrow.enqueue('crowd', '00000000-0000-0000-0000-{id:012}', '{{}}', {group})"
+                "select status from hotrow.enqueue('{}', '00000000-0000-0000-0000-{id:012}', '{{}}', {group})",
+                self.queue
             );
-            let Some(answer) = self.ask(&mut line, number, &sql) else { return };
-            let status = answer.rows().remove(0).remove(0).unwrap_or_default();
-            assert!(status == "enqueued" || self.disturbed && status == "duplicate", "{status}");
+            let status = self.ask(&mut line, number, &sql)?.rows().remove(0).remove(0).unwrap_or_default();
+            self.expect(status == "enqueued" || self.disturbed && status == "duplicate", || {
+                format!("{id} is {status}")
+            })?;
         }
+        Some(())
     }
 
-    fn work(&self, number: usize) {
-        let (mut line, mut random) = (None, fastrand::Rng::new());
+    fn work(&self, number: usize) -> Option<()> {
+        let (mut line, mut random, queue) = (None, fastrand::Rng::new(), &self.queue);
         while !self.stop.load(SeqCst) {
             let take = format!(
-                "select receipt, order_id from hotrow.take('crowd', {}, '2 seconds')",
+                "select receipt, order_id from hotrow.take('{queue}', {}, '2 seconds')",
                 random.usize(1..=5)
             );
-            let Some(answer) = self.ask(&mut line, number, &take) else { return };
-            for order in answer.rows() {
+            for order in self.ask(&mut line, number, &take)?.rows() {
                 let (receipt, id) = (order[0].as_deref().unwrap(), order[1].clone().unwrap());
                 let call = match random.u8(0..20) {
-                    0 => format!("fail('crowd', {receipt}, 'no', '0.01 seconds')"),
-                    1 => format!("release('crowd', {receipt})"),
+                    0 => format!("fail('{queue}', {receipt}, 'no', '0.01 seconds')"),
+                    1 => format!("release('{queue}', {receipt})"),
                     2 if random.bool() => continue, // its lease will end
-                    _ => format!("complete('crowd', {receipt})"),
+                    _ => format!("complete('{queue}', {receipt})"),
                 };
                 let sql = format!("select outcome from hotrow.{call}");
-                let Some(answer) = self.ask(&mut line, number, &sql) else { return };
+                let answer = self.ask(&mut line, number, &sql)?;
                 if answer.rows()[0][0].as_deref() == Some("completed") {
                     *self.completed.lock().unwrap().entry(id).or_default() += 1;
                 }
             }
         }
+        Some(())
+    }
+
+    /// What is left must show that each order was processed once, and those of a group one after another.
+    fn check(&self, line: &mut Line) -> Option<()> {
+        let mut is = |sql: &str, right: &[&str]| {
+            let sql = sql.replace("{QUEUE}", &self.queue);
+            let found = line.query(&sql).rows();
+            let right: Vec<_> = right.iter().map(|value| Some((*value).to_owned())).collect();
+            self.expect(found == [right], || format!("{sql}: {found:?}"))
+        };
+        let all = (PRODUCERS * ORDERS).to_string();
+        is(
+            "select count(*), count(distinct p.order_id) from hotrow.processed_order p
+            join hotrow.queue q on q.number = p.queue where q.queue = '{QUEUE}'",
+            &[&all, &all],
+        )?;
+        is(
+            "select count(*) from (
+                select p.taken_at, lag(p.done_at) over (partition by o.group_key order by p.id) as before
+                from hotrow.processed_order p join hotrow.queue_order o on o.queue = p.queue and o.id = p.id
+                    join hotrow.queue q on q.number = p.queue
+                where q.queue = '{QUEUE}' and o.group_key is not null) g
+            where g.taken_at < g.before",
+            &["0"],
+        )?;
+        is("select depth, in_flight, dead from hotrow.queue_stats('{QUEUE}')", &["0", "0", "0"])?;
+        let completed = self.completed.lock().unwrap();
+        let once = completed.values().all(|times| *times == 1);
+        self.expect(once, || "an order was completed twice".to_owned())?;
+        let each = self.disturbed || completed.len() == PRODUCERS * ORDERS;
+        self.expect(each, || "nobody was told that an order is completed".to_owned())
     }
 }
 
-/// Runs the crowd until all is processed; `meanwhile` is called again and again.
-fn run(server: &PrivateServer, gateways: [u16; 2], disturbed: bool, mut meanwhile: impl FnMut(&Shared)) {
+/// Runs the crowd on a new queue until all is processed or something is wrong; `meanwhile` is called again and again.
+fn run(
+    server: &PrivateServer,
+    gateways: [u16; 2],
+    (queue, shards): (String, usize),
+    disturbed: bool,
+    mut meanwhile: impl FnMut(&Shared),
+) -> Result<(), String> {
     let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
-    assert_eq!(line.query("select hotrow.create_queue('crowd', max_attempts => 1000)").error(), None);
+    let create = format!("select hotrow.create_queue('{queue}', {shards}, max_attempts => 1000)");
+    assert_eq!(line.query(&create).rows(), [[Some("created".to_owned())]]);
     let ports = [gateways[0], gateways[1], server.port()].map(AtomicU16::new);
-    let shared = Shared { ports, stop: AtomicBool::new(false), completed: Mutex::default(), disturbed };
+    let (stop, wrong, completed) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+    let shared = Shared { queue, ports, stop, wrong, completed, disturbed };
     let all = (PRODUCERS * ORDERS).to_string();
     thread::scope(|scope| {
-        let _until = Until(&shared.stop);
+        let (_until, shared) = (Until(&shared.stop), &shared);
         for number in 0..PRODUCERS {
-            scope.spawn({
-                let shared = &shared;
-                move || shared.produce(number)
-            });
+            scope.spawn(move || shared.produce(number));
         }
         for number in 0..WORKERS {
-            scope.spawn({
-                let shared = &shared;
-                move || shared.work(number)
-            });
+            scope.spawn(move || shared.work(number));
         }
         let (deadline, mut watch) = (Instant::now() + PATIENCE, Some(line));
-        loop {
-            assert!(Instant::now() < deadline, "not all orders were processed");
-            meanwhile(&shared);
-            let asked = shared.ask(&mut watch, 2, "select processed from hotrow.queue_stats('crowd')");
+        let processed = format!("select processed from hotrow.queue_stats('{}')", shared.queue);
+        while !shared.stop.load(SeqCst) {
+            shared.expect(Instant::now() < deadline, || "not all orders were processed".to_owned());
+            meanwhile(shared);
+            let asked = shared.ask(&mut watch, 2, &processed);
             if asked.is_some_and(|answer| answer.rows()[0][0].as_deref() == Some(&*all)) {
                 break;
             }
             thread::sleep(Duration::from_millis(20)); // a look at the whole costs the crowd
         }
     });
-    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
-    let once = "select count(*), count(distinct id) from hotrow.processed_order";
-    assert_eq!(line.query(once).rows(), [[Some(all.clone()), Some(all)]]);
-    let overtaken = "select count(*) from (
-            select p.taken_at, lag(p.done_at) over (partition by o.group_key order by p.id) as before
-            from hotrow.processed_order p join hotrow.queue_order o on o.id = p.id where o.group_key is not null) g
-        where g.taken_at < g.before";
-    assert_eq!(line.query(overtaken).rows(), [[Some("0".to_owned())]], "a group's orders overlap");
-    let stats = "select depth, in_flight, dead from hotrow.queue_stats('crowd')";
-    assert_eq!(line.query(stats).rows(), [["0", "0", "0"].map(|zero| Some(zero.to_owned()))]);
-    let completed = shared.completed.lock().unwrap();
-    assert!(completed.values().all(|times| *times == 1), "an order was completed twice");
-    assert!(disturbed || completed.len() == PRODUCERS * ORDERS, "somebody completed each");
+    if shared.wrong.lock().unwrap().is_none() {
+        let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
+        shared.check(&mut line);
+    }
+    shared.wrong.into_inner().unwrap().map_or(Ok(()), Err)
 }
 
 #[test]
@@ -146,7 +190,11 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
     migrate(&server.url());
     let gateways =
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "2"])];
-    run(&server, [gateways[0].port(), gateways[1].port()], false, |_| {});
+    for shards in [1, 3] {
+        let queue = (format!("crowd{shards}"), shards);
+        let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {});
+        assert_eq!(ran, Ok(()), "{shards} shards");
+    }
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
 }
@@ -156,18 +204,39 @@ fn a_crowd_does_so_while_gateways_and_the_server_are_killed() {
     let server = PrivateServer::builder().label("queuecrash").start().unwrap();
     migrate(&server.url());
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
+    for shards in [1, 3] {
+        let ports = [gateways[0].port(), gateways[1].port()];
+        let mut round = 0;
+        let ran = run(&server, ports, (format!("crowd{shards}"), shards), true, |shared| {
+            round += 1;
+            if round % 20 == 0 && round <= 60 {
+                server.kill_dash_nine().unwrap();
+                server.restart().unwrap();
+            } else if round % 20 == 10 && round <= 60 {
+                let (place, next) = (round / 20 % 2, Gateway::in_front_of(&server.url(), &[]));
+                shared.ports[place].store(next.port(), SeqCst);
+                std::mem::replace(&mut gateways[place], next).kill_dash_nine();
+            }
+        });
+        assert_eq!(ran, Ok(()), "{shards} shards");
+        assert!(round > 20, "the crowd was done before anything died");
+    }
+}
+
+/// Only clients who meet notice.
+const FAULTS: [Fault; 2] = [
+    ("lock_head", "l.side = 'h' for update;", "l.side = 'h';"),
+    ("lock_tail", "l.side = 't' for update;", "l.side = 't';"),
+];
+
+#[test]
+fn a_crowd_notices_when_nobody_locks_an_end_of_the_queue() {
+    let (server, mut line) = crate::private("queuefaults");
+    let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), gateways[1].port()];
-    let mut round = 0;
-    run(&server, ports, true, |shared| {
-        round += 1;
-        if round % 20 == 0 && round <= 60 {
-            server.kill_dash_nine().unwrap();
-            server.restart().unwrap();
-        } else if round % 20 == 10 && round <= 60 {
-            let (place, next) = (round / 20 % 2, Gateway::in_front_of(&server.url(), &[]));
-            shared.ports[place].store(next.port(), SeqCst);
-            std::mem::replace(&mut gateways[place], next).kill_dash_nine();
-        }
+    let missed = missed(&mut line, &FAULTS, |_, fault| {
+        (0..CROWDS_MAX)
+            .any(|crowd| run(&server, ports, (format!("crowd.{fault}.{crowd}"), 1), false, |_| {}).is_err())
     });
-    assert!(round > 20, "the crowd was done before anything died");
+    assert_eq!(missed, [], "nobody noticed these");
 }

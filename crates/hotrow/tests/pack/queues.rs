@@ -1,5 +1,5 @@
-//! Queues against their model: random calls, alone and in batches, and hours that pass; and faults planted in the SQL,
-//! which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
+//! Queues against their model: random calls, alone and in batches, hours that pass and a ring that moves on; and faults
+//! planted in the SQL, which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,8 @@ use crate::sql::{Clock, literal};
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
 const SEEDS_MAX: u64 = 300;
+/// For so many hours it must be known that an order is done.
+const RETENTION: i64 = 4;
 
 /// A queue on a server, and what it has given out.
 struct Stage<'a> {
@@ -28,7 +30,7 @@ impl Stage<'_> {
         let QueueTerms { strict_groups, max_attempts, retry, dead_letter, .. } = terms;
         let order_by = if terms.by_created_at { "created_at" } else { "arrival" };
         let sql = format!(
-            "select hotrow.create_queue('{}', 1, {strict_groups}, {max_attempts}, '{retry} hours', {dead_letter}, '7 days', '{order_by}')",
+            "select hotrow.create_queue('{}', 1, {strict_groups}, {max_attempts}, '{retry} hours', {dead_letter}, '{RETENTION} hours', '{order_by}')",
             self.name
         );
         assert_eq!(self.line.query(&sql).rows(), [[Some("created".to_owned())]]);
@@ -50,6 +52,83 @@ impl Stage<'_> {
             assert_eq!(self.line.query(update[0].as_deref().unwrap()).error(), None);
         }
         self.clock.at += hours;
+        self.pass_for_the_ring(hours);
+    }
+
+    fn pass_for_the_ring(&mut self, hours: i64) {
+        let sql = format!("update hotrow.queue_ring set opened_at = opened_at - interval '{hours} hours'");
+        assert_eq!(self.line.query(&sql).error(), None);
+    }
+
+    /// What one call says, which moves so many orders at most.
+    fn move_ring(&mut self, most: usize) -> String {
+        let answer = self.line.query(&format!("select status from hotrow.rotate_queues({most})"));
+        assert_eq!(answer.error(), None);
+        answer.rows().remove(0).remove(0).unwrap()
+    }
+
+    /// The orders in a state, page by page; what is wrong with the pages.
+    fn listed(&mut self, state: &str) -> Result<Vec<u64>, String> {
+        let (mut orders, mut after) = (Vec::new(), 0);
+        loop {
+            let page = format!(
+                "select id, right(order_id::text, 12)::int from hotrow.list_orders('{}', '{state}', {after}, 3)",
+                self.name
+            );
+            let answer = self.line.query(&page);
+            if let Some(error) = answer.error() {
+                return Err(format!("{error:?}"));
+            }
+            let rows = answer.rows();
+            if rows.is_empty() {
+                return Ok(orders);
+            }
+            for row in rows {
+                let [id, order] =
+                    [0, 1].map(|column| row[column].as_deref().unwrap().parse::<i64>().unwrap());
+                if id <= after {
+                    return Err(format!("{id} is listed behind {after}"));
+                }
+                after = id;
+                orders.push(order.cast_unsigned());
+            }
+        }
+    }
+
+    /// What a look at the queue finds that is not so.
+    fn wrong_looks(&mut self, model: &hotrow_model::Queue, is_known: impl Fn(u64) -> bool) -> Option<String> {
+        let at = self.clock.at;
+        for state in ["waiting", "delayed", "leased", "dead", "processed"] {
+            let right = model.listed(state, at);
+            let mut found = match self.listed(state) {
+                Ok(found) => found,
+                Err(wrong) => return Some(format!("{state}: {wrong}")),
+            };
+            let mut known = right.clone();
+            if state == "processed" {
+                found.retain(|order| is_known(*order) || !right.contains(order));
+                known.retain(|order| is_known(*order));
+            }
+            if found != known {
+                return Some(format!("{state}: {found:?}, the model: {known:?}"));
+            }
+            let ids = known.iter().map(|order| format!("'00000000-0000-0000-0000-{order:012}'"));
+            let find = format!(
+                "select count(*) from unnest(array[{}]::uuid[]) u (order_id)
+                cross join lateral hotrow.find_order('{}', u.order_id) o where o.state = '{state}'",
+                ids.collect::<Vec<_>>().join(","),
+                self.name
+            );
+            if self.line.query(&find).rows() != [[Some(known.len().to_string())]] {
+                return Some(format!("not all of {known:?} are found as {state}"));
+            }
+        }
+        let (waiting, delayed) = (model.listed("waiting", at).len(), model.listed("delayed", at).len());
+        let stats = format!("select depth, oldest is null from hotrow.queue_stats('{}')", self.name);
+        let right =
+            [(waiting + delayed).to_string(), if waiting == 0 { "t" } else { "f" }.to_owned()].map(Some);
+        let found = self.line.query(&stats).rows();
+        (found != [right.clone()]).then(|| format!("stats {found:?}, the model: {right:?}"))
     }
 
     /// A function's name and its arguments behind the queue's name, as text.
@@ -150,9 +229,20 @@ struct Workload {
     random: fastrand::Rng,
     by_created_at: bool,
     receipts: Vec<Receipt>,
+    /// Orders that were done so long ago that they may be forgotten.
+    doubtful: Vec<u64>,
 }
 
 impl Workload {
+    fn order(&mut self) -> u64 {
+        loop {
+            let order = self.random.u64(0..60 + self.doubtful.len() as u64);
+            if !self.doubtful.contains(&order) {
+                return order;
+            }
+        }
+    }
+
     fn maybe(&mut self, one_in: u8, low: i64, high: i64) -> Option<i64> {
         (self.random.u8(0..one_in) == 0).then(|| self.random.i64(low..=high))
     }
@@ -163,7 +253,7 @@ impl Workload {
             self.receipts.get(self.random.usize(newest..self.receipts.len().max(newest + 1))).copied();
         match (self.random.u8(0..24), receipt) {
             (0..9, _) => QueueCommand::Enqueue {
-                order: self.random.u64(0..60),
+                order: self.order(),
                 group: (!self.by_created_at)
                     .then(|| self.maybe(2, 0, 2))
                     .flatten()
@@ -209,7 +299,7 @@ impl Workload {
 /// The first difference between SQL and model, as a story.
 fn difference(line: &mut Line, seed: u64) -> Option<String> {
     let random = fastrand::Rng::with_seed(seed);
-    let mut workload = Workload { random, by_created_at: false, receipts: Vec::new() };
+    let mut workload = Workload { random, by_created_at: false, receipts: Vec::new(), doubtful: Vec::new() };
     workload.by_created_at = workload.random.u8(0..4) == 0;
     let terms = QueueTerms {
         strict_groups: workload.random.u8(0..4) > 0,
@@ -223,12 +313,32 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
     stage.create(&terms);
     let mut model = hotrow_model::Queue::new(terms.clone());
     let mut story = format!("HOTROW_SEED={seed}\n{terms:?}\n");
+    let (mut early, passing) = (false, [1, 3][workload.random.usize(0..2)]);
     for _ in 0..STEPS {
-        // The time at which an order was created is stored as its place, which does not pass.
-        if !terms.by_created_at && workload.random.u8(0..6) == 0 {
-            let hours = workload.random.i64(1..=2);
-            stage.pass(hours);
+        if workload.random.u8(0..6) < passing {
+            let hours = workload.random.i64(1..=3);
+            // The time at which an order was created is stored as its place, which does not pass: it is forgotten early.
+            if terms.by_created_at {
+                stage.pass_for_the_ring(hours);
+                early = true;
+            } else {
+                stage.pass(hours);
+            }
             story.push_str(&format!("pass {hours}\n"));
+        }
+        if workload.random.u8(0..6) < passing {
+            let most = [1, 3, 10_000, 10_000][workload.random.usize(0..4)];
+            story.push_str(&format!("the ring ({most}): {}\n", stage.move_ring(most)));
+        }
+        let may_be_forgotten =
+            |order: u64| model.done_at(order).is_some_and(|done| early || stage.clock.at - done >= RETENTION);
+        workload.doubtful = model.listed("processed", stage.clock.at);
+        workload.doubtful.retain(|order| may_be_forgotten(*order));
+        if workload.random.u8(0..4) == 0
+            && let doubtful = workload.doubtful.clone()
+            && let Some(wrong) = stage.wrong_looks(&model, |order| !doubtful.contains(&order))
+        {
+            return Some(format!("{story}  {wrong}"));
         }
         let commands = workload.next(stage.clock.at);
         let right = model.apply(&commands, stage.clock.at);
@@ -244,6 +354,9 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
             }
         }
     }
+    // Its orders would be moved on for all seeds to come.
+    let dropped = stage.line.query(&format!("select hotrow.drop_queue('{}')", stage.name));
+    assert_eq!(dropped.rows(), [[Some("dropped".to_owned())]]);
     None
 }
 
@@ -253,7 +366,7 @@ fn random_calls_get_the_models_answers() {
     none_differs(SEEDS, |seed| difference(&mut line, seed));
 }
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 20] = [
     ("append_orders", "and r.rank >= tail.place as in_order", "as in_order"),
     ("rank_of", "- priority::bigint", "+ priority::bigint"),
     ("next_orders", "limit 1) is not null", "limit 1) is null"),
@@ -270,6 +383,14 @@ const FAULTS: [Fault; 12] = [
     ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
     ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
     ("extend_lease_batch", "greatest(e.due, head.at + piece.extension)", "head.at + piece.extension"),
+    ("rotate_queues", "previous := (ring.part + 3) % 4", "previous := (ring.part + 1) % 4"),
+    ("orders_ahead", "(o.place, o.id) > (h.place, h.id)", "false"),
+    ("orders_ahead", "o.place > h.side", "false"),
+    ("move_orders", "from hotrow.queue_ready r", "from hotrow.queue_ready r where false"),
+    ("move_orders", "from hotrow.queue_dead d", "from hotrow.queue_dead d where false"),
+    ("waiting_orders", "greatest(h.side, after)", "after"),
+    ("main_line_after", "found_id <= after", "found_id < after"),
+    ("list_orders", "and o.not_before > now_at", "and false"),
 ];
 
 #[test]
