@@ -19,8 +19,10 @@ pub struct Args {
     /// Print what would run, and change nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Say whether what is installed fits this program: exit 0 if it does, else 1. Compared are the list of migrations, each
-    /// function of the pack (text, settings, owner, who may call it), and the role with its grants; not the tables
+    /// Say whether what is installed fits this program: exit 0 if it does, else 1
+    ///
+    /// Compared are the list of migrations, each function of the pack (text, settings, owner, who may call it), and the role
+    /// with its grants; not the tables, the settings, the merge rules, nor what others have put into the schema.
     #[arg(long)]
     check: bool,
 }
