@@ -1,9 +1,9 @@
 -- Ordered queues: their tables, and how a queue is made, paused and dropped. Never how an order goes through it.
 --
--- Nothing here has to be vacuumed for a take to stay fast. Orders are only inserted; a mark in the queue's head says how
--- far they have been handed out, and a search begins behind it. What changes often is found newest first (head, tail), by
--- its own number (leases), or in a generation that is left behind when it has collected dead entries (ready, group). So a
--- snapshot that somebody holds open for hours costs space and no time.
+-- Nothing here has to be vacuumed for a take to stay fast. Orders are only inserted, and a few of them moved when the ring
+-- moves on; a mark in the queue's head says how far they have been handed out, and a search begins behind it. What changes
+-- often is found newest first (head, tail), by its own number (leases), or in a generation that is left behind when it has
+-- collected dead entries (ready, group). So a snapshot that somebody holds open for hours costs space and no time.
 --
 -- A planner that takes a table for empty finds all its indexes equally good, and may read a whole queue by the wrong one. So
 -- the two of leases have no column in common, orders are asked for by a range, in an order that only the right one has, and

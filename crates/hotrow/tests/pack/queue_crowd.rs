@@ -1,5 +1,5 @@
 //! Many producers and workers on one queue, through two gateways and directly, while workers fail, give back and vanish,
-//! and, in the second test, gateways and the server are killed: each order is processed once, and those of a group one
+//! the ring moves on, and, in the second test, gateways and the server are killed: each order is processed once, and those of a group one
 //! after another. And faults planted in the SQL, which such a crowd must notice.
 
 use std::collections::HashMap;
@@ -192,8 +192,19 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "2"])];
     for shards in [1, 3] {
         let queue = (format!("crowd{shards}"), shards);
-        let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {});
+        let (mut line, mut round, mut moved) =
+            (Line::connect(server.port(), "public").unwrap().expect("the server takes us"), 0, 0);
+        let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {
+            round += 1;
+            // After the third time the ring would come back to where this queue's first orders are.
+            if round % 10 == 5 && moved < 3 {
+                line.query("update hotrow.queue_ring set opened_at = opened_at - interval '30 days'");
+                let rotated = line.query("select status from hotrow.rotate_queues()").rows();
+                moved += usize::from(rotated[0][0].as_deref() == Some("rotated"));
+            }
+        });
         assert_eq!(ran, Ok(()), "{shards} shards");
+        assert!(moved > 0, "the ring did not move meanwhile");
     }
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
