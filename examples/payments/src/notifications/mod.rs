@@ -115,10 +115,17 @@ impl Notifications {
     }
 
     async fn known(&self, database: &Database) -> Result<Known, Error> {
-        let mut known = self.known.lock().expect("nothing panics while it holds the names").clone();
-        if known.read.is_some_and(|read| read.elapsed() < KNOWN_FOR) {
-            return Ok(known);
-        }
+        let mut known = {
+            let mut known = self.known.lock().expect("nothing panics while it holds the names");
+            if known.read.is_some_and(|read| read.elapsed() < KNOWN_FOR) {
+                return Ok(known.clone());
+            }
+            // One looks; meanwhile what was known a moment ago is good enough for the others, if there is anything.
+            if known.read.is_some() {
+                known.read = Some(Instant::now());
+            }
+            known.clone()
+        };
         let had_queues = known.queues;
         known.queues = had_queues || queue::are_there(database).await?;
         let mut endpoints = Vec::new();

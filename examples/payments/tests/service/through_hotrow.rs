@@ -1,5 +1,7 @@
 //! The same service with another port in its DATABASE_URL.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::crashes::{bad_manners, compare};
@@ -34,13 +36,15 @@ async fn every_statement_of_a_payment_is_packed() {
         (stage.metric(packed).await, stage.metric(passed).await, stage.metric("batches_total").await)
     };
     let (packed, passed, batches) = count().await;
+    let began = Instant::now();
     let payments = load.flows(100).await as u64;
     let after = count().await;
+    let seconds = began.elapsed().as_secs();
     let (packed, passed, batches) = (after.0 - packed, after.1 - passed, after.2 - batches);
     let told = load.stop().await;
     assert!(packed >= 11 * payments, "{packed} packed");
-    // What the worker asks for by itself, and the list of endpoints once a second.
-    assert!(passed < packed / 20, "{passed} passed through");
+    // What the worker claims, and the looks for endpoints and queues: about ten a second, however many payments there are.
+    assert!(passed < 30 + 20 * seconds, "{passed} passed through in {seconds} s");
     assert!(batches < packed, "{batches} batches");
     compare(&stage, &told).await;
 }
