@@ -22,9 +22,9 @@ const ADD_OTHER: &str = "update other set sold = sold + 1 where id = $1 returnin
 const READ: &str = "select sold from inv where id = $1";
 const READ_OTHER: &str = "select sold from other where id = $1";
 /// How long the outsider keeps its lock.
-const HELD: Duration = Duration::from_secs(5);
+const HELD: Duration = Duration::from_secs(10);
 /// A lane gives way after 100 ms; a debug build on a busy machine may stand still for seconds. Less than `HELD`.
-const SOON: Duration = Duration::from_secs(4);
+const SOON: Duration = Duration::from_secs(8);
 
 /// A schema with two tables of ten rows, and a direct connection.
 fn prepare(schema: &str) -> Line {
