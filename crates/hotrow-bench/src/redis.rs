@@ -11,6 +11,7 @@ use nix::unistd::User;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -45,6 +46,8 @@ pub struct Redis {
     child: Child,
     port: u16,
     script: String,
+    /// How often redis-benchmark was started.
+    loads: AtomicU32,
     _folder: TempDir,
 }
 
@@ -54,7 +57,12 @@ const READING: &str = include_str!("../sql/redis/reading.lua");
 
 /// As many as the SQL techniques have.
 const BUYERS: &str = "100000";
-const REQUEST_ID: &str = "__rand_int__-__rand_int__-__rand_int__-__rand_int__";
+
+/// What redis-benchmark makes a request id of. It starts its random numbers from the second and its process id, so that those of a
+/// warm-up come again in the load behind it whenever both have grown alike: hence the number of the load.
+fn request_id(load: u32) -> String {
+    format!("{load}-__rand_int__-__rand_int__-__rand_int__-__rand_int__")
+}
 
 impl Redis {
     /// Starts it on a free port of this machine, in a private folder, and gives it the script.
@@ -69,8 +77,8 @@ impl Redis {
         run_unprivileged(&mut command, folder.path())?;
         let mut child = Child::start(&installed.server, command)?;
         child.ready(|line| line.contains("Ready to accept connections").then_some(())).await?;
-        let mut redis =
-            Self { installed: installed.clone(), child, port, script: String::new(), _folder: folder };
+        let (script, loads) = (String::new(), AtomicU32::new(0));
+        let mut redis = Self { installed: installed.clone(), child, port, script, loads, _folder: folder };
         redis.script = redis.ask(&["script", "load", RESERVE]).await?;
         Ok(redis)
     }
@@ -99,7 +107,8 @@ impl Redis {
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-c", &clients.to_string()]);
         command.args(["-n", &requests.to_string(), "-r", BUYERS, "--precision", "3"]);
         // Each `__rand_int__` is another number: a buyer, and the parts of a request id.
-        command.args(["evalsha", &self.script, "0", "__rand_int__", REQUEST_ID]);
+        let request_id = request_id(self.loads.fetch_add(1, Relaxed));
+        command.args(["evalsha", &self.script, "0", "__rand_int__", &request_id]);
         command.stdin(Stdio::null()).kill_on_drop(true);
         let Ok(output) = tokio::time::timeout(PATIENCE, command.output()).await else {
             return Ok(Err(Failure(format!(
@@ -157,4 +166,15 @@ fn run_unprivileged(command: &mut Command, folder: &Path) -> Result<(), Error> {
     })?;
     command.uid(uid).gid(gid);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::request_id;
+
+    #[test]
+    fn two_loads_have_no_request_in_common_though_their_random_numbers_are_the_same() {
+        let with_equal_numbers = |load| request_id(load).replace("__rand_int__", "000000000007");
+        assert_ne!(with_equal_numbers(0), with_equal_numbers(1));
+    }
 }
