@@ -36,6 +36,13 @@ begin
 end
 $$;
 
+-- The taking end as it is now, for who only looks. It becomes part of the statement that asks.
+create function hotrow.look_at_head(number int, shard int) returns setof hotrow.queue_head
+language sql stable as $$
+    select h.* from hotrow.queue_head h where h.queue = look_at_head.number and h.shard = look_at_head.shard
+    order by h.queue desc, h.shard desc, h.seq desc limit 1
+$$;
+
 -- The arriving end as it is now, for who takes.
 create function hotrow.look_at_tail(number int, shard int) returns hotrow.queue_tail
 language plpgsql as $$

@@ -71,9 +71,8 @@ declare
     newest record;
 begin
     for newest in
-        select h, hotrow.look_at_tail(number, l.shard) as t from hotrow.queue_lock l cross join lateral (
-            select h from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+        select h, hotrow.look_at_tail(number, l.shard) as t
+        from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
         where l.queue = number and l.side = 'h'
     loop
         if not (newest.h).paused and ((newest.h).ready > 0 or (newest.h).next_due <= clock_timestamp()

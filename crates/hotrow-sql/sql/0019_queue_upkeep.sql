@@ -39,9 +39,7 @@ begin
     return query
         with ends as (
             select h, t from hotrow.queue_lock l
-                cross join lateral (
-                    select h from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-                    order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+                cross join lateral hotrow.look_at_head(l.queue, l.shard) h
                 cross join lateral (
                     select t from hotrow.queue_tail t where t.queue = l.queue and t.shard = l.shard
                     order by t.queue desc, t.shard desc, t.seq desc limit 1) t
@@ -120,9 +118,7 @@ begin
                 select p.* from hotrow.processed_order p where p.queue = o.queue and p.id = o.id limit 1) p on true
             left join lateral (
                 select d.* from hotrow.queue_dead d where d.queue = o.queue and d.id = o.id limit 1) d on true
-            left join lateral (
-                select h.* from hotrow.queue_head h where h.queue = o.queue and h.shard = o.line / 2
-                order by h.queue desc, h.shard desc, h.seq desc limit 1) h on true
+            left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
             left join lateral (
                 select r.* from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
                     and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
@@ -182,9 +178,7 @@ create function hotrow.waiting_orders(wanted hotrow.queue, after bigint, max int
 returns table (line smallint, place bigint, id bigint)
 language sql stable as $$
     with heads as (
-        select h.* from hotrow.queue_lock l cross join lateral (
-            select h as head, h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+        select h as head, h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
         where l.queue = wanted.number and l.side = 'h'
     )
     select w.* from (
@@ -274,9 +268,7 @@ begin
                     union all
                     -- Nobody has looked at these yet.
                     select o.line, o.place, o.id, 0::smallint, null from (
-                        select h.* from hotrow.queue_lock l cross join lateral (
-                            select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-                            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+                        select h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
                         where l.queue = wanted.number and l.side = 'h') h
                         cross join lateral (
                             select o.line, o.place, o.id from hotrow.queue_order o
@@ -292,9 +284,7 @@ begin
                 null::timestamptz, null::timestamptz, null::int, null::text
             from hotrow.waiting_orders(wanted, after, max, now_at) w
                 cross join lateral hotrow.order_at(wanted.number, w.line, w.place, w.id) o
-                left join lateral (
-                    select h.* from hotrow.queue_head h where h.queue = o.queue and h.shard = o.line / 2
-                    order by h.queue desc, h.shard desc, h.seq desc limit 1) h on true
+                left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
                 left join lateral (
                     select r.attempt from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
                         and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
@@ -312,9 +302,7 @@ create function hotrow.orders_ahead(part smallint, most int)
 returns table (queue int, line smallint, place bigint, id bigint)
 language sql stable as $$
     with heads as (
-        select h.* from hotrow.queue_lock l cross join lateral (
-            select h.* from hotrow.queue_head h where h.queue = l.queue and h.shard = l.shard
-            order by h.queue desc, h.shard desc, h.seq desc limit 1) h
+        select h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
         where l.side = 'h'
     )
     select a.* from (

@@ -95,6 +95,12 @@ begin
 end
 $$;
 
+-- What a message's or a post's request asked for, as it is recorded: the same whatever the session's time zone.
+create function hotrow.message_arguments(user_id bigint, from_user bigint, content text, at timestamptz) returns text
+language sql stable as $$
+    select concat_ws(' ', user_id, from_user, md5(content), extract(epoch from at))
+$$;
+
 -- Writes messages ('push') or posts ('post', by from_user) under request ids. Calls of one id meet at the unique index of
 -- the recorded answers: the second waits, all that it wrote is undone, and its second attempt finds what the first was answered.
 create function hotrow.write_once(command text, user_id bigint[], from_user bigint[], content text[],
@@ -124,8 +130,8 @@ begin
                     when 'push' then hotrow.write_entries(fresh.users, fresh.froms, null, fresh.at, fresh.contents, false)
                     else hotrow.write_posts(fresh.froms, fresh.contents) end;
                 insert into hotrow.request (request_id, command, arguments, status, value, at)
-                select f.id, write_once.command, concat_ws(' ', f.user_id, f.from_user, md5(f.content), extract(epoch from f.at)),
-                    'ok', f.number, clock_timestamp()
+                select f.id, write_once.command, hotrow.message_arguments(f.user_id, f.from_user, f.content, f.at), 'ok',
+                    f.number, clock_timestamp()
                 from unnest(fresh.ids, fresh.users, fresh.froms, fresh.contents, fresh.at, numbers)
                     f (id, user_id, from_user, content, at, number)
                 where f.id is not null order by f.id;
@@ -140,7 +146,7 @@ begin
     from unnest(user_id, from_user, content, created_at, request_id) u (user_id, from_user, content, at, request_id)
     join hotrow.request r on r.request_id = any (array[u.request_id])
     where r.command <> write_once.command
-        or r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content), extract(epoch from u.at));
+        or r.arguments <> hotrow.message_arguments(u.user_id, u.from_user, u.content, u.at);
     -- By its places, since a first attempt may have left numbers behind.
     for i in 1 .. coalesce(cardinality(fresh.places), 0) loop
         answers[fresh.places[i]] := numbers[i];

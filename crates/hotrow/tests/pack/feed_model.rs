@@ -286,7 +286,7 @@ fn random_calls_get_the_models_answers() {
 }
 
 const ARGUMENTS_DIFFER: &str =
-    "r.arguments <> concat_ws(' ', u.user_id, u.from_user, md5(u.content), extract(epoch from u.at))";
+    "r.arguments <> hotrow.message_arguments(u.user_id, u.from_user, u.content, u.at)";
 
 const FAULTS: [Fault; 17] = [
     ("write_entries", "last[w.slot] - entries[w.slot] + w.nth", "last[w.slot] - w.nth + 1"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use tokio::task::JoinSet;
 
-use super::Worker;
+use super::{Worker, at_once};
 use crate::database::{Error, Value};
 use crate::records::Attempt;
 
@@ -57,18 +57,11 @@ impl Worker {
 
     /// Those that had been decided before, and lack only their day.
     async fn bring_home(&self, attempts: Vec<Attempt>) -> Vec<Attempt> {
-        let mut tasks = JoinSet::new();
-        for attempt in attempts {
+        let bring_home = |attempt| {
             let payments = self.payments.clone();
-            tasks.spawn(async move { payments.bring_home(attempt).await });
-        }
-        let mut settled = Vec::new();
-        for outcome in tasks.join_all().await {
-            match outcome {
-                Ok(attempt) => settled.extend(attempt),
-                Err(error) => tracing::warn!(%error, "an attempt is left for a later look"),
-            }
-        }
-        settled
+            async move { payments.bring_home(attempt).await }
+        };
+        let settled = at_once("an attempt", attempts.into_iter().map(bring_home)).await;
+        settled.into_iter().flatten().collect()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
-use super::{End, Worker};
+use super::{End, Worker, at_once};
 use crate::database::Error;
 use crate::flow::Payments;
 use crate::notifications::Notification;
@@ -55,16 +55,11 @@ impl Worker {
             if claimed.is_empty() {
                 break;
             }
-            let mut tasks = JoinSet::new();
-            for notification in claimed {
+            let deliver = |notification| {
                 let worker = self.clone();
-                tasks.spawn(async move { worker.deliver(notification).await });
-            }
-            for outcome in tasks.join_all().await {
-                if let Err(error) = outcome {
-                    tracing::warn!(%error, endpoint, "a notification is left for the next look");
-                }
-            }
+                async move { worker.deliver(notification).await }
+            };
+            at_once(&format!("a notification to {endpoint}"), claimed.into_iter().map(deliver)).await;
         }
         endpoint
     }

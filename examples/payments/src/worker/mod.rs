@@ -80,18 +80,29 @@ impl Worker {
     async fn webhooks(&self) -> Result<usize, Error> {
         let webhooks = self.payments.claim_webhooks(WEBHOOKS).await?;
         let found = webhooks.len();
-        let mut tasks = JoinSet::new();
-        for webhook in webhooks {
-            let payments = self.payments.clone();
-            tasks.spawn(async move { payments.heed(&webhook).await });
-        }
-        for outcome in tasks.join_all().await {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "a webhook is left for the next look");
-            }
-        }
+        let payments = &self.payments;
+        let heed = |webhook| {
+            let payments = payments.clone();
+            async move { payments.heed(&webhook).await }
+        };
+        at_once("a webhook", webhooks.into_iter().map(heed)).await;
         Ok(found)
     }
+}
+
+/// Does all of it at once, and gives what comes of it. What fails was claimed, and is left to a later look.
+async fn at_once<T: Send + 'static>(
+    what: &str,
+    work: impl Iterator<Item = impl Future<Output = Result<T, Error>> + Send + 'static>,
+) -> Vec<T> {
+    let mut done = Vec::new();
+    for outcome in work.collect::<JoinSet<_>>().join_all().await {
+        match outcome {
+            Ok(value) => done.push(value),
+            Err(error) => tracing::warn!(%error, "{what} is left for a later look"),
+        }
+    }
+    done
 }
 
 /// Looks for work until the end, and again at once where there was some.
