@@ -42,9 +42,9 @@ openapi: target/schemathesis/bin/schemathesis ## the HTTP API and the payment se
 	$(CARGO) test --package hotrow --test schemathesis
 	$(CARGO) test --package payments --test schemathesis
 
-target/schemathesis/bin/schemathesis:
+target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requirements.txt
 	python3 -m venv target/schemathesis
-	target/schemathesis/bin/pip install --quiet schemathesis
+	target/schemathesis/bin/pip install --quiet --requirement $<
 
 check: ## formatting, lints and dependencies, as CI does
 	$(CARGO) fmt --all --check
