@@ -88,6 +88,7 @@ impl Shared {
     /// are closed. Dropped before, it is undone.
     pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
+        tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for what is under way");
         self.gates.set(database, true);
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();

@@ -28,6 +28,10 @@ pub fn refused(error: &DbError, writes: bool) -> Problem {
     let sqlstate = error.code().code();
     let problem = match met(sqlstate, fatal) {
         Kind::OutcomeUnknown => lost(writes, error.message()),
+        // The server's hint names the function that makes one.
+        Kind::NotFound => {
+            Problem::new(Kind::NotFound, error.message(), "Make it with PUT /v1/queues/{queue}.")
+        }
         kind => Problem::new(kind, error.message(), error.hint().unwrap_or(hint(kind))),
     };
     problem.with_sqlstate(sqlstate)

@@ -43,10 +43,6 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
             Answer::table(columns(command).unwrap_or_default(), rows)
         }
         Command::Pause(database) => {
-            tracing::info!(
-                database = database.as_deref().unwrap_or("(all)"),
-                "pausing, as the console was told"
-            );
             shared.pause(database.as_deref()).await.map_err(|error| named(database, error))?;
             Answer::done("PAUSE")
         }
