@@ -40,7 +40,8 @@ pub const BATCH_BYTES_MAX: usize = 1 << 20;
 pub const ROWS_PER_COMMIT_MAX: u16 = 128;
 /// A wide row gets at least so many: fewer would cost more in commits than in pages.
 pub const ROWS_PER_COMMIT_MIN: u16 = 16;
-/// Units that must wait before a second batch is sent behind the one under way. Less halves the batches.
+/// Units that are always enough for a second batch behind the one under way. While the server commits that one, as many as it
+/// has are enough too; fewer would make the batches smaller and smaller.
 pub const SECOND_BATCH_UNITS_MIN: usize = 32;
 /// Batches of one lane under way at once.
 pub const BATCHES_UNDER_WAY_MAX: usize = 2;

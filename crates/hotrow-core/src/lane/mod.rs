@@ -246,7 +246,7 @@ pub struct Lane<P> {
     /// Sessions that got units back and have not said that they are done with them.
     returned: HashSet<u64>,
     batches: u64,
-    /// The queue's length at which a second batch is worth another look.
+    /// The queue's length at which a second batch is worth another look, after one in which too few could go.
     second_at: usize,
     /// So many batches more take all their locks first, in key order, since others do not take them as this lane would.
     lock_ahead: u32,
@@ -267,7 +267,7 @@ impl<P> Lane<P> {
             blocked: Blocked::default(),
             returned: HashSet::new(),
             batches: 0,
-            second_at: limits::SECOND_BATCH_UNITS_MIN,
+            second_at: 0,
             lock_ahead: 0,
             again: Vec::new(),
             paused: false,
@@ -298,7 +298,7 @@ impl<P> Lane<P> {
     pub fn wake_at(&self) -> usize {
         match self.under_way.len() {
             0 => 1,
-            1 => self.second_at.saturating_sub(self.queue.len()).max(1),
+            1 => self.second_at.max(self.least()).saturating_sub(self.queue.len()).max(1),
             _ => limits::BATCH_UNITS_MAX,
         }
     }
@@ -350,6 +350,8 @@ impl<P> Lane<P> {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.xid = xid.map_or(Xid::NothingWritten, Xid::Known);
                 }
+                self.second_at = 0;
+                self.send(actions);
             }
             Event::Failed(failure) => {
                 if let Some(batch) = self.under_way.front_mut() {
@@ -435,17 +437,29 @@ impl<P> Lane<P> {
         }
         match self.under_way.len() {
             0 => self.cut(actions),
-            n if n < limits::BATCHES_UNDER_WAY_MAX && self.queue.len() >= self.second_at => {
-                self.second_at = self.queue.len() + limits::SECOND_BATCH_UNITS_MIN;
+            n if n < limits::BATCHES_UNDER_WAY_MAX
+                && self.queue.len() >= self.second_at.max(self.least()) =>
+            {
+                self.second_at = self.queue.len() + self.least();
                 self.cut(actions);
             }
             _ => {}
         }
     }
 
+    /// How many units the next batch must have. A second one goes behind the first when many wait; and while the server
+    /// commits the first, when as many wait as that one has: then the server need not wait for them, and batches do not
+    /// become smaller by it.
+    fn least(&self) -> usize {
+        match self.under_way.front() {
+            None => 1,
+            Some(first) if first.xid == Xid::Missing => limits::SECOND_BATCH_UNITS_MIN,
+            Some(first) => first.units.len().min(limits::SECOND_BATCH_UNITS_MIN),
+        }
+    }
+
     fn cut(&mut self, actions: &mut Vec<Action<P>>) {
-        let least = if self.under_way.is_empty() { 1 } else { limits::SECOND_BATCH_UNITS_MIN };
-        let Some(units) = self.queue.cut(&self.under_way, least) else { return };
+        let Some(units) = self.queue.cut(&self.under_way, self.least()) else { return };
         self.batches += 1;
         let mut batch = Batch::new(self.batches, units, !self.queue.is_empty());
         if self.lock_ahead > 0 {
@@ -458,7 +472,7 @@ impl<P> Lane<P> {
 
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(batch) = self.under_way.pop_front() else { return };
-        self.second_at = limits::SECOND_BATCH_UNITS_MIN;
+        self.second_at = 0;
         match batch.failure {
             None => {
                 self.keep_waiting_sessions(&batch, actions);

@@ -228,7 +228,7 @@ impl Task {
                 self.note_waits();
                 self.core.step(Event::Answered, &mut self.actions);
             }
-            Note::TransactionId(xid) => self.core.step(Event::TransactionId(xid), &mut self.actions),
+            Note::TransactionId(xid) => self.step(Event::TransactionId(xid)),
             Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             Note::Ready(answers) => {
                 self.writer.done(answers.number);

@@ -142,9 +142,9 @@ fn a_first_batch_with_an_id_and_a_second_that_was_not_all_sent() {
         "
         submit 1a                           -> connect
         connected                           -> write 1a
-        written, answered, xid 7            ->
+        written, answered                   ->
         submit 2..33a                       -> write 2..33a
-        lost                                -> connect
+        xid 7, lost                         -> connect
         submit 34a                          ->
         connected                           -> resolve 7
         committed                           -> answer 1a; write 2..34a
@@ -181,8 +181,8 @@ fn giving_up_refuses_what_was_not_sent_and_owns_up_to_the_rest() {
         give-up                             -> not-sent 1a 2b
         submit 3a                           -> connect
         connected                           -> write 3a
-        submit 4b                           ->
         written, answered, xid 7, lost      -> connect
+        submit 4b                           ->
         give-up                             -> unknown 3a; not-sent 4b
         ",
     );

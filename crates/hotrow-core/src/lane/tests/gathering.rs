@@ -84,6 +84,66 @@ fn a_second_batch_goes_behind_the_first_when_enough_units_wait() {
 }
 
 #[test]
+fn a_second_batch_goes_behind_a_commit_when_as_many_wait_as_it_has() {
+    script(
+        Write,
+        "
+        submit 1a 2a                -> connect
+        connected                   -> write 1a 2a
+        submit 3b                   ->
+        # The server has answered and commits. One waits: to send it now would make batches smaller.
+        written, answered 2, xid 7  ->
+        submit 4b                   -> write 3b 4b
+        ready                       -> answer 1a 2a
+        # What comes while the statements run gathers until the commit.
+        submit 5a 6a 7a             ->
+        written, answered 2, xid 8  -> write 5..7a
+        # Two are under way: a third waits.
+        submit 8..11a               ->
+        ready                       -> answer 3b 4b
+        written, answered 3         ->
+        xid 9                       -> write 8..11a
+        ready                       -> answer 5..7a
+        ",
+    );
+}
+
+#[test]
+fn behind_a_large_commit_as_many_as_for_any_second_batch_are_enough() {
+    script(
+        Write,
+        "
+        submit 1..40a               -> connect
+        connected                   -> write 1..40a
+        submit 41..71b              ->
+        written, answered 40, xid 7 ->
+        submit 72b                  -> write 41..72b
+        ",
+    );
+}
+
+#[test]
+fn too_few_that_may_go_behind_a_commit_are_looked_at_again_when_more_have_come() {
+    script(
+        Write,
+        "
+        submit 1a 2a                -> connect
+        connected                   -> write 1a 2a
+        # Those of sessions that are under way have to wait.
+        submit 1a2 2a2 3b           ->
+        written, answered 2, xid 7  ->
+        submit 4b                   ->
+        submit 5b                   -> write 3..5b
+        ready                       -> answer 1a 2a
+        # Before the commit they were too few, too, but there they need to be 32.
+        submit 3a2 6..36b           ->
+        written, answered 3         ->
+        xid 8                       -> write 1a2 2a2 6..36b
+        ",
+    );
+}
+
+#[test]
 fn a_session_that_is_under_way_waits_for_its_units() {
     script(
         Write,

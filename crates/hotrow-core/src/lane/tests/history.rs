@@ -69,6 +69,8 @@ pub struct Sent {
     pub ahead: Vec<Key>,
     /// Batches of the lane under way, this one included.
     pub under_way: usize,
+    /// Whether the server was committing the one before it.
+    pub behind_commit: bool,
     pub replies: Vec<(Txn, Reply)>,
     pub evidence: Evidence,
 }

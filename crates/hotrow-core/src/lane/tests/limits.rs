@@ -53,7 +53,8 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
         if let Some(earlier) = before.insert(batch.lane, batch)
             && batch.under_way > 1
         {
-            if batch.units.len() < limits::SECOND_BATCH_UNITS_MIN {
+            let enough = if batch.behind_commit { earlier.units.len() } else { usize::MAX };
+            if batch.units.len() < enough.min(limits::SECOND_BATCH_UNITS_MIN) {
                 complain("was sent behind another and is too small for that");
             }
             let sessions: BTreeSet<_> =

@@ -62,8 +62,8 @@ fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
         "submit 1a      -> connect
          connected      -> write 1a
          written, answered, xid 7 ->
-         submit 2a      ->
          pause          ->
+         submit 2a      ->
          lost           -> connect
          no-connection  -> connect
          connected      -> resolve 7

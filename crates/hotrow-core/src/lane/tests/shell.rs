@@ -6,7 +6,7 @@ use super::history::{Evidence, Fate, Sent, Told};
 use super::sessions::State;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::{Action, Batch, Event, Unit};
+use crate::lane::{Action, Batch, Event, Unit, Xid};
 
 impl World {
     /// A session deals with the unit that a lane gave back to it.
@@ -181,6 +181,7 @@ impl World {
     fn send(&mut self, lane: usize, number: u64) {
         let under_way = self.wires[lane].lane.under_way();
         let count = under_way.len();
+        let behind_commit = under_way[0].number != number && under_way[0].xid != Xid::Missing;
         let batch = under_way.back().filter(|batch| batch.number == number).expect("just cut");
         let units: Vec<usize> = batch.units.iter().map(|unit| unit.payload).collect();
         let calls: Vec<Vec<usize>> = batch.calls().map(|call| units[call].to_vec()).collect();
@@ -204,6 +205,7 @@ impl World {
             calls: calls.iter().map(Vec::len).collect(),
             ahead,
             under_way: count,
+            behind_commit,
             replies: Vec::new(),
             evidence,
         });
