@@ -247,7 +247,7 @@ pub struct Lane<P> {
     returned: HashSet<u64>,
     batches: u64,
     /// The queue's length at which a second batch is worth another look, after one in which too few could go.
-    second_at: usize,
+    look_again_at: usize,
     /// So many batches more take all their locks first, in key order, since others do not take them as this lane would.
     lock_ahead: u32,
     /// Units of batches that left nothing behind, waiting for the batches behind theirs to be resolved.
@@ -267,7 +267,7 @@ impl<P> Lane<P> {
             blocked: Blocked::default(),
             returned: HashSet::new(),
             batches: 0,
-            second_at: 0,
+            look_again_at: 0,
             lock_ahead: 0,
             again: Vec::new(),
             paused: false,
@@ -298,7 +298,7 @@ impl<P> Lane<P> {
     pub fn wake_at(&self) -> usize {
         match self.under_way.len() {
             0 => 1,
-            1 => self.second_at.max(self.least()).saturating_sub(self.queue.len()).max(1),
+            1 => self.second_at().saturating_sub(self.queue.len()).max(1),
             _ => limits::BATCH_UNITS_MAX,
         }
     }
@@ -350,7 +350,7 @@ impl<P> Lane<P> {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.xid = xid.map_or(Xid::NothingWritten, Xid::Known);
                 }
-                self.second_at = 0;
+                self.look_again_at = 0;
                 self.send(actions);
             }
             Event::Failed(failure) => {
@@ -437,10 +437,8 @@ impl<P> Lane<P> {
         }
         match self.under_way.len() {
             0 => self.cut(actions),
-            n if n < limits::BATCHES_UNDER_WAY_MAX
-                && self.queue.len() >= self.second_at.max(self.least()) =>
-            {
-                self.second_at = self.queue.len() + self.least();
+            n if n < limits::BATCHES_UNDER_WAY_MAX && self.queue.len() >= self.second_at() => {
+                self.look_again_at = self.queue.len() + self.least();
                 self.cut(actions);
             }
             _ => {}
@@ -458,6 +456,11 @@ impl<P> Lane<P> {
         }
     }
 
+    /// The queue's length at which a second batch is worth a look.
+    fn second_at(&self) -> usize {
+        self.look_again_at.max(self.least())
+    }
+
     fn cut(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(units) = self.queue.cut(&self.under_way, self.least()) else { return };
         self.batches += 1;
@@ -472,7 +475,7 @@ impl<P> Lane<P> {
 
     fn ready(&mut self, actions: &mut Vec<Action<P>>) {
         let Some(batch) = self.under_way.pop_front() else { return };
-        self.second_at = 0;
+        self.look_again_at = 0;
         match batch.failure {
             None => {
                 self.keep_waiting_sessions(&batch, actions);
