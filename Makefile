@@ -7,7 +7,7 @@ ARGS ?=
 # Where `make test-versions` finds its servers: a folder for each
 PG_BINS ?=
 
-.PHONY: help demo payments-demo test test-versions faults conformance examples openapi check audit bench peers fuzz
+.PHONY: help demo payments-demo test test-versions faults differential conformance examples openapi check audit bench peers fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-versions: ## the schema pack's tests on each server: make test-versions PG_
 
 faults: ## servers, backends and gateways killed under load for five minutes, and every answer checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon
+
+differential: ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
+	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --package hotrow --test differential -- --nocapture programs
 
 conformance: ## other people's test suites, direct and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
 	$(CARGO) test --package hotrow --test conformance -- --nocapture

@@ -70,7 +70,7 @@ pub struct Payments {
 }
 
 /// Known to both sides: what webhooks are signed with.
-const SECRET: &str = "of the benchmark";
+const SECRETS: &str = "of lotus,of banyan,of peepal";
 /// In the order of the service's GATEWAYS_URL.
 const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
 /// Of a step that waits for others to finish.
@@ -98,7 +98,7 @@ impl Payments {
         let start = |role| {
             let mut command = Command::new(&programs.service);
             command.arg(role).env("DATABASE_URL", database.url()).env("LISTEN", "127.0.0.1:0");
-            command.env("GATEWAYS_URL", urls.join(",")).env("GATEWAY_SECRET", SECRET);
+            command.env("GATEWAYS_URL", urls.join(",")).env("GATEWAY_SECRETS", SECRETS);
             // What is not known is found out soon enough to be checked.
             command.env("GATEWAY_SECONDS", "2").env("RECONCILE_SECONDS", "1,2,5");
             Child::start(&programs.service, command)
@@ -233,7 +233,7 @@ async fn start_gateway(
     listen: &str,
 ) -> Result<(Child, SocketAddr), Error> {
     let mut command = Command::new(&programs.gateways);
-    command.env("LISTEN", listen).env("GATEWAY_SECRET", SECRET).env("BOOKS", books);
+    command.env("LISTEN", listen).env("GATEWAY_SECRETS", SECRETS).env("BOOKS", books);
     let mut gateway = Child::start(&programs.gateways, command)?;
     let address = gateway.ready(listens).await?;
     Ok((gateway, address))

@@ -76,6 +76,57 @@ pub enum Courtesy {
     Set,
 }
 
+/// What a user may do on the console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    Admin,
+    /// SHOW, and what drivers say before and around it.
+    Reader,
+}
+
+/// The users whom the settings let onto the console.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Users {
+    /// The users who may give every command; without a list, only the gateway's own user.
+    pub admins: Option<Vec<String>>,
+    /// The users who may look; without a list, all users on this machine.
+    pub readers: Option<Vec<String>>,
+}
+
+impl Users {
+    /// What this user may do, who connects from this machine or from another one. `own` is the gateway's own user.
+    pub fn access(&self, user: &str, is_local: bool, own: &str) -> Option<Access> {
+        let names = |list: &[String]| list.iter().any(|name| name == user);
+        if self.admins.as_deref().map_or(user == own, names) {
+            Some(Access::Admin)
+        } else if self.readers.as_deref().map_or(is_local, names) {
+            Some(Access::Reader)
+        } else {
+            None
+        }
+    }
+}
+
+/// The user names of a setting, with commas between them.
+pub fn user_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+impl Command {
+    /// The word of a command that only administrators may give.
+    pub fn admin_word(&self) -> Option<&'static str> {
+        match self {
+            Command::Pause(_) => Some("PAUSE"),
+            Command::Resume(_) => Some("RESUME"),
+            Command::Reconnect(_) => Some("RECONNECT"),
+            Command::Reload => Some("RELOAD"),
+            Command::Shutdown => Some("SHUTDOWN"),
+            Command::Show(_) | Command::Courtesy(_) | Command::Empty => None,
+        }
+    }
+}
+
 /// Nothing that the console knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway's console does not know {0:?}")]
@@ -165,6 +216,35 @@ mod tests {
         assert_eq!(read(" ;"), Ok(Command::Empty));
         for (_, word, _) in TOPICS {
             assert!(read(&format!("show {word}")).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn without_lists_the_gateways_own_user_commands_and_users_of_this_machine_look() {
+        let users = Users::default();
+        assert_eq!(users.access("gate", false, "gate"), Some(Access::Admin));
+        assert_eq!(users.access("ann", true, "gate"), Some(Access::Reader));
+        assert_eq!(users.access("ann", false, "gate"), None);
+    }
+
+    #[test]
+    fn a_list_replaces_its_default() {
+        let users = Users { admins: Some(user_list("ann, bob")), readers: Some(user_list("carl")) };
+        assert_eq!(users.access("bob", false, "gate"), Some(Access::Admin));
+        assert_eq!(users.access("carl", false, "gate"), Some(Access::Reader));
+        assert_eq!(users.access("gate", true, "gate"), None);
+        let nobody = Users { admins: Some(user_list("")), readers: Some(user_list(" , ")) };
+        assert_eq!(nobody.access("", true, "gate"), None);
+    }
+
+    #[test]
+    fn commands_are_for_administrators() {
+        for (words, _) in COMMANDS {
+            let word = words.split(' ').next().unwrap();
+            assert_eq!(read(word).unwrap().admin_word(), Some(word));
+        }
+        for text in ["show clients", "begin", "set a = b", ""] {
+            assert_eq!(read(text).unwrap().admin_word(), None, "{text}");
         }
     }
 

@@ -78,6 +78,11 @@ impl Gather {
         self.parts.push((frame.tag, start + HEADER_BYTES..self.raw.len()));
     }
 
+    /// The messages' tags and bodies.
+    pub fn messages(&self) -> impl Iterator<Item = (u8, &[u8])> {
+        self.parts.iter().map(|(tag, range)| (*tag, &self.raw[range.clone()]))
+    }
+
     /// All messages as they came.
     pub fn raw(&self) -> &[u8] {
         &self.raw
@@ -117,7 +122,9 @@ impl Gather {
             Some(single) if statements.is_empty() => Form::Single(single),
             Some(single) => {
                 statements.push(single);
-                Form::Several(statements)
+                // A named portal stays until the Sync: bound again, it is an error.
+                let is_named = statements.iter().any(|single| !single.bind.portal.is_empty());
+                if is_named { Form::Other } else { Form::Several(statements) }
             }
         })
     }

@@ -17,8 +17,13 @@ pub const HELD_TURN_WAIT_MS: u64 = 10;
 pub const HELD_IDLE_MS: u64 = 60_000;
 /// Lanes for writes of one user, database and set of start-up settings; as many again for point reads.
 pub const LANES: usize = 4;
-/// Sets of lanes (user, database, start-up settings); a client that would need one more is refused with 53300.
+/// Sets of lanes (user, database, start-up settings). A client that needs one more takes the place of the one that has been
+/// unused for longest; if all are in use, it is refused with 53300.
 pub const POOLS_MAX: usize = 100;
+/// How many of them one role may have.
+pub const POOLS_PER_ROLE_MAX: usize = 50;
+/// How long a set of lanes without clients is kept.
+pub const POOL_IDLE_MS: u64 = 600_000;
 
 /// Units that may wait in one lane; one more is refused with 53000.
 pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
@@ -54,6 +59,9 @@ pub const UNIT_LOSSES_MAX: u8 = 2;
 pub const UNIT_RERUNS_MAX: u8 = 16;
 /// How long a statement in a lane waits for somebody else's lock before it leaves the lane.
 pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
+/// How long a statement may run in a lane, beside what it may wait for a lock, before it leaves the lane; and how long a
+/// batch may run before the lane gets no new units and what waits there moves on.
+pub const LANE_SLOW_MS: u64 = 100;
 /// Batches that lock their rows ahead after one has met another's lock with units of several rows: long enough that
 /// finding out anew costs next to nothing.
 pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
@@ -93,6 +101,10 @@ pub const SESSION_BUFFER_BYTES: usize = 64 << 10;
 pub const UNREAD_BYTES_MAX: usize = 256 << 10;
 /// Units that one client may have sent without waiting for answers; then it is not read until some are answered.
 pub const PIPELINE_UNITS_MAX: usize = 1_000;
+/// Bytes that a packed statement which writes may answer. A statement with a larger answer is passed through from then on.
+pub const WRITE_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Bytes of answers that a batch of reads gathers; the reads that have no room are run again in a later batch.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Bytes of one row a read may bring through a lane; a larger one is fetched again on a connection of its own.
 pub const READ_ROW_BYTES_MAX: usize = 256 << 10;
 
@@ -149,10 +161,21 @@ pub const SHAPES_MAX: usize = 5_000;
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
 /// Statements prepared on one upstream connection; the oldest is closed for a new one.
 pub const PREPARED_MAX: usize = 500;
+/// Tables that the batches of one lane are checked for; past that the lane begins with those of the next batch.
+pub const LANE_TABLES_MAX: usize = 32;
+/// Tables that bear a name of one statement and are looked into; past that it is not known what it leaves behind.
+pub const REACHED_TABLES_MAX: usize = 20;
 /// Named statements that one client may hold.
 pub const CLIENT_STATEMENTS_MAX: usize = 10_000;
 /// Bytes of a statement that is parsed; a longer one is passed through unread.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
+/// Tokens of a statement that is parsed: the parser takes half a microsecond for each. A longer statement is passed through,
+/// and its tokens show what it may leave behind.
+pub const PARSED_TOKENS_MAX: usize = 4_096;
+/// Bytes of a statement that is classified on the thread that carries bytes. A longer one is classified on a thread of its own.
+pub const CLASSIFIED_INLINE_BYTES_MAX: usize = 4 << 10;
+/// Long statements that are classified at once; the others wait.
+pub const CLASSIFIED_AT_ONCE_MAX: usize = 2;
 /// How long what the catalogue said of a table is believed without asking again.
 pub const CATALOGUE_AGE_MS: u64 = 5_000;
 
@@ -175,6 +198,8 @@ pub const SCRAM_ITERATIONS_MAX: u32 = 1_000_000;
 pub const SECRETS_MAX: usize = 10_000;
 /// How long a secret from the server is believed without asking again.
 pub const SECRET_AGE_MS: u64 = 5_000;
+/// How long a log-in at the server lets further clients of the same user, database and start-up settings in.
+pub const LOG_IN_AGE_MS: u64 = 1_000;
 /// How long a connection to the server may take to come up.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
 /// How long the other end of a connection to the server may acknowledge nothing before the connection is lost: a machine
@@ -188,6 +213,13 @@ pub const RECONNECT_MAX_MS: u64 = 2_000;
 pub const SERVER_WAIT_MS: u64 = 5_000;
 /// So many times as long the gateway asks what became of a commit before it says 08007.
 pub const RESOLVE_WAITS: u32 = 6;
+/// How long a new connection of a lane waits for the backend of the one before to end, whose mark it takes.
+pub const MARK_WAIT_MS: u64 = 100;
+/// The same with a commit in doubt: the backend finds its connection gone when it has run what it had received.
+pub const MARK_IN_DOUBT_WAIT_MS: u64 = 1_000;
+/// Of so many transaction ids at most the gateway asks whether one is committed, to find out what became of a batch whose
+/// id did not arrive.
+pub const DOUBT_IDS_MAX: u64 = 1_000;
 /// How long a client that got into a gateway which has been replaced may be silent before it is sent away: as long as a
 /// client may need to say what it came for.
 pub const HANDED_QUIET_MS: u64 = 1_000;
@@ -204,6 +236,11 @@ const _: () = {
     assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all may be woken at once
     assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
+    assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot have all
+    assert!(READ_ROW_BYTES_MAX <= WRITE_ANSWER_BYTES_MAX); // what a read may bring, a write may
+    assert!(READ_ROW_BYTES_MAX <= BATCH_ANSWER_BYTES_MAX);
+    assert!(SESSION_BUFFER_BYTES <= UNREAD_BYTES_MAX);
+    assert!(CLASSIFIED_INLINE_BYTES_MAX < STATEMENT_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
     assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
     assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);

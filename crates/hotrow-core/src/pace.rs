@@ -7,6 +7,9 @@ use crate::limits;
 /// How many batches back the past counts for a third.
 const MEMORY_BATCHES: f64 = 6.0;
 
+/// A unit of a slow batch is slow if it takes more than one part in so many of the bound on average.
+const SLOW_SHARE: u32 = 10;
+
 /// A lane's pace while more waits than a batch takes. Other batches say nothing of it: a single unit pays for a whole
 /// commit, and a full batch would have cost hardly more. Time and units are added up, each forgotten at the same rate: so
 /// a small batch that was held up counts for its time, and not as if all the others were like it.
@@ -30,6 +33,13 @@ impl Pace {
         let kept = 1.0 - 1.0 / MEMORY_BATCHES;
         self.seconds = self.seconds * kept + took.as_secs_f64();
         self.units = self.units * kept + units.max(1) as f64;
+    }
+
+    /// Whether the statements of a batch of so many units, whose commit is not counted, are better off elsewhere: the batch
+    /// was slow, and not only because it was large.
+    pub fn is_too_slow(units: usize, took: Duration) -> bool {
+        let limit = Duration::from_millis(limits::LANE_SLOW_MS);
+        took > limit && took / u32::try_from(units.max(1)).unwrap_or(u32::MAX) > limit / SLOW_SHARE
     }
 
     /// How long a unit would wait behind so many.
@@ -76,6 +86,16 @@ mod tests {
         assert!(wait < Duration::from_secs(5), "{wait:?}");
         (0..100).for_each(|_| pace.done(1, 100 * MS));
         assert!(pace.wait(200) > Duration::from_secs(19), "but it is if all are like it");
+    }
+
+    #[test]
+    fn a_batch_is_too_slow_if_it_takes_long_for_its_size() {
+        let limit = Duration::from_millis(limits::LANE_SLOW_MS);
+        assert!(!Pace::is_too_slow(1, limit));
+        assert!(Pace::is_too_slow(1, limit + MS));
+        assert!(Pace::is_too_slow(5, limit + MS), "each takes 20 ms");
+        assert!(!Pace::is_too_slow(256, 2 * limit), "it is large");
+        assert!(Pace::is_too_slow(256, 256 * limit));
     }
 
     #[test]

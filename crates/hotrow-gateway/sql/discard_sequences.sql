@@ -1,2 +1,2 @@
--- Another session's sequence values are forgotten before this session reads currval or lastval here.
+-- Before another session gets the connection: neither currval and lastval nor cached values of sequences are its own.
 discard sequences

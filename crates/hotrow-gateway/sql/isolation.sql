@@ -1,5 +1,12 @@
--- The settings under which statements may be packed, and how long a lane may wait for a lock, in milliseconds.
+-- The settings under which statements may be packed; then, in milliseconds, how long a statement may wait for a lock and
+-- how long it may run; the role that connections begin with; and the OID of the role that has logged in, since a role of the
+-- same name may take its place.
 select pg_catalog.current_setting('default_transaction_isolation'),
        pg_catalog.current_setting('standard_conforming_strings'),
        pg_catalog.current_setting('client_encoding'),
-       (pg_catalog.date_part('epoch', pg_catalog.current_setting('lock_timeout')::pg_catalog.interval) * 1000)::bigint
+       (pg_catalog.date_part('epoch', pg_catalog.current_setting('lock_timeout')::pg_catalog.interval)
+           operator(pg_catalog.*) 1000)::pg_catalog.int8,
+       (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval)
+           operator(pg_catalog.*) 1000)::pg_catalog.int8,
+       pg_catalog.current_setting('role'),
+       pg_catalog.to_regrole(pg_catalog.quote_ident(session_user))::pg_catalog.oid

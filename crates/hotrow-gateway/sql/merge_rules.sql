@@ -1,11 +1,13 @@
 -- The merge rules for functions of these names, as one JSON array. Never changes anything.
--- $1: the functions' names. Asked only where hotrow.merge_rules exists (merge_rules_exist.sql), as the client's own role.
--- A rule counts only if its function and its twin belong to one owner: else somebody who made a schema of this name where
--- no pack is installed could have his function called under the client's rights in the place of the client's.
+-- $1: the functions' names. Asked only where the pack is trusted (pack_trusted.sql), as the client's own role.
+-- A rule counts only if its function and its twin belong to one owner. Otherwise the twin of another role would run under the
+-- client's rights in the place of the function that the client has called.
 select coalesce(pg_catalog.json_agg(r.rule), '[]') as rules
   from pg_catalog.json_array_elements(hotrow.merge_rules($1::pg_catalog.text[])) as r (rule)
- where 1 = (select pg_catalog.count(distinct p.proowner)
+ where 1 operator(pg_catalog.=) (select pg_catalog.count(distinct p.proowner)
               from pg_catalog.pg_proc p
-              join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-             where (n.nspname = (r.rule ->> 'schema') and p.proname = (r.rule ->> 'name'))
-                or (n.nspname = (r.rule ->> 'batch_schema') and p.proname = (r.rule ->> 'batch_name')))
+              join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) p.pronamespace
+             where (n.nspname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'schema')
+                    and p.proname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'name'))
+                or (n.nspname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_schema')
+                    and p.proname operator(pg_catalog.=) (r.rule operator(pg_catalog.->>) 'batch_name')))

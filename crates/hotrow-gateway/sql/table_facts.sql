@@ -1,58 +1,63 @@
 -- What the catalogue says about one table, as one JSON value; null when there is no such table. Never changes anything.
 -- $1: the table's name as to_regclass takes it. Runs on PostgreSQL 14 and later, as any role.
--- Tables, functions and types are qualified so that search_path can't put others in their place; operators compare
--- values of one type, for which pg_catalog's own are an exact match and are found first.
+-- Tables, functions, types and operators are qualified: the owner of a database can set its search_path for every role, and
+-- could put operators with code of the owner's in front of those of pg_catalog.
 with recursive relation as (
     select c.*
       from pg_catalog.pg_class c
-     where c.oid = pg_catalog.to_regclass($1::pg_catalog.text)
+     where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)
 ),
 attribute as (
     select a.*
       from relation c
-      join pg_catalog.pg_attribute a on a.attrelid = c.oid
-     where a.attnum > 0::pg_catalog.int2
+      join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
+     where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
        and not a.attisdropped
 ),
 -- Each column's type and all it is made of: a domain over an array of an enumeration is three rows.
-layer (attnum, type, in_array) as (
-    select a.attnum, a.atttypid, false
+layer (attnum, type, modifier, in_array) as (
+    select a.attnum, a.atttypid, a.atttypmod, false
       from attribute a
     union all
     select l.attnum,
-           case when t.typtype = 'd'::pg_catalog."char" then t.typbasetype else t.typelem end,
-           l.in_array or t.typtype <> 'd'::pg_catalog."char"
+           case when t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char" then t.typbasetype else t.typelem end,
+           case when t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char" then t.typtypmod else l.modifier end,
+           l.in_array or t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
       from layer l
-      join pg_catalog.pg_type t on t.oid = l.type
-     where t.typtype = 'd'::pg_catalog."char"
-        or (t.typcategory = 'A'::pg_catalog."char" and t.typelem <> 0::pg_catalog.oid)
+      join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) l.type
+     where t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
+        or (t.typcategory operator(pg_catalog.=) 'A'::pg_catalog."char"
+            and t.typelem operator(pg_catalog.<>) 0::pg_catalog.oid)
 ),
 -- What a value is made of in the end decides what code may run: code of PostgreSQL's own, of an extension (only a
 -- superuser can add base types), or a user's. Casts that users wrote could run when a value
--- is assigned, or made JSON.
+-- is assigned, or made JSON. Objects with a number below 16384 are the server's own. Casts of users between two types of
+-- the server's own concern every statement: function_facts.sql reports them.
 kind as (
     select l.attnum,
-           pg_catalog.bool_and(n.nspname = 'pg_catalog'::pg_catalog.name) as builtin,
+           pg_catalog.bool_and(l.type operator(pg_catalog.<) 16384::pg_catalog.oid) as builtin,
            pg_catalog.bool_and(
-               case t.typtype
-                    when 'b'::pg_catalog."char" then true
-                    when 'e'::pg_catalog."char" then true
-                    when 'd'::pg_catalog."char" then true
-                    else n.nspname = 'pg_catalog'::pg_catalog.name and t.typtype <> 'c'::pg_catalog."char"
-               end
-               and (n.nspname = 'pg_catalog'::pg_catalog.name or not exists (
+               -- The default of a domain is an expression too. A literal of a type like regclass is fixed when a statement is
+               -- analysed, and means another object once that one is dropped and created again.
+               t.typdefault is null
+               and t.typname operator(pg_catalog.<>) all (
+                   '{regclass,regcollation,regconfig,regdictionary,regnamespace,regoper,regoperator,regproc,regprocedure,
+                     regrole,regtype}'::pg_catalog.name[])
+               and (t.typtype operator(pg_catalog.=) any ('{b,e,d}'::pg_catalog."char"[])
+                or (t.oid operator(pg_catalog.<) 16384::pg_catalog.oid and t.typtype operator(pg_catalog.<>) 'c'::pg_catalog."char"))
+               and (t.oid operator(pg_catalog.<) 16384::pg_catalog.oid or not exists (
                    select
                      from pg_catalog.pg_cast k
-                     join pg_catalog.pg_proc p on p.oid = k.castfunc
-                     join pg_catalog.pg_namespace pn on pn.oid = p.pronamespace
-                    where (k.castsource = t.oid or k.casttarget = t.oid)
-                      and pn.nspname <> 'pg_catalog'::pg_catalog.name
-                      and p.provolatile <> 'i'::pg_catalog."char"
+                     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) k.castfunc
+                     join pg_catalog.pg_language f on f.oid operator(pg_catalog.=) p.prolang
+                    where (k.castsource operator(pg_catalog.=) t.oid or k.casttarget operator(pg_catalog.=) t.oid)
+                      -- Only a superuser can add functions in C, and those of extensions are believed to be what they are
+                      -- declared to be.
+                      and (p.provolatile operator(pg_catalog.<>) 'i'::pg_catalog."char" or f.lanname operator(pg_catalog.<>) all ('{c,internal}'::pg_catalog.name[]))
                ))
            ) as harmless
       from layer l
-      join pg_catalog.pg_type t on t.oid = l.type
-      join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+      join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) l.type
      group by l.attnum
 ),
 column_fact as (
@@ -63,31 +68,63 @@ column_fact as (
                'type_oid', (
                    select l.type::pg_catalog.int8
                      from layer l
-                     join pg_catalog.pg_type t on t.oid = l.type
-                    where l.attnum = a.attnum
+                     join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) l.type
+                    where l.attnum operator(pg_catalog.=) a.attnum
                       and not l.in_array
-                      and t.typtype <> 'd'::pg_catalog."char"
+                      and t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
                ),
                'type_name', pg_catalog.format_type(a.atttypid, a.atttypmod),
                'type_kind', case when k.builtin and k.harmless then 'builtin'
                                  when k.harmless then 'harmless'
                                  else 'other' end,
+               -- `interval minute`: the upper half of the modifier has a bit for each field, and all 15 stand for none.
+               'interval_fields', exists (
+                   select
+                     from layer l
+                    where l.attnum operator(pg_catalog.=) a.attnum
+                      and l.type operator(pg_catalog.=) 'pg_catalog.interval'::pg_catalog.regtype::pg_catalog.oid
+                      and not l.in_array
+                      and l.modifier operator(pg_catalog.>=) 0
+                      and (l.modifier operator(pg_catalog.>>) 16) operator(pg_catalog.&) 32767 operator(pg_catalog.<>) 32767
+               ),
                'avg_width', coalesce(
                    (select pg_catalog.max(s.avg_width)
                       from pg_catalog.pg_stats s
-                     where s.schemaname = n.nspname and s.tablename = c.relname and s.attname = a.attname),
-                   case when a.attlen > 0::pg_catalog.int2 then a.attlen::pg_catalog.int4 end,
+                     where s.schemaname operator(pg_catalog.=) n.nspname
+                       and s.tablename operator(pg_catalog.=) c.relname
+                       and s.attname operator(pg_catalog.=) a.attname),
+                   case when a.attlen operator(pg_catalog.>) 0::pg_catalog.int2 then a.attlen::pg_catalog.int4 end,
                    32
                ),
                'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
-               'generated', a.attgenerated <> ''::pg_catalog."char",
-               'identity', a.attidentity <> ''::pg_catalog."char"
+               'generated', a.attgenerated operator(pg_catalog.<>) ''::pg_catalog."char",
+               'identity', a.attidentity operator(pg_catalog.<>) ''::pg_catalog."char",
+               -- Each connection takes so many values at once and hands them out one by one.
+               'cached_sequence', exists (
+                   select
+                     from pg_catalog.pg_depend p
+                     join pg_catalog.pg_sequence s
+                       on s.seqrelid operator(pg_catalog.=) case
+                              when p.classid operator(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid
+                              then p.refobjid else p.objid end
+                    where s.seqcache operator(pg_catalog.>) 1::pg_catalog.int8
+                      and ((p.classid operator(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid
+                            and p.objid operator(pg_catalog.=) d.oid
+                            and p.refclassid operator(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid)
+                        or (p.classid operator(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+                            and p.refclassid operator(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+                            and p.refobjid operator(pg_catalog.=) c.oid
+                            and p.refobjsubid operator(pg_catalog.=) a.attnum::pg_catalog.int4
+                            and p.deptype operator(pg_catalog.=) 'i'::pg_catalog."char"))
+               )
            ) as fact
       from attribute a
-      join relation c on c.oid = a.attrelid
-      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      join kind k on k.attnum = a.attnum
-      left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+      join relation c on c.oid operator(pg_catalog.=) a.attrelid
+      join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) c.relnamespace
+      join kind k on k.attnum operator(pg_catalog.=) a.attnum
+      left join pg_catalog.pg_attrdef d
+             on d.adrelid operator(pg_catalog.=) a.attrelid
+            and d.adnum operator(pg_catalog.=) a.attnum
 ),
 -- Only an index that holds for every row at every moment can say which row a statement means.
 index_fact as (
@@ -97,13 +134,13 @@ index_fact as (
                'columns', (
                    select pg_catalog.json_agg(a.attname order by part.place)
                      from pg_catalog.unnest(i.indkey::pg_catalog.int2[]) with ordinality as part (attnum, place)
-                     join attribute a on a.attnum = part.attnum
-                    where part.place <= i.indnkeyatts::pg_catalog.int8
+                     join attribute a on a.attnum operator(pg_catalog.=) part.attnum
+                    where part.place operator(pg_catalog.<=) i.indnkeyatts::pg_catalog.int8
                )
            ) as fact
       from relation c
-      join pg_catalog.pg_index i on i.indrelid = c.oid
-      join pg_catalog.pg_class x on x.oid = i.indexrelid
+      join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) c.oid
+      join pg_catalog.pg_class x on x.oid operator(pg_catalog.=) i.indexrelid
      where i.indisunique
        and i.indisvalid
        and i.indisready
@@ -117,7 +154,9 @@ trigger_fact as (
                'name', g.tgname,
                'language', l.lanname,
                'source', p.prosrc,
-               'special', p.prosecdef or p.proconfig is not null,
+               -- A function that the role can't name is not mentioned in the check at a batch's end.
+               'special', p.prosecdef or p.proconfig is not null
+                          or not pg_catalog.has_schema_privilege(p.pronamespace, 'usage'),
                'condition', case when g.tgqual is not null then
                    coalesce(
                        pg_catalog.substring(
@@ -126,31 +165,31 @@ trigger_fact as (
                        pg_catalog.pg_get_triggerdef(g.oid)
                    )
                end,
-               'on_insert', g.tgtype & 4::pg_catalog.int2 <> 0::pg_catalog.int2,
-               'on_delete', g.tgtype & 8::pg_catalog.int2 <> 0::pg_catalog.int2,
-               'on_update', g.tgtype & 16::pg_catalog.int2 <> 0::pg_catalog.int2
+               'on_insert', g.tgtype operator(pg_catalog.&) 4::pg_catalog.int2 operator(pg_catalog.<>) 0::pg_catalog.int2,
+               'on_delete', g.tgtype operator(pg_catalog.&) 8::pg_catalog.int2 operator(pg_catalog.<>) 0::pg_catalog.int2,
+               'on_update', g.tgtype operator(pg_catalog.&) 16::pg_catalog.int2 operator(pg_catalog.<>) 0::pg_catalog.int2
            ) as fact
       from relation c
-      join pg_catalog.pg_trigger g on g.tgrelid = c.oid
-      join pg_catalog.pg_proc p on p.oid = g.tgfoid
-      join pg_catalog.pg_language l on l.oid = p.prolang
+      join pg_catalog.pg_trigger g on g.tgrelid operator(pg_catalog.=) c.oid
+      join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) g.tgfoid
+      join pg_catalog.pg_language l on l.oid operator(pg_catalog.=) p.prolang
      where not g.tgisinternal
-       and g.tgenabled <> 'D'::pg_catalog."char"
+       and g.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
 ),
 expression_fact as (
     select pg_catalog.pg_get_constraintdef(k.oid) as fact
       from relation c
-      join pg_catalog.pg_constraint k on k.conrelid = c.oid
-     where k.contype = 'c'::pg_catalog."char"
+      join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) c.oid
+     where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
     union all
     select pg_catalog.pg_get_constraintdef(k.oid)
       from layer l
-      join pg_catalog.pg_constraint k on k.contypid = l.type
-     where k.contype = 'c'::pg_catalog."char"
+      join pg_catalog.pg_constraint k on k.contypid operator(pg_catalog.=) l.type
+     where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
     union all
     select pg_catalog.pg_get_expr(stored.tree, i.indrelid)
       from relation c
-      join pg_catalog.pg_index i on i.indrelid = c.oid
+      join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) c.oid
      cross join lateral (values (i.indexprs), (i.indpred)) as stored (tree)
      where stored.tree is not null
 ),
@@ -161,15 +200,15 @@ referrer_fact as (
                'columns', (
                    select pg_catalog.json_agg(a.attname)
                      from attribute a
-                    where a.attnum = any (k.confkey)
+                    where a.attnum operator(pg_catalog.=) any (k.confkey)
                ),
-               'acts_on_delete', k.confdeltype in ('c'::pg_catalog."char", 'n'::pg_catalog."char", 'd'::pg_catalog."char"),
+               'acts_on_delete', k.confdeltype operator(pg_catalog.=) any ('{c,n,d}'::pg_catalog."char"[]),
                'deferred', k.condeferred,
-               'acts_on_update', k.confupdtype in ('c'::pg_catalog."char", 'n'::pg_catalog."char", 'd'::pg_catalog."char")
+               'acts_on_update', k.confupdtype operator(pg_catalog.=) any ('{c,n,d}'::pg_catalog."char"[])
            ) as fact
       from relation c
-      join pg_catalog.pg_constraint k on k.confrelid = c.oid
-     where k.contype = 'f'::pg_catalog."char"
+      join pg_catalog.pg_constraint k on k.confrelid operator(pg_catalog.=) c.oid
+     where k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
 )
 select pg_catalog.json_build_object(
            'oid', c.oid::pg_catalog.int8,
@@ -177,25 +216,25 @@ select pg_catalog.json_build_object(
            'name', c.relname,
            'relkind', c.relkind::pg_catalog.text,
            'persistence', c.relpersistence::pg_catalog.text,
-           'has_rules', exists (select from pg_catalog.pg_rewrite r where r.ev_class = c.oid),
+           'has_rules', exists (select from pg_catalog.pg_rewrite r where r.ev_class operator(pg_catalog.=) c.oid),
            'row_security', c.relrowsecurity,
-           'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent = c.oid),
+           'has_children', exists (select from pg_catalog.pg_inherits h where h.inhparent operator(pg_catalog.=) c.oid),
            'is_partition', c.relispartition,
            'deferrable', exists (
                select
                  from pg_catalog.pg_constraint k
-                where k.conrelid = c.oid
+                where k.conrelid operator(pg_catalog.=) c.oid
                   and k.condeferrable
-                  and k.contype <> 'f'::pg_catalog."char"
+                  and k.contype operator(pg_catalog.<>) 'f'::pg_catalog."char"
            ),
            -- A deferred foreign key is judged at commit, where another unit's row could save or spoil it.
            'deferred_columns', coalesce((
                select pg_catalog.json_agg(distinct a.attname)
                  from pg_catalog.pg_constraint k
-                 join attribute a on a.attnum = any (k.conkey)
-                where k.conrelid = c.oid
+                 join attribute a on a.attnum operator(pg_catalog.=) any (k.conkey)
+                where k.conrelid operator(pg_catalog.=) c.oid
                   and k.condeferred
-                  and k.contype = 'f'::pg_catalog."char"
+                  and k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
            ), '[]'),
            'columns', coalesce((select pg_catalog.json_agg(f.fact order by f.attnum) from column_fact f), '[]'),
            'unique_indexes', coalesce((select pg_catalog.json_agg(f.fact) from index_fact f), '[]'),
@@ -204,4 +243,4 @@ select pg_catalog.json_build_object(
            'referrers', coalesce((select pg_catalog.json_agg(f.fact) from referrer_fact f), '[]')
        ) as facts
   from relation c
-  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) c.relnamespace

@@ -28,6 +28,21 @@ impl Reservation {
         self.bytes = wanted;
         true
     }
+
+    /// Counts so many bytes in all, which are there already, whether or not there is room for them.
+    pub fn charge(&mut self, bytes: usize) {
+        let wanted = if bytes > limits::SESSION_BUFFER_BYTES { bytes } else { 0 };
+        if wanted != self.bytes {
+            RESERVED.fetch_add(wanted, Relaxed);
+            RESERVED.fetch_sub(self.bytes, Relaxed);
+            self.bytes = wanted;
+        }
+    }
+}
+
+/// Whether all clients together hold more than they may.
+pub fn is_exhausted() -> bool {
+    RESERVED.load(Relaxed) > limits::BUFFERED_BYTES_MAX
 }
 
 impl Drop for Reservation {
@@ -50,5 +65,10 @@ mod tests {
         assert!(!other.resize(limits::SESSION_BUFFER_BYTES + 1));
         drop(one);
         assert!(other.resize(limits::SESSION_BUFFER_BYTES + 1));
+        let mut unread = Reservation::default();
+        unread.charge(limits::BUFFERED_BYTES_MAX);
+        assert!(is_exhausted());
+        unread.charge(0);
+        assert!(!is_exhausted());
     }
 }

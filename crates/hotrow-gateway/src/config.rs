@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_auth::{Credential, Password, Proven};
-use hotrow_core::limits;
+use hotrow_core::{console, limits};
 pub use pool_table::PoolTable;
 use tokio_postgres::config::ChannelBinding;
 
@@ -189,6 +189,8 @@ pub struct Config {
     pub users_file: Option<PathBuf>,
     /// How the server is asked for the secret of a user who isn't in that list; not at all if it is empty.
     pub auth_query: String,
+    /// The users of the console.
+    pub console: console::Users,
     /// What is different for some databases and users.
     pub tables: Vec<Arc<PoolTable>>,
     /// All settings as they were typed, for people.
@@ -206,6 +208,11 @@ impl Config {
             config.table = Some(table.clone());
         }
         config
+    }
+
+    /// What a user may do on the console, if anything.
+    pub fn console_access(&self, user: &str, is_local: bool) -> Option<console::Access> {
+        self.console.access(user, is_local, &self.upstream.user)
     }
 
     /// The defaults of [`limits`] for this server and these addresses.
@@ -229,6 +236,7 @@ impl Config {
             hba_file: None,
             users_file: None,
             auth_query: include_str!("../sql/auth_query.sql").to_owned(),
+            console: console::Users::default(),
             tables: Vec::new(),
             shown: Vec::new(),
             table: None,

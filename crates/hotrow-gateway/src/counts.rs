@@ -17,7 +17,7 @@ pub enum Became {
     Pinned,
     /// Passed through: packing is switched off, by the client or for all of its pool.
     SwitchedOff,
-    /// Passed through: it fails too often in lanes.
+    /// Passed through: it fails too often in lanes, or takes too long.
     NoCredit,
     /// Passed through: what its client sent together with it, or before, is not packable.
     LargerUnit,
@@ -27,11 +27,13 @@ pub enum Became {
     Failed,
     /// Met an outsider's lock in a lane.
     Blocked,
+    /// Took too long for a lane.
+    TooSlow,
 }
 
 /// One count for each.
 #[derive(Debug, Default)]
-pub struct Counts([AtomicU64; 11]);
+pub struct Counts([AtomicU64; 12]);
 
 impl Counts {
     /// One more.

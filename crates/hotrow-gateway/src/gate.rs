@@ -15,6 +15,8 @@ pub struct Gate {
     inside: AtomicUsize,
     /// Counts how often connections were asked to be made anew.
     generation: AtomicU64,
+    /// Counts what may have changed the catalogue.
+    catalogue: AtomicU64,
 }
 
 /// Somebody who has passed, until this is dropped.
@@ -49,6 +51,16 @@ impl Gate {
     /// Connections that were made before are not used again.
     pub fn renew(&self) {
         self.generation.fetch_add(1, SeqCst);
+    }
+
+    /// Something may have changed the catalogue.
+    pub fn catalogue_changed(&self) {
+        self.catalogue.fetch_add(1, SeqCst);
+    }
+
+    /// How often that has happened.
+    pub fn catalogue_epoch(&self) -> u64 {
+        self.catalogue.load(SeqCst)
     }
 
     /// Passes as soon as it is open; none if that takes too long.

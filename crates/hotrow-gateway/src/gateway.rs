@@ -1,6 +1,5 @@
 //! The gateway as a whole: listens, lets clients in up to a limit, and stops without losing what is under way.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +11,7 @@ use hotrow_auth::Credential;
 use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::authentication::{self, Authentication};
@@ -27,6 +26,7 @@ use crate::orders::{Order, Orders};
 use crate::peer::Peer;
 use crate::places::Places;
 use crate::pool::{Identity, Member, Pool};
+use crate::pools::{Full, InUse, Pools};
 use crate::session::stopping;
 use crate::sockets::{Heirloom, Listener, Sockets};
 use crate::stop::{Stage, Stop};
@@ -36,7 +36,9 @@ use crate::upkeep;
 pub struct Shared {
     config: ArcSwap<Config>,
     held: Arc<HeldConnections>,
-    pools: Mutex<HashMap<Identity, Arc<OnceCell<Arc<Pool>>>>>,
+    pools: Pools,
+    /// Held while a client is let into a pool.
+    joining: Mutex<()>,
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
@@ -50,6 +52,15 @@ pub struct Shared {
     pub orders: Orders,
     /// Wakes the console's sessions when the gateway stops.
     leave: Notify,
+}
+
+/// Why a client gets no pool.
+#[derive(Debug)]
+pub enum NoPool {
+    /// All that there may be are in use.
+    Full(Full),
+    /// It could not be opened.
+    Error(held::Error),
 }
 
 /// Why the gateway can't start.
@@ -91,7 +102,8 @@ impl Gateway {
             held: Arc::new(HeldConnections::new(&config)),
             clients: Places::new(config.clients_max),
             config: ArcSwap::from_pointee(config),
-            pools: Mutex::default(),
+            pools: Pools::default(),
+            joining: Mutex::default(),
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
             stop: Arc::default(),
@@ -292,6 +304,7 @@ async fn close_unused(shared: Arc<Shared>) {
         tokio::time::sleep((age / 4).min(Duration::from_secs(1))).await;
         shared.held.close_unused(age);
         shared.authentication.close_unused(age);
+        shared.pools.close_unused(Duration::from_millis(limits::POOL_IDLE_MS));
     }
 }
 
@@ -319,38 +332,23 @@ impl Shared {
 
     /// The pools that are open.
     pub fn pools(&self) -> Vec<Arc<Pool>> {
-        let pools = self.pools.lock().expect("nothing panics while it holds the pools");
-        pools.values().filter_map(|cell| cell.get().cloned()).collect()
+        self.pools.open()
     }
 
-    /// The pool of these clients, opened if it isn't yet. None as an error means that there are too many pools.
-    pub async fn pool(
-        &self,
-        identity: Identity,
-        credential: Credential,
-    ) -> Result<Arc<Pool>, Option<held::Error>> {
+    /// The pool of these clients, opened if it isn't yet.
+    pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
         if let Some(others) = identity.without_utf8() {
-            let pool = self.pool_of(others, credential.clone()).await?;
-            if pool.speaks_utf8() {
-                return Ok(pool);
+            let used = self.pool_of(others, credential.clone()).await?;
+            if used.pool().speaks_utf8() {
+                return Ok(used);
             }
         }
         self.pool_of(identity, credential).await
     }
 
-    async fn pool_of(
-        &self,
-        identity: Identity,
-        credential: Credential,
-    ) -> Result<Arc<Pool>, Option<held::Error>> {
+    async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
         let gate = self.gates.of(identity.database());
-        let cell = {
-            let mut pools = self.pools.lock().expect("nothing panics while it holds the pools");
-            if pools.len() >= limits::POOLS_MAX && !pools.contains_key(&identity) {
-                return Err(None);
-            }
-            pools.entry(identity.clone()).or_default().clone()
-        };
+        let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
         let opened = cell
             .get_or_try_init(|| {
                 let config = Arc::new(self.config.load().of(identity.database(), identity.user()));
@@ -367,14 +365,13 @@ impl Shared {
                         pool.resume();
                     }
                 }
-                Ok(pool.clone())
+                let used = InUse::of(pool); // before the cell is let go, which keeps the pool open until then
+                pool.log_in().await.map_err(NoPool::Error)?;
+                Ok(used)
             }
             Err(error) => {
-                let mut pools = self.pools.lock().expect("nothing panics while it holds the pools");
-                if pools.get(&identity).is_some_and(|cell| !cell.initialized()) {
-                    pools.remove(&identity);
-                }
-                Err(Some(error))
+                self.pools.forget_unopened(&identity);
+                Err(NoPool::Error(error))
             }
         }
     }
@@ -390,7 +387,7 @@ impl Shared {
     /// Lets one more client into a pool, unless the table of the settings that is in force there says no; then what
     /// it says.
     pub fn join(&self, pool: &Arc<Pool>) -> Result<Member, (usize, String)> {
-        let pools = self.pools.lock().expect("nothing panics while it holds the pools");
+        let _one_at_a_time = self.joining.lock().expect("nothing panics while it lets a client in");
         let config = pool.config();
         if let Some(table) = &config.table
             && let Some(most) = table.clients_max
@@ -398,8 +395,7 @@ impl Shared {
             let same = |other: &&Arc<Pool>| {
                 other.config().table.as_ref().is_some_and(|other| other.is_for_same(table))
             };
-            let clients: usize =
-                pools.values().filter_map(|cell| cell.get()).filter(same).map(|pool| pool.clients()).sum();
+            let clients: usize = self.pools().iter().filter(same).map(|pool| pool.clients()).sum();
             if clients >= most.get() {
                 return Err((most.get(), table.describe()));
             }

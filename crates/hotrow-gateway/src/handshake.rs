@@ -11,16 +11,18 @@ use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
 
 use crate::authentication::client::{Channel, Newcomer, Stopped};
-use crate::console;
-use crate::gateway::Shared;
+use crate::console::{self, Operator};
+use crate::gateway::{NoPool, Shared};
 use crate::held;
 use crate::mailbox::Mailbox;
 use crate::metrics::METRICS;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::opening::{self, Opened};
 use crate::peer::Peer;
-use crate::pool::{Identity, Pool};
+use crate::pool::Identity;
+use crate::pools::{Full, InUse};
 use crate::session::{Session, Start, stopping};
+use crate::start_up::StartUp;
 use crate::upstream;
 
 /// Serves one client from start to end.
@@ -37,18 +39,23 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             let mut out = BytesMut::new();
             negotiate(minor, &parameters, &mut out);
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
-            let credential =
-                tokio::time::timeout_at(deadline, let_in(&shared, &peer, &parameters, channel)).await;
+            let start = StartUp::new(&parameters);
+            let credential = tokio::time::timeout_at(deadline, let_in(&shared, &peer, &start, channel)).await;
             let log_in = match credential {
-                Ok(Ok(_)) if is_console(&parameters) => {
-                    return console::serve(shared, (read, write, input), out).await;
+                Ok(Ok(_)) if start.console && !peer.inside => {
+                    let operator = Operator { user: start.user, is_local: peer.is_local() };
+                    if let Some(problem) = operator.refusal(&shared) {
+                        METRICS.refused.inc();
+                        return send_away(&write, &problem).await;
+                    }
+                    return console::serve(shared, operator, (read, write, input), out).await;
                 }
-                Ok(Ok(credential)) => open(&shared, &parameters, credential).await,
+                Ok(Ok(credential)) => open(&shared, &start, credential).await,
                 Ok(Err(Stopped::Refused(problem))) => Err(Refused::Problem(problem)),
                 Ok(Err(Stopped::Left)) | Err(_) => return,
             };
             match log_in {
-                Ok(pool) => begin(shared, pool, (&parameters, peer), out, (read, write, input)).await,
+                Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
                 Err(Refused::Problem(problem)) => {
                     METRICS.refused.inc();
                     send_away(&write, &problem).await;
@@ -84,11 +91,6 @@ fn negotiate(minor: u32, parameters: &[(String, String)], out: &mut BytesMut) {
     }
 }
 
-/// Whether a client wants to talk to the gateway itself.
-fn is_console(parameters: &[(String, String)]) -> bool {
-    Identity::new(parameters).database() == console::DATABASE
-}
-
 enum Refused {
     Problem(Problem),
     Frame(bytes::Bytes),
@@ -98,56 +100,65 @@ enum Refused {
 async fn let_in(
     shared: &Shared,
     peer: &Peer,
-    parameters: &[(String, String)],
+    start: &StartUp,
     channel: Channel<'_>,
 ) -> Result<Credential, Stopped> {
-    let get = |wanted| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let refuse = |code, message: &str, hint: &str| Err(Stopped::Refused(Problem::fatal(code, message, hint)));
-    let Some(user) = get("user").filter(|user| !user.is_empty()) else {
+    if start.user.is_empty() {
         return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
-    };
-    if get("replication").is_some_and(|value| !matches!(value, "false" | "off" | "no" | "0")) {
+    }
+    let replication = start.parameters.iter().find(|(name, _)| name == "replication");
+    if replication.is_some_and(|(_, value)| !matches!(value.as_str(), "false" | "off" | "no" | "0")) {
         let hint = "Connect to the server itself for replication.";
         return refuse("0A000", "replication connections don't go through the gateway", hint);
     }
-    let database = get("database").filter(|database| !database.is_empty()).unwrap_or(user);
-    shared.authentication.let_in(&shared.config(), Newcomer { peer, user, database }, channel).await
+    let newcomer = Newcomer { peer, user: &start.user, database: &start.database, console: start.console };
+    shared.authentication.let_in(&shared.config(), newcomer, channel).await
 }
 
-/// The pool of a client that has come in.
-async fn open(
-    shared: &Shared,
-    parameters: &[(String, String)],
-    credential: Credential,
-) -> Result<Arc<Pool>, Refused> {
-    let mut parameters = parameters.to_vec();
+/// The pool of a client that has come in, and the client's name.
+async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Result<(InUse, String), Refused> {
+    let mut parameters = start.parameters.clone();
     shared.put_settings(&mut parameters);
-    shared.pool(Identity::new(&parameters), credential).await.map_err(|error| match error {
-        None => Refused::Problem(Problem::fatal(
+    let identity = Identity::new(&parameters);
+    let role = identity.user().to_owned();
+    let refused = |error| match error {
+        NoPool::Full(Full::All) => Refused::Problem(Problem::fatal(
             "53300",
-            format!("more than {} combinations of user, database and start-up settings", limits::POOLS_MAX),
-            "Let clients start with the same settings.",
+            format!(
+                "all {} combinations of user, database and start-up settings are in use",
+                limits::POOLS_MAX
+            ),
+            "Let clients start with the same settings, or let some of them disconnect.",
         )),
-        Some(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
+        NoPool::Full(Full::Role) => Refused::Problem(Problem::fatal(
+            "53300",
+            format!(
+                "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
+                limits::POOLS_PER_ROLE_MAX
+            ),
+            "Let the role's clients start with the same settings, or let some of them disconnect.",
+        )),
+        NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
             tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
             Refused::Frame(frame)
         }
-        Some(error) => Refused::Problem(crate::session::no_connection(&error)),
-    })
+        NoPool::Error(error) => Refused::Problem(crate::session::no_connection(&error)),
+    };
+    let used = shared.pool(identity, credential).await.map_err(refused)?;
+    let name = used.pool().client_name(start.application_name.clone()).await;
+    let name = name.map_err(|error| refused(NoPool::Error(error)))?;
+    Ok((used, name))
 }
 
 async fn begin(
     shared: Arc<Shared>,
-    pool: Arc<Pool>,
-    (parameters, peer): (&[(String, String)], Peer),
+    used: InUse,
+    (application_name, peer): (String, Peer),
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
 ) {
-    let application_name = parameters
-        .iter()
-        .find(|(name, _)| name == "application_name")
-        .map_or("", |(_, value)| value)
-        .to_owned();
+    let pool = used.pool().clone();
     let _member = match shared.join(&pool) {
         Ok(member) => member,
         Err((most, whose)) => {
@@ -167,7 +178,8 @@ async fn begin(
     let mailbox = Mailbox::new(session, write);
     let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
     out.extend_from_slice(backend::AUTHENTICATION_OK);
-    for (name, value) in &pool.parameters() {
+    let told = pool.server_settings();
+    for (name, value) in &told.parameters {
         let value = if name == "application_name" { &application_name } else { value };
         backend::put_parameter_status(&mut out, name, value);
     }
@@ -176,7 +188,8 @@ async fn begin(
     mailbox.append(|bytes| bytes.extend_from_slice(&out));
     let process_id = control.process_id;
     let _client = METRICS.clients.enter();
-    let start = Start { pool, mailbox, control, read, input, application_name, stop: shared.stopping() };
+    let start =
+        Start { pool, mailbox, control, read, input, application_name, told, stop: shared.stopping() };
     if shared.is_stopping() {
         send_away(&start.mailbox.write, &stopping()).await;
     } else {

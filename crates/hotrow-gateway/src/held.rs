@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
+use hotrow_wire::frontend;
 
 use crate::config::{Config, PoolTable};
 use crate::gate::{Gate, Passed};
@@ -37,10 +38,18 @@ struct Idle {
 struct Open {
     upstream: Box<Upstream>,
     application_name: Option<String>,
-    sequences: Option<u64>,
+    /// The server was told to forget sequence values, and has not said that it did.
+    is_forgetting: bool,
     /// Which generation of connections it belongs to.
     generation: u64,
     _gauge: GaugeGuard,
+}
+
+/// A connection that was made to look at the server, and is closed after that.
+#[derive(Debug)]
+pub struct Fresh {
+    open: Open,
+    _passed: Passed,
 }
 
 /// A connection in somebody's hands. Dropped, it is closed; to be used again it has to be given back.
@@ -48,8 +57,8 @@ struct Open {
 pub struct Held {
     /// The connection.
     pub upstream: Box<Upstream>,
-    /// The session whose sequence values its backend remembers.
-    pub sequences: Option<u64>,
+    /// Its backend may remember sequence values of the session.
+    pub moved_sequence: bool,
     /// The name the server knows it by, where that is known.
     application_name: Option<String>,
     pool: u64,
@@ -78,6 +87,9 @@ pub enum Error {
     /// All are in use that these clients may have.
     #[error("no upstream connection became free within {} ms of the {} of {}", .0.as_millis(), .1, .2)]
     ShareInUse(Duration, usize, String),
+    /// Other clients wait for the user's log-in, and the server has not answered.
+    #[error("the server has not let the user in within {} ms", .0.as_millis())]
+    NoLogIn(Duration),
     /// The gateway was told to pause.
     #[error("the gateway was told to pause")]
     Paused,
@@ -104,6 +116,11 @@ impl HeldConnections {
         shares.retain(|(table, _)| config.tables.iter().any(|other| other.is_for_same(table)));
     }
 
+    /// Whether less than half of the connections are in use.
+    pub fn has_room(&self) -> bool {
+        2 * self.in_use.taken() < self.in_use.count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().expect("nothing panics while it holds the idle connections")
     }
@@ -120,22 +137,13 @@ impl HeldConnections {
     ) -> Result<Held, Error> {
         let let_in = self.let_in(config, gate).await?;
         while let Some(mut open) = self.take_idle(pool, application_name, &let_in) {
-            if open.rename(application_name).await.is_ok() {
+            if open.forgets().await.is_ok() && open.rename(application_name).await.is_ok() {
                 return Ok(open.into_held(pool, let_in));
             }
         }
         self.make_room();
-        let mut parameters = parameters.to_vec();
-        parameters.push(("application_name".to_owned(), application_name.to_owned()));
-        let upstream = connect_patiently(config, &parameters, login).await?;
-        let gauge = METRICS.held_connections.enter();
-        let open = Open {
-            upstream: Box::new(upstream),
-            application_name: Some(application_name.to_owned()),
-            sequences: None,
-            generation: let_in.passed.generation(),
-            _gauge: gauge,
-        };
+        let mut open = Open::connect(config, parameters, login, let_in.passed.generation()).await?;
+        open.rename(application_name).await?;
         Ok(open.into_held(pool, let_in))
     }
 
@@ -153,11 +161,25 @@ impl HeldConnections {
         };
         let let_in = LetIn { passed: gate.try_pass()?, _place: self.in_use.try_take()?, turn };
         let open = self.take_idle(pool, application_name, &let_in)?;
-        if open.application_name.as_deref() == Some(application_name) {
+        if open.application_name.as_deref() == Some(application_name) && !open.is_forgetting {
             return Some(open.into_held(pool, let_in));
         }
         self.put_idle(pool, open);
         None
+    }
+
+    /// A new connection, once the gate of its database is open. It takes no place among those in use, so that it need not wait
+    /// for one: whoever makes it is to make one of a pool at a time.
+    pub async fn make(
+        &self,
+        config: &Config,
+        gate: &Arc<Gate>,
+        parameters: &[(String, String)],
+        login: &Login,
+    ) -> Result<Fresh, Error> {
+        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+        let open = Open::connect(config, parameters, login, passed.generation()).await?;
+        Ok(Fresh { open, _passed: passed })
     }
 
     async fn let_in(&self, config: &Config, gate: &Arc<Gate>) -> Result<LetIn, Error> {
@@ -225,7 +247,9 @@ impl HeldConnections {
                 open
             };
             // Or else the server has closed it, or said something that nobody asked for.
-            if open.upstream.is_quiet() && let_in.passed.may_keep(open.generation) {
+            if (open.has_forgotten() || open.is_forgetting || open.upstream.is_quiet())
+                && let_in.passed.may_keep(open.generation)
+            {
                 return Some(open);
             }
         }
@@ -252,9 +276,13 @@ impl HeldConnections {
 
     /// Gives back a connection that nothing is left behind on.
     pub fn give_back(&self, held: Held) {
-        let Held { upstream, sequences, application_name, pool, generation, let_in, share: _, _gauge } = held;
+        let Held { upstream, moved_sequence, application_name, pool, generation, let_in, share: _, _gauge } =
+            held;
         if let_in.passed.may_keep(generation) {
-            self.put_idle(pool, Open { upstream, application_name, sequences, generation, _gauge });
+            let mut open = Open { upstream, application_name, is_forgetting: false, generation, _gauge };
+            if !moved_sequence || open.forget() {
+                self.put_idle(pool, open);
+            }
         }
     }
 
@@ -301,19 +329,86 @@ pub async fn connect_patiently(
     }
 }
 
+impl Fresh {
+    /// The connection.
+    pub fn upstream(&mut self) -> &mut Upstream {
+        &mut self.open.upstream
+    }
+}
+
 impl Open {
+    /// It begins without a client's name: RESET brings back the name of the log-in, which another client must not see.
+    async fn connect(
+        config: &Config,
+        parameters: &[(String, String)],
+        login: &Login,
+        generation: u64,
+    ) -> Result<Self, upstream::Error> {
+        let upstream = connect_patiently(config, parameters, login).await?;
+        Ok(Open {
+            application_name: upstream.at_log_in("application_name").map(str::to_owned),
+            upstream: Box::new(upstream),
+            is_forgetting: false,
+            generation,
+            _gauge: METRICS.held_connections.enter(),
+        })
+    }
+
     async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
         if self.application_name.as_deref() != Some(application_name) {
-            self.upstream.query(include_str!("../sql/set_application_name.sql"), &[application_name]).await?;
-            self.application_name = Some(application_name.to_owned());
+            self.application_name = set_name(&mut self.upstream, application_name).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server to forget sequence values, without waiting for it; false if it can't be told.
+    fn forget(&mut self) -> bool {
+        frontend::put_query(&mut self.upstream.output, include_str!("../sql/discard_sequences.sql"));
+        self.upstream.prepared.forget_unnamed(); // a simple query takes it away
+        self.is_forgetting = true;
+        self.upstream
+            .write
+            .try_drain(&mut self.upstream.output)
+            .is_ok_and(|_| self.upstream.output.is_empty())
+    }
+
+    /// Whether the server has said that it has forgotten them. Waits for nothing.
+    fn has_forgotten(&mut self) -> bool {
+        if self.is_forgetting && self.upstream.read_now() && self.upstream.skip_to_ready() {
+            self.is_forgetting = false;
+            return self.upstream.is_quiet();
+        }
+        false
+    }
+
+    /// Waits until the server has forgotten them.
+    async fn forgets(&mut self) -> Result<(), upstream::Error> {
+        while self.is_forgetting {
+            self.upstream.read_some().await?;
+            self.is_forgetting = !self.upstream.skip_to_ready();
         }
         Ok(())
     }
 
     fn into_held(self, pool: u64, let_in: LetIn) -> Held {
-        let Open { upstream, application_name, sequences, generation, _gauge } = self;
-        Held { upstream, sequences, application_name, pool, generation, let_in, share: None, _gauge }
+        let Open { upstream, application_name, is_forgetting: _, generation, _gauge } = self;
+        Held {
+            upstream,
+            moved_sequence: false,
+            application_name,
+            pool,
+            generation,
+            let_in,
+            share: None,
+            _gauge,
+        }
     }
+}
+
+/// Sets the client's name; the name as the server keeps it, which cuts long ones and replaces characters.
+async fn set_name(upstream: &mut Upstream, name: &str) -> Result<Option<String>, upstream::Error> {
+    let rows = upstream.query(include_str!("../sql/set_application_name.sql"), &[name]).await?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
 }
 
 impl Held {
@@ -322,8 +417,29 @@ impl Held {
         self.let_in.turn = None;
     }
 
-    /// The client has named itself; none if nobody knows what the connection's name is now.
-    pub fn set_name(&mut self, name: Option<String>) {
-        self.application_name = name;
+    /// The server has said what the client's name is now.
+    pub fn note_name(&mut self, name: &str) {
+        self.application_name = Some(name.to_owned());
+    }
+
+    /// The client's name was reset.
+    pub fn forget_name(&mut self) {
+        self.application_name = None;
+    }
+
+    /// The client's name, as the server keeps it.
+    pub fn name(&self) -> &str {
+        self.application_name.as_deref().unwrap_or_default()
+    }
+
+    /// The client's name where the client sets none.
+    pub fn default_name(&self) -> &str {
+        self.upstream.at_log_in("application_name").unwrap_or_default()
+    }
+
+    /// Gives the client its name back. Nothing may be under way.
+    pub async fn rename(&mut self, name: &str) -> Result<(), upstream::Error> {
+        self.application_name = set_name(&mut self.upstream, name).await?;
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Logging in at the server as a pool's user: what is known is kept with the pool, since its lanes log in again when no
 //! client is about to.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hotrow_auth::{
     Binding, Challenge, ClientFinal, ClientFirst, Credential, Keys, SCRAM_SHA_256, SCRAM_SHA_256_PLUS,
@@ -20,6 +20,8 @@ pub struct Login {
     known: Mutex<Known>,
     /// A password is hashed once, however many connections are made at a time.
     deriving: tokio::sync::Mutex<()>,
+    /// A clone of it belongs to each connection that was made.
+    connections: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,18 @@ impl Login {
     /// By this.
     pub fn new(user: &str, credential: Credential) -> Self {
         let known = Mutex::new(Known { credential, derived: None });
-        Login { user: user.to_owned(), known, deriving: tokio::sync::Mutex::default() }
+        let (deriving, connections) = (tokio::sync::Mutex::default(), Arc::default());
+        Login { user: user.to_owned(), known, deriving, connections }
+    }
+
+    /// Counts a connection for as long as it is not dropped.
+    pub fn count(&self) -> Arc<()> {
+        self.connections.clone()
+    }
+
+    /// How many connections are open, or being opened.
+    pub fn connections(&self) -> usize {
+        Arc::strong_count(&self.connections) - 1
     }
 
     /// Another client of this user has been let in; what it has brought is newer.

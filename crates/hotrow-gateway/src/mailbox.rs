@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::BytesMut;
 use hotrow_core::limits;
 
+use crate::budget::{self, Reservation};
 use crate::lane::Unblock;
 use crate::net::WriteHalf;
 use crate::unit::Packed;
@@ -36,12 +37,18 @@ pub struct State {
     handed: usize,
     /// Bytes for the client.
     pub out: BytesMut,
+    /// Bytes of answers that wait for one before them.
+    kept: usize,
+    /// What all of these bytes take of the common budget.
+    budget: Reservation,
     /// The session's task wants to know of every change.
     watched: bool,
     /// Somebody has put answers in and will flush.
     marked: bool,
     /// The client is gone: nobody wants answers.
     closed: bool,
+    /// Slots of units that the gateway has refused and whose session wants to know.
+    refused: Vec<u64>,
 }
 
 /// What is left of the answers that a client gets.
@@ -51,6 +58,8 @@ pub struct Left {
     pub unread: usize,
     /// Units that are unanswered or not yet passed on.
     pub pending: usize,
+    /// The client has to read, or be answered, before it may send more.
+    pub is_full: bool,
 }
 
 #[derive(Debug)]
@@ -82,9 +91,12 @@ impl Mailbox {
             slots: VecDeque::new(),
             handed: 0,
             out: BytesMut::new(),
+            kept: 0,
+            budget: Reservation::default(),
             watched: false,
             marked: false,
             closed: false,
+            refused: Vec::new(),
         };
         Arc::new(Mailbox { session, wake: Wake::default(), write, state: Mutex::new(state) })
     }
@@ -112,12 +124,25 @@ impl Mailbox {
                 usize::try_from(slot - state.first).expect("a slot is answered once, while it is there");
             let mut bytes = BytesMut::new();
             write(&mut bytes);
+            state.kept += bytes.len();
             state.slots[index] = Slot::Answered(bytes);
+            state.charge();
             return false;
         }
         write(&mut state.out);
         state.pop();
+        state.charge();
         !std::mem::replace(&mut state.marked, true)
+    }
+
+    /// Notes that the answer at this place, which is not there yet, is the gateway's own error.
+    pub fn refuses(&self, slot: u64) {
+        self.lock().refused.push(slot);
+    }
+
+    /// The places before this one whose answers were the gateway's own errors, each of them once.
+    pub fn take_refused(&self, end: u64) -> Vec<u64> {
+        self.lock().refused.extract_if(.., |slot| *slot < end).collect()
     }
 
     /// Gives a unit back to the session's task. False if the session has ended.
@@ -170,6 +195,7 @@ impl Mailbox {
         } else {
             let mut bytes = BytesMut::new();
             write(&mut bytes);
+            state.kept += bytes.len();
             state.slots.push_back(Slot::Answered(bytes));
         }
     }
@@ -179,7 +205,8 @@ impl Mailbox {
         let mut state = self.lock();
         self.write.try_drain(&mut state.out)?;
         state.shrink();
-        Ok(Left { unread: state.out.len(), pending: state.slots.len() })
+        let (unread, pending) = (state.out.len(), state.slots.len());
+        Ok(Left { unread, pending, is_full: pending >= limits::PIPELINE_UNITS_MAX || state.is_full(0) })
     }
 
     /// Whether a lane has given back a unit that is not dealt with.
@@ -187,9 +214,27 @@ impl Mailbox {
         self.lock().handed > 0
     }
 
+    /// Whether the client has to read, or be answered, before it may send more.
+    pub fn is_full(&self) -> bool {
+        let state = self.lock();
+        state.slots.len() >= limits::PIPELINE_UNITS_MAX || state.is_full(0)
+    }
+
+    /// Whether the client would have more answers than it may leave unread, with so many bytes that are on their way to it.
+    pub fn is_overfull(&self, bytes: usize) -> bool {
+        self.lock().is_full(bytes)
+    }
+
     /// How many units are unanswered or not yet passed on.
     pub fn pending(&self) -> usize {
         self.lock().slots.len()
+    }
+
+    /// The slot that is answered next, and the last one that is reserved; none if all are answered.
+    pub fn slots(&self) -> (u64, Option<u64>) {
+        let state = self.lock();
+        let last = state.slots.len().checked_sub(1).map(|index| state.first + index as u64);
+        (state.first, last)
     }
 
     /// Bytes that the client has not read.
@@ -222,6 +267,8 @@ impl Mailbox {
         state.closed = true;
         state.slots.clear();
         state.out = BytesMut::new();
+        state.kept = 0;
+        state.charge();
     }
 }
 
@@ -232,14 +279,28 @@ impl State {
         self.first += 1;
         while let Some(Slot::Answered(_)) = self.slots.front() {
             if let Some(Slot::Answered(bytes)) = self.slots.pop_front() {
+                self.kept -= bytes.len();
                 self.out.extend_from_slice(&bytes);
             }
             self.first += 1;
         }
     }
 
-    /// Gives back the memory of a large answer once it is gone.
+    /// Whether answers of so many bytes more would have to wait until the client has read some.
+    fn is_full(&self, more: usize) -> bool {
+        let bytes = self.out.len() + self.kept + more;
+        let most =
+            if budget::is_exhausted() { limits::SESSION_BUFFER_BYTES } else { limits::UNREAD_BYTES_MAX };
+        bytes >= most
+    }
+
+    fn charge(&mut self) {
+        self.budget.charge(self.out.len() + self.kept);
+    }
+
+    /// Gives back the memory of a large answer once it is gone, and to the budget what was written.
     fn shrink(&mut self) {
+        self.charge();
         if self.out.is_empty() && self.out.capacity() > limits::SESSION_BUFFER_BYTES {
             self.out = BytesMut::new();
         }

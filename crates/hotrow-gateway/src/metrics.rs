@@ -117,6 +117,8 @@ pub struct Metrics {
     pub failed: Counter,
     /// Units that left their lane because an outsider held their lock.
     pub blocked: Counter,
+    /// Units that left their lane because they took too long there.
+    pub too_slow: Counter,
     /// Units and clients refused at a limit.
     pub refused: Counter,
     /// Clients that could not prove who they are, or may not come at all.
@@ -154,6 +156,7 @@ impl Metrics {
             passed_through: Counter::new(),
             failed: Counter::new(),
             blocked: Counter::new(),
+            too_slow: Counter::new(),
             refused: Counter::new(),
             log_ins_failed: Counter::new(),
             unknown: Counter::new(),
@@ -184,6 +187,7 @@ impl Metrics {
             ),
             ("failed_units_total", "Units that failed in a lane and ran again on their own.", &self.failed),
             ("blocked_units_total", "Units that left a lane because an outsider held a lock.", &self.blocked),
+            ("slow_units_total", "Units that left a lane because they took too long there.", &self.too_slow),
             ("refused_total", "Units and clients refused at a limit.", &self.refused),
             (
                 "log_ins_failed_total",

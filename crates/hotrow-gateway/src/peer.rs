@@ -15,6 +15,13 @@ pub struct Peer {
     pub inside: bool,
 }
 
+impl Peer {
+    /// Whether it is on this machine: it connects from a loopback address, or over a Unix socket.
+    pub fn is_local(&self) -> bool {
+        self.address.is_none_or(|address| address.ip().to_canonical().is_loopback())
+    }
+}
+
 /// What TLS says of it.
 #[derive(Clone, Debug)]
 pub struct TlsPeer {

@@ -2,22 +2,28 @@
 //! lanes, the connections they hold for a while, and what is known of their statements.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use hotrow_auth::Credential;
+use hotrow_core::admission::ServerSettings;
 use hotrow_core::affinity::Affinity;
-use hotrow_core::classify::{self, Analysis, Candidate, Decision, Facts, MergeRule};
+use hotrow_core::classify::{self, Analysis, Candidate, Decision};
 use hotrow_core::lane::{Kind, Unit};
-use tokio::sync::oneshot;
+use hotrow_core::limits;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
 
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::held::{self, Held, HeldConnections};
 use crate::lane::{self, Inbox, Look, Message};
+use crate::log_ins;
 use crate::login::Login;
-use crate::statements::{Known, Statement, Statements, Verdict};
+use crate::pools::Uses;
+use crate::start_up;
+use crate::statements::{Decided, Known, Statement, Statements, Verdict};
 use crate::unit::Packed;
 use crate::upstream;
 use crate::waiting::{self, WaitingRoom};
@@ -27,18 +33,10 @@ use crate::waiting::{self, WaitingRoom};
 pub struct Identity(Vec<(String, String)>);
 
 impl Identity {
-    /// From a client's start-up parameters; the order in which they came doesn't matter.
+    /// From a client's start-up parameters, user and database among them; the order in which they came doesn't matter.
     pub fn new(parameters: &[(String, String)]) -> Self {
-        let mut parameters: Vec<_> = parameters
-            .iter()
-            .filter(|(name, _)| name != "application_name" && !name.starts_with("_pq_."))
-            .cloned()
-            .collect();
-        if !parameters.iter().any(|(name, _)| name == "database")
-            && let Some((_, user)) = parameters.iter().find(|(name, _)| name == "user").cloned()
-        {
-            parameters.push(("database".to_owned(), user));
-        }
+        let mut parameters: Vec<_> =
+            parameters.iter().filter(|(name, _)| !name.starts_with("_pq_.")).cloned().collect();
         parameters.sort();
         Identity(parameters)
     }
@@ -92,24 +90,26 @@ pub struct Pool {
     /// Calls that have found nothing and wait.
     pub waiting: WaitingRoom,
     config: ArcSwap<Config>,
-    held: Arc<HeldConnections>,
-    /// Counts what may have changed the catalogue.
-    epoch: AtomicU64,
-    server: ArcSwap<Said>,
-    packs: AtomicBool,
+    pub(crate) held: Arc<HeldConnections>,
+    /// What the server said when it was last asked.
+    pub(crate) server: ArcSwap<ServerSettings>,
+    pub(crate) packs: AtomicBool,
+    /// When the server last let the user in, as far as is known, and how often the catalogue had changed by then.
+    pub(crate) logged_in: Mutex<(Instant, u64)>,
+    /// A client got in without a connection that would prove its log-in.
+    pub(crate) unproven: Notify,
+    /// Held while a connection is made to find out.
+    pub(crate) logging_in: tokio::sync::Mutex<()>,
+    /// The server's settings are no longer those that are known.
+    pub(crate) settings_changed: Notify,
     gate: Arc<Gate>,
     clients: AtomicUsize,
+    /// Who uses it.
+    pub uses: Uses,
+    /// What works for its clients, as long as it is open.
+    tasks: OnceLock<Vec<AbortHandle>>,
     writes: Lanes,
     reads: Lanes,
-}
-
-/// What the server says of itself to these clients.
-#[derive(Debug)]
-struct Said {
-    /// When they log in.
-    parameters: Vec<(String, String)>,
-    /// The settings on which it depends whether anything of them can be packed.
-    settings: Option<Vec<Option<String>>>,
 }
 
 /// A client of a pool, for as long as this is not dropped.
@@ -130,7 +130,7 @@ impl Lanes {
         }
     }
 
-    fn affinity(&self) -> std::sync::MutexGuard<'_, Affinity> {
+    fn affinity(&self) -> MutexGuard<'_, Affinity> {
         self.affinity.lock().expect("nothing panics while it holds the affinity")
     }
 }
@@ -148,10 +148,11 @@ impl Pool {
     ) -> Result<Arc<Self>, held::Error> {
         let id = IDS.fetch_add(1, Relaxed);
         let login = Login::new(identity.user(), credential);
+        let logged_in = Mutex::new((Instant::now(), gate.catalogue_epoch()));
         let mut connection = held.take(&config, &gate, id, identity.parameters(), &login, "hotrow").await?;
-        let server = Said::ask(&mut connection.upstream).await?;
+        let server = log_ins::ask(&mut connection.upstream).await?;
         held.give_back(connection);
-        let unpackable = unpackable(&config, server.settings.as_ref());
+        let unpackable = unpackable(&config, server.answer.as_ref());
         tracing::info!(pool = id, clients = identity.describe(), unpackable, "pool opened");
         let lanes = config.lanes;
         let pool = Arc::new(Pool {
@@ -162,21 +163,38 @@ impl Pool {
             waiting: WaitingRoom::default(),
             config: ArcSwap::new(config),
             held,
-            epoch: AtomicU64::new(0),
             packs: AtomicBool::new(unpackable.is_none()),
             server: ArcSwap::from_pointee(server),
+            logged_in,
+            unproven: Notify::new(),
+            logging_in: tokio::sync::Mutex::default(),
+            settings_changed: Notify::new(),
             gate,
             clients: AtomicUsize::new(0),
+            uses: Uses::default(),
+            tasks: OnceLock::new(),
             writes: Lanes::new(lanes),
             reads: Lanes::new(lanes),
         });
+        let mut tasks = vec![
+            tokio::spawn(waiting::listen(pool.clone())).abort_handle(),
+            tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
+            tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
+        ];
         for kind in [Kind::Write, Kind::Read] {
             for (index, inbox) in pool.lanes(kind).inboxes.iter().enumerate() {
-                tokio::spawn(lane::run(pool.clone(), kind, index, inbox.clone()));
+                let lane = lane::run(pool.clone(), kind, index, inbox.clone());
+                tasks.push(tokio::spawn(lane).abort_handle());
             }
         }
-        tokio::spawn(waiting::listen(pool.clone()));
+        pool.tasks.set(tasks).expect("a pool is opened once");
         Ok(pool)
+    }
+
+    /// Ends what works for its clients.
+    pub fn end(&self) {
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+        self.close_idle();
     }
 
     /// Whether these clients speak UTF-8, as far as the server has said.
@@ -202,18 +220,42 @@ impl Pool {
     }
 
     /// What the server said of itself when it was last asked.
-    pub fn parameters(&self) -> Vec<(String, String)> {
-        self.server.load().parameters.clone()
+    pub fn server_settings(&self) -> Arc<ServerSettings> {
+        self.server.load_full()
+    }
+
+    /// The same, unless it is what is known.
+    pub fn newer_settings(&self, known: &Arc<ServerSettings>) -> Option<Arc<ServerSettings>> {
+        let server = self.server.load();
+        (!Arc::ptr_eq(&server, known)).then(|| arc_swap::Guard::into_inner(server))
     }
 
     /// How long a statement in a lane waits for a lock: no longer than it would outside of one.
     pub fn lane_lock_timeout(&self) -> Duration {
-        let (ours, server) = (self.config().lane_lock_timeout, self.server.load());
-        let theirs = server.settings.as_ref().and_then(|row| row.get(3)?.as_deref()?.parse().ok());
+        self.least_timeout(self.config().lane_lock_timeout, 3)
+    }
+
+    /// How long a statement runs in a lane: no longer than it would outside of one. Longer than it may wait for a lock, so
+    /// that the server says which of the two it was.
+    pub fn lane_statement_timeout(&self) -> Duration {
+        let slow = Duration::from_millis(limits::LANE_SLOW_MS);
+        self.least_timeout(self.lane_lock_timeout() + slow, 4)
+    }
+
+    /// The gateway's timeout or, if it is shorter, the one among the server's settings that has this place.
+    fn least_timeout(&self, ours: Duration, setting: usize) -> Duration {
+        let server = self.server.load();
+        let theirs = server.answer.as_ref().and_then(|row| row.get(setting)?.as_deref()?.parse().ok());
         match theirs {
             None | Some(0) => ours,
             Some(milliseconds) => ours.min(Duration::from_millis(milliseconds)),
         }
+    }
+
+    /// The role that its connections begin with.
+    pub fn first_role(&self) -> String {
+        let server = self.server.load();
+        server.answer.as_ref().and_then(|row| row.get(5)?.clone()).unwrap_or_default()
     }
 
     /// Clients now.
@@ -282,7 +324,7 @@ impl Pool {
     /// Asks the server anew what its role and database have set.
     pub async fn ask_again(&self) -> Result<(), held::Error> {
         let mut connection = self.take_own().await?;
-        self.server.store(Arc::new(Said::ask(&mut connection.upstream).await?));
+        self.server.store(Arc::new(log_ins::ask(&mut connection.upstream).await?));
         self.give_back(connection);
         self.packs.store(self.unpackable().is_none(), Relaxed);
         Ok(())
@@ -290,7 +332,7 @@ impl Pool {
 
     /// Why not, if not.
     pub fn unpackable(&self) -> Option<String> {
-        unpackable(&self.config(), self.server.load().settings.as_ref())
+        unpackable(&self.config(), self.server.load().answer.as_ref())
     }
 
     fn lanes(&self, kind: Kind) -> &Lanes {
@@ -311,6 +353,11 @@ impl Pool {
         units.for_each(|unit| affinity.release(lane, unit.keys()));
     }
 
+    /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can do what waits there.
+    pub fn set_slow(&self, kind: Kind, lane: usize, slow: bool) -> bool {
+        self.lanes(kind).affinity().set_slow(lane, slow)
+    }
+
     /// Hands a unit to its lane.
     pub fn submit(&self, lane: usize, session: u64, first: bool, mut packed: Packed) {
         let may_wait = packed.may_wait();
@@ -329,8 +376,11 @@ impl Pool {
             claims: std::mem::take(&mut packed.claims),
             at_fault: 0,
             bytes: packed.weight(),
+            unmeasured: packed.is_unmeasured(),
             losses: 0,
             reruns: 0,
+            cancelled: false,
+            too_slow: false,
             payload: packed,
         };
         self.send(unit.payload.kind(), lane, Message::Unit(unit));
@@ -366,14 +416,40 @@ impl Pool {
         self.held.try_take(&config, &self.gate, self.id, application_name)
     }
 
+    /// The name of a client with this start-up packet, as the server keeps it.
+    pub async fn client_name(&self, asked: Option<String>) -> Result<String, held::Error> {
+        let Some(asked) = asked else {
+            let server = self.server.load();
+            let default = server.parameters.iter().find(|(name, _)| name == "application_name");
+            return Ok(default.map(|(_, value)| value.clone()).unwrap_or_default());
+        };
+        let is_plain = asked.len() <= start_up::NAME_BYTES_MAX
+            && asked.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if is_plain {
+            return Ok(asked);
+        }
+        let held = self.take_named(&self.config.load_full(), &asked).await?;
+        let name = held.name().to_owned();
+        self.give_back(held);
+        Ok(name)
+    }
+
+    /// Whether sessions leave connections for others.
+    pub(crate) fn has_room(&self) -> bool {
+        self.held.has_room()
+    }
+
     /// A connection for the gateway's own questions.
-    async fn take_own(&self) -> Result<Held, held::Error> {
+    pub(crate) async fn take_own(&self) -> Result<Held, held::Error> {
         self.take_named(&self.config.load_full(), "hotrow").await
     }
 
     async fn take_named(&self, config: &Config, application_name: &str) -> Result<Held, held::Error> {
         let parameters = self.identity.parameters();
-        self.held.take(config, &self.gate, self.id, parameters, &self.login, application_name).await
+        let held =
+            self.held.take(config, &self.gate, self.id, parameters, &self.login, application_name).await?;
+        self.note_settings(&held.upstream.parameters);
+        Ok(held)
     }
 
     /// Gives it back, clean.
@@ -381,9 +457,14 @@ impl Pool {
         self.held.give_back(held);
     }
 
-    /// Something may have changed the catalogue: nothing is believed that was asked before.
+    /// Something may have changed the catalogue of the database: no pool of it relies on what it asked before.
     pub fn catalogue_changed(&self) {
-        self.epoch.fetch_add(1, Relaxed);
+        self.gate.catalogue_changed();
+    }
+
+    /// How often that has happened.
+    pub fn catalogue_epoch(&self) -> u64 {
+        self.gate.catalogue_epoch()
     }
 
     /// Whether it is known now that every unit with this statement is passed through.
@@ -391,7 +472,7 @@ impl Pool {
         match &statement.analysis {
             Analysis::Candidate(_) if !statement.has_credit() => true,
             Analysis::Candidate(_) => {
-                let known = statement.known_at(now, self.epoch.load(Relaxed), self.config().catalogue_age);
+                let known = statement.known_at(now, self.gate.catalogue_epoch(), self.config().catalogue_age);
                 matches!(known, Known::Fresh(Verdict::Pass))
             }
             Analysis::Pass(pass) => pass.boundary.is_none(),
@@ -405,11 +486,11 @@ impl Pool {
             Analysis::Candidate(candidate) => candidate,
             _ => return Ok(Verdict::Pass),
         };
-        let epoch = self.epoch.load(Relaxed);
+        let epoch = self.gate.catalogue_epoch();
         match statement.known(epoch, self.config().catalogue_age) {
             Known::Fresh(verdict) => Ok(verdict),
             Known::Old(verdict) => {
-                statement.renew();
+                statement.ask_again();
                 let (pool, statement) = (self.clone(), statement.clone());
                 tokio::spawn(async move {
                     if let Analysis::Candidate(candidate) = &statement.analysis
@@ -436,16 +517,31 @@ impl Pool {
         candidate: &Candidate,
         epoch: u64,
     ) -> Result<Verdict, held::Error> {
-        let mut why_not = None;
+        let (mut why_not, mut state) = (None, 0);
         let verdict = match self.facts(candidate).await {
-            Ok(facts) => match classify::decide(candidate, &facts, &statement.declared_types()) {
-                Decision::Packed(packing) => Verdict::Packed(Arc::new(packing)),
-                Decision::Pass { reason, .. } => {
-                    tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
-                    why_not = Some(reason.to_string());
-                    Verdict::Pass
+            Ok(facts) if statement.is_of_another_state(facts.state()) => {
+                // Prepared statements keep the types of their parameters: what comes from now on is another statement.
+                self.statements.supersede(statement);
+                // It may have run in a lane under a definition that was not judged, and have left something there.
+                if statement.packing().is_some() {
+                    self.ask_lanes(Message::Renew);
                 }
-            },
+                Verdict::Pass
+            }
+            Ok(facts) => {
+                state = facts.state();
+                match classify::decide(candidate, &facts, &statement.declared_types()) {
+                    Decision::Packed(packing) => {
+                        self.describe(statement).await?;
+                        Verdict::Packed(Arc::new(packing))
+                    }
+                    Decision::Pass { reason, .. } => {
+                        tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
+                        why_not = Some(reason.to_string());
+                        Verdict::Pass
+                    }
+                }
+            }
             // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
                 tracing::debug!(code, message, "the catalogue could not be asked");
@@ -454,44 +550,8 @@ impl Pool {
             }
             Err(error) => return Err(error),
         };
-        statement.decide(verdict.clone(), why_not, epoch);
+        statement.decide(Decided::now(verdict.clone(), why_not, state, epoch));
         Ok(verdict)
-    }
-
-    /// What the catalogue says about a candidate.
-    pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
-        let mut held = self.take_own().await?;
-        let table = match &candidate.table {
-            Some(name) => {
-                let rows = held
-                    .upstream
-                    .query(include_str!("../sql/table_facts.sql"), &[&name.to_regclass()])
-                    .await?;
-                from_json(rows)?
-            }
-            None => None,
-        };
-        let names = classify::names_to_look_up(candidate, table.as_ref());
-        let functions = if names.is_empty() {
-            Vec::new()
-        } else {
-            let names = array(&names);
-            let rows = held.upstream.query(include_str!("../sql/function_facts.sql"), &[&names]).await?;
-            from_json(rows)?.unwrap_or_default()
-        };
-        let rules = match &candidate.call {
-            Some(call) => merge_rules(&mut held, &call.function.name).await?,
-            None => Vec::new(),
-        };
-        self.give_back(held);
-        Ok(Facts { table, functions, rules })
-    }
-}
-
-impl Said {
-    async fn ask(upstream: &mut upstream::Upstream) -> Result<Self, upstream::Error> {
-        let settings = upstream.query(include_str!("../sql/isolation.sql"), &[]).await?;
-        Ok(Said { parameters: upstream.parameters.clone(), settings: settings.into_iter().next() })
     }
 }
 
@@ -507,34 +567,6 @@ impl Drop for Member {
     fn drop(&mut self) {
         self.0.clients.fetch_sub(1, Relaxed);
     }
-}
-
-/// The merge rules for functions of this name, where there are any.
-async fn merge_rules(held: &mut Held, function: &String) -> Result<Vec<MergeRule>, upstream::Error> {
-    let can_ask = held.upstream.query(include_str!("../sql/merge_rules_exist.sql"), &[]).await?;
-    if can_ask.first().and_then(|row| row.first()?.as_deref()) != Some("t") {
-        return Ok(Vec::new());
-    }
-    let names = array(std::slice::from_ref(function));
-    let rows = held.upstream.query(include_str!("../sql/merge_rules.sql"), &[&names]).await?;
-    Ok(from_json(rows)?.unwrap_or_default())
-}
-
-fn from_json<T: serde::de::DeserializeOwned>(
-    rows: Vec<Vec<Option<String>>>,
-) -> Result<Option<T>, upstream::Error> {
-    match rows.first().and_then(|row| row.first()) {
-        Some(Some(json)) => serde_json::from_str(json)
-            .map(Some)
-            .map_err(|error| upstream::Error::Protocol(format!("facts about the catalogue: {error}"))),
-        _ => Ok(None),
-    }
-}
-
-/// A text array in text format.
-fn array(names: &[String]) -> String {
-    let quoted = names.iter().map(|name| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")));
-    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
 }
 
 fn unpackable(config: &Config, settings: Option<&Vec<Option<String>>>) -> Option<String> {

@@ -16,6 +16,7 @@ use hotrow_wire::backend::{self, Problem, tag};
 use hotrow_wire::frontend::{self, Bind, Named};
 use hotrow_wire::split;
 
+use crate::counts::Became;
 use crate::mailbox::Mailbox;
 use crate::merged::{self, Rows};
 use crate::statements::Statement;
@@ -45,6 +46,8 @@ pub struct Packed {
     pub mark: Option<Mark>,
     /// How often its session was cancelled before it was.
     pub cancels: u64,
+    /// If it succeeds, it gives names of statements or takes them away.
+    pub changes_names: bool,
     steps: Vec<Step>,
     bytes: Box<[u8]>,
     /// Where in `bytes` the messages begin as the client sent them.
@@ -73,7 +76,7 @@ impl Plan {
 #[derive(Debug)]
 enum Step {
     Run(Run),
-    Boundary(Arc<Statement>, Boundary, Form),
+    Boundary(Boundary, Form),
 }
 
 /// A statement that the lane runs.
@@ -177,6 +180,19 @@ impl Packed {
         only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
     }
 
+    /// Whether one of its statements may not be packed any more.
+    pub fn has_lost_credit(&self) -> bool {
+        self.runs().any(|run| !run.statement.has_credit())
+    }
+
+    /// Whether one of its statements writes and returns rows, and was never answered in a lane.
+    pub fn is_unmeasured(&self) -> bool {
+        self.runs().any(|run| {
+            let returns = run.packing.kind == classify::Kind::Write && run.packing.returns_rows;
+            returns && run.packing.merging.is_none() && run.statement.counts.of(Became::Packed) == 0
+        })
+    }
+
     /// The statements that the lane runs.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.steps.iter().filter_map(|step| match step {
@@ -204,25 +220,20 @@ impl Packed {
     /// How many ReadyForQuery its client waits for.
     pub fn readies(&self) -> usize {
         let readies = self.steps.iter().filter(|step| match step {
-            Step::Run(Run { form, .. }) | Step::Boundary(_, _, form) => form.ready,
+            Step::Run(Run { form, .. }) | Step::Boundary(_, form) => form.ready,
         });
         readies.count().max(1)
     }
 
     /// Puts the gateway's own error in its place. True if the caller has to flush the mailbox.
     pub fn refuse(&self, problem: &Problem) -> bool {
+        if self.changes_names {
+            self.mailbox.refuses(self.slot);
+        }
         self.mailbox.answer(self.slot, |out| put_refusals(problem, self.readies(), out))
     }
 
-    /// All its statements, in order.
-    pub fn statements(&self) -> impl Iterator<Item = &Arc<Statement>> {
-        self.steps.iter().map(|step| match step {
-            Step::Run(run) => &run.statement,
-            Step::Boundary(statement, ..) => statement,
-        })
-    }
-
-    /// How many they are.
+    /// How many statements the lane runs.
     pub fn statement_count(&self) -> u16 {
         u16::try_from(self.runs().count()).unwrap_or(u16::MAX)
     }
@@ -301,7 +312,7 @@ impl Packed {
                     run.form.put(from_lane.next().unwrap_or_default(), out);
                     run.form
                 }
-                Step::Boundary(_, boundary, form) => {
+                Step::Boundary(boundary, form) => {
                     form.put_before(out);
                     form.put_boundary(*boundary, out);
                     *form
@@ -333,8 +344,8 @@ impl<'o> Draft<'o> {
         let form = Form { simple: true, ..Form::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
-            Plan::Boundary(statement, boundary) => {
-                return self.steps.push(Step::Boundary(statement, boundary, form));
+            Plan::Boundary(_, boundary) => {
+                return self.steps.push(Step::Boundary(boundary, form));
             }
         };
         let start = self.out.len();
@@ -361,8 +372,8 @@ impl<'o> Draft<'o> {
         let mut form = Form { closes, parse, describe, ..Form::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
-            Plan::Boundary(statement, boundary) => {
-                return self.steps.push(Step::Boundary(statement, boundary, form));
+            Plan::Boundary(_, boundary) => {
+                return self.steps.push(Step::Boundary(boundary, form));
             }
         };
         let start = self.out.len();
@@ -414,7 +425,7 @@ impl<'o> Draft<'o> {
 
     /// The client has asked for an answer up to here before it asked for more.
     pub fn ready(&mut self) {
-        if let Some(Step::Run(Run { form, .. }) | Step::Boundary(_, _, form)) = self.steps.last_mut() {
+        if let Some(Step::Run(Run { form, .. }) | Step::Boundary(_, form)) = self.steps.last_mut() {
             form.ready = true;
         }
     }
@@ -442,6 +453,7 @@ impl<'o> Draft<'o> {
             deadline: None,
             mark: None,
             cancels: 0,
+            changes_names: false,
             steps,
             bytes: bytes.into(),
             raw: out.len(),

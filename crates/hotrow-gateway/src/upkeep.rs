@@ -8,6 +8,7 @@ use hotrow_core::limits;
 
 use crate::gateway::Shared;
 use crate::login::Login;
+use crate::pack::{self, KEEP};
 use crate::upstream::{Error, Upstream};
 
 /// Makes rounds for as long as the process lives. A failure is told once, until a round succeeds again.
@@ -35,22 +36,23 @@ async fn round(shared: &Shared) -> Result<(), Error> {
     let Some(_passed) = gate.pass(config.server_wait).await else {
         return Ok(()); // paused, as an operator wishes
     };
-    let pairs =
-        [("user", &*server.user), ("database", &server.database), ("application_name", "hotrow upkeep")];
+    // The database's owner can choose settings for every role that connects. A search_path would put functions and operators
+    // of that owner into the questions here.
+    let pairs = [
+        ("user", &*server.user),
+        ("database", &server.database),
+        ("application_name", "hotrow upkeep"),
+        ("search_path", "pg_catalog, pg_temp"),
+    ];
     let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let login = Login::new(&server.user, server.credential());
     let mut upstream = Upstream::connect(server, &parameters, &login, false).await?;
-    if !says_yes(&mut upstream, include_str!("../sql/upkeep_allowed.sql")).await? {
+    if !pack::is_trusted(&mut upstream, &server.user, KEEP).await? {
         return Ok(());
     }
     while !shared.is_stopping()
         && !gate.is_shut()
-        && says_yes(&mut upstream, include_str!("../sql/upkeep.sql")).await?
+        && pack::says_yes(&mut upstream, include_str!("../sql/upkeep.sql"), &[]).await?
     {}
     Ok(())
-}
-
-async fn says_yes(upstream: &mut Upstream, question: &str) -> Result<bool, Error> {
-    let rows = upstream.query(question, &[]).await?;
-    Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))
 }

@@ -1,14 +1,14 @@
 //! One connection to the server: log-in, the gateway's own small queries, and what is prepared on it. What goes
 //! over it otherwise is the business of the lane or session that holds it.
 
-use std::collections::{HashSet, VecDeque};
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
-use hotrow_core::expect::Expected;
+use bytes::{Buf, Bytes, BytesMut};
+use hotrow_core::expect::Prepared;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split, startup};
@@ -125,8 +125,6 @@ pub struct Upstream {
     pub parameters: Vec<(String, String)>,
     /// Which statements are prepared on it.
     pub prepared: Prepared,
-    /// What it owes to whom.
-    pub expected: Expected,
     /// For cancel requests: the backend's process id.
     pub process_id: u32,
     /// For cancel requests: its secret.
@@ -135,6 +133,8 @@ pub struct Upstream {
     pub address: Arc<Address>,
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
+    /// Counts it among those of its log-in.
+    _counted: Arc<()>,
 }
 
 impl Upstream {
@@ -178,11 +178,11 @@ impl Upstream {
             output: BytesMut::new(),
             parameters: Vec::new(),
             prepared: Prepared::default(),
-            expected: Expected::default(),
             process_id: 0,
             secret: Bytes::new(),
             address: Arc::new(address.clone()),
             end_point,
+            _counted: login.count(),
         };
         let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         startup::put_start(&mut upstream.output, pairs);
@@ -195,10 +195,15 @@ impl Upstream {
         Ok(upstream)
     }
 
+    /// What the server said of one of its settings at log-in.
+    pub fn at_log_in(&self, wanted: &str) -> Option<&str> {
+        self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    }
+
     /// Whether it is in recovery. Servers say so at log-in; what stands between us and them may not.
     async fn is_standby(&mut self) -> Result<bool, Error> {
-        match self.parameters.iter().find(|(name, _)| name == "in_hot_standby") {
-            Some((_, value)) => Ok(value == "on"),
+        match self.at_log_in("in_hot_standby") {
+            Some(value) => Ok(value == "on"),
             None => {
                 let rows = self.query("select pg_catalog.pg_is_in_recovery()", &[]).await?;
                 Ok(rows.first().and_then(|row| row.first()?.as_deref()) != Some("f"))
@@ -230,7 +235,7 @@ impl Upstream {
     /// Runs one statement of the gateway's own with text parameters; its rows as text.
     pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Vec<Vec<Option<String>>>, Error> {
         frontend::Parse { name: b"", text: text.as_bytes(), types: &[] }.put(&mut self.output);
-        self.prepared.unnamed = None;
+        self.prepared.forget_unnamed();
         frontend::put_bind_text(&mut self.output, b"", values.iter().map(|value| value.as_bytes()));
         self.output.extend_from_slice(frontend::EXECUTE);
         self.output.extend_from_slice(frontend::SYNC);
@@ -258,6 +263,26 @@ impl Upstream {
         }
     }
 
+    /// The server's description of a statement: its parameters' types and its columns; none if it is wrong.
+    pub async fn describe(&mut self, text: &[u8], types: &[u8]) -> Result<Option<Bytes>, Error> {
+        frontend::Parse { name: b"", text, types }.put(&mut self.output);
+        self.prepared.forget_unnamed();
+        frontend::Named { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
+        self.output.extend_from_slice(frontend::SYNC);
+        self.flush().await?;
+        let (mut description, mut is_wrong) = (BytesMut::new(), false);
+        loop {
+            let frame = self.frame().await?;
+            match frame[0] {
+                tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION => description.extend_from_slice(&frame),
+                tag::ERROR if !Report::read(&frame[5..])?.is_error() => return Err(refused(&frame)),
+                tag::ERROR => is_wrong = true,
+                tag::READY => return Ok((!is_wrong).then(|| description.freeze())),
+                _ => {}
+            }
+        }
+    }
+
     /// The next frame from the server.
     pub async fn frame(&mut self) -> Result<Bytes, Error> {
         loop {
@@ -278,6 +303,34 @@ impl Upstream {
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);
         self.input.is_empty() && Pin::new(&mut self.read).poll_read(&mut context, &mut buffer).is_pending()
+    }
+
+    /// Reads what has come, without waiting; false if nothing has, or the connection is gone.
+    pub fn read_now(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let fill = std::pin::pin!(self.read.fill(&mut self.input));
+        matches!(fill.poll(&mut context), Poll::Ready(Ok(1..)))
+    }
+
+    /// Waits for more bytes.
+    pub async fn read_some(&mut self) -> Result<(), Error> {
+        match self.read.fill(&mut self.input).await {
+            Ok(1..) => Ok(()),
+            Ok(0) => Err(self.io(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// Skips the answer to a command of the gateway's own; false if it is not whole yet.
+    pub fn skip_to_ready(&mut self) -> bool {
+        while let Ok(Some(frame)) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX) {
+            let (is_ready, length) = (frame.tag == tag::READY, frame.bytes.len());
+            self.input.advance(length);
+            if is_ready {
+                return true;
+            }
+        }
+        false
     }
 
     /// Writes all that is to be written.
@@ -341,51 +394,15 @@ pub async fn cancel(
     }
 }
 
-/// Which statements a connection has prepared under the gateway's names; the oldest makes room.
-#[derive(Debug, Default)]
-pub struct Prepared {
-    statements: HashSet<u64>,
-    order: VecDeque<u64>,
-    /// The statement behind the unnamed one.
-    pub unnamed: Option<u64>,
-}
+/// What the gateway's names of statements begin with; a number follows.
+pub const OWN_NAMES: &str = "hotrow_";
 
-impl Prepared {
-    /// Whether this statement is prepared.
-    pub fn has(&self, statement: u64) -> bool {
-        self.statements.contains(&statement)
-    }
-
-    /// Notes that it is; returns one to close if there are too many.
-    pub fn add(&mut self, statement: u64) -> Option<u64> {
-        if self.statements.insert(statement) {
-            self.order.push_back(statement);
-        }
-        if self.statements.len() <= limits::PREPARED_MAX {
-            return None;
-        }
-        let oldest = self.order.pop_front()?;
-        self.statements.remove(&oldest);
-        Some(oldest)
-    }
-
-    /// Notes that it isn't, under its name or as the unnamed one.
-    pub fn forget(&mut self, statement: u64) {
-        if self.statements.remove(&statement) {
-            self.order.retain(|other| *other != statement);
-        }
-        if self.unnamed == Some(statement) {
-            self.unnamed = None;
-        }
-    }
-
-    /// Nothing is prepared any more.
-    pub fn clear(&mut self) {
-        *self = Prepared::default();
-    }
+/// Whether a name is one that the gateway gives to statements.
+pub fn is_own_name(name: &[u8]) -> bool {
+    name.starts_with(OWN_NAMES.as_bytes())
 }
 
 /// The name under which a statement is prepared on every upstream connection.
 pub fn statement_name(statement: u64) -> String {
-    format!("hotrow_{statement}")
+    format!("{OWN_NAMES}{statement}")
 }

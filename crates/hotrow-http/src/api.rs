@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
 use axum::{Router, http};
 use hotrow_core::limits;
@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::auth::{self, Tokens};
 use crate::clients::{Call, Clients, Connector, Key, Value};
 use crate::problem::{Kind, Problem};
-use crate::{counters, feeds, health, orders, page, queues, receipts, reservations, sales, takes};
+use crate::{counters, feeds, health, input, orders, page, queues, receipts, reservations, sales, takes};
 
 /// How to reach the lanes, and as whom.
 pub struct Upstream {
@@ -24,35 +24,34 @@ pub struct Upstream {
     pub user: String,
     /// Its database.
     pub database: String,
+    /// A query that answers whether this user may trust the schema pack that is there. Its parameters are this user, and two
+    /// texts that are empty here.
+    pub pack_trusted: &'static str,
     /// Its sender is gone when the server is told to stop: requests that wait for an order are answered then.
     pub stop: watch::Receiver<()>,
 }
 
 /// The whole API. Without tokens everybody may call it who can reach it.
 pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
-    let clients = Arc::new(Clients::new(
-        upstream.connect.clone(),
-        &upstream.user,
-        &upstream.database,
-        upstream.stop.clone(),
-    ));
+    let clients = Arc::new(Clients::new(upstream));
     let many_orders = post(orders::enqueue_all).layer(DefaultBodyLimit::max(limits::HTTP_BATCH_BYTES_MAX));
-    let calls = Router::new()
-        .route("/v1/counters/{counter}", put(counters::create).get(counters::read))
+    let with_key = Router::new()
         .route("/v1/counters/{counter}/increment", post(counters::increment))
         .route("/v1/counters/{counter}/drain", post(counters::drain))
-        .route("/v1/sales/{item}", put(sales::create).get(sales::read))
         .route("/v1/sales/{item}/reservations", post(sales::reserve))
         .route("/v1/sales/{item}/restock", post(sales::restock))
         .route("/v1/reservations", post(reservations::reserve_all))
+        .route("/v1/users/{user}/posts", post(feeds::post))
+        .route("/v1/users/{user}/inbox", post(feeds::push).get(feeds::past));
+    let without_key = Router::new()
+        .route("/v1/counters/{counter}", put(counters::create).get(counters::read))
+        .route("/v1/sales/{item}", put(sales::create).get(sales::read))
         .route("/v1/reservations/{id}/confirm", post(reservations::confirm))
         .route("/v1/reservations/{id}/cancel", post(reservations::cancel))
         .route("/v1/reservations/{id}/extend", post(reservations::extend))
         .route("/v1/users/{user}/follow", post(feeds::follow))
         .route("/v1/users/{user}/unfollow", post(feeds::unfollow))
         .route("/v1/users/{user}/mute", post(feeds::mute))
-        .route("/v1/users/{user}/posts", post(feeds::post))
-        .route("/v1/users/{user}/inbox", post(feeds::push).get(feeds::past))
         .route("/v1/users/{user}/inbox/consume", post(feeds::consume))
         .route("/v1/users/{user}/inbox/next", get(feeds::peek))
         .route("/v1/users/{user}/inbox/read", post(feeds::mark_read))
@@ -71,11 +70,15 @@ pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
         .route("/v1/queues/{queue}/receipts/{receipt}/fail", post(receipts::fail))
         .route("/v1/queues/{queue}/receipts/{receipt}/release", post(receipts::release))
         .route("/v1/queues/{queue}/receipts/{receipt}/extend", post(receipts::extend))
-        .route_layer(from_fn_with_state(tokens.map(Arc::new), auth::check))
+        .route_layer(from_fn(input::refuse_key));
+    let tokens = tokens.map(Arc::new);
+    let calls = with_key
+        .merge(without_key)
+        .route_layer(from_fn_with_state(tokens.clone(), auth::check))
         .layer(DefaultBodyLimit::max(limits::HTTP_BODY_BYTES_MAX));
     Router::new()
         .merge(calls)
-        .merge(page::routes())
+        .merge(page::routes().route_layer(from_fn_with_state(tokens, auth::check_host)))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/openapi.json", get(health::document))

@@ -1,11 +1,14 @@
-//! Who may call: bearer tokens from a file. Which requests are checked stands in `api`.
+//! Who may call: clients with a bearer token from a file; without a file, programs on this machine, but no web pages that a
+//! browser on this machine shows. Which requests are checked stands in `api`.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use axum::http::header::{AUTHORIZATION, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::uri::Authority;
 use axum::middleware::Next;
 use axum::response::Response;
 use sha2::{Digest, Sha256};
@@ -80,14 +83,61 @@ pub async fn check(
 ) -> Result<Response, Problem> {
     match &tokens {
         Some(tokens) => authorize(tokens, request.headers())?,
-        // Every page that a browser on this machine shows could send such a request to a loopback address.
-        None if request.headers().contains_key(ORIGIN) => {
-            let hint = "Name a file with tokens by --http-token-file, and send one.";
-            return Err(Problem::new(Kind::ForeignOrigin, "the request comes from a web page", hint));
+        None => {
+            refuse_other_hosts(&request)?;
+            refuse_web_pages(request.headers())?;
         }
-        None => {}
     }
     Ok(next.run(request).await)
+}
+
+/// Lets a request for the page pass, which other sites may link to.
+pub async fn check_host(
+    State(tokens): State<Option<Arc<Tokens>>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if tokens.is_none() {
+        refuse_other_hosts(&request)?;
+    }
+    Ok(next.run(request).await)
+}
+
+const WITH_A_TOKEN: &str = "Name a file with tokens by --http-token-file, and send one.";
+
+/// Any page that a browser on this machine shows can send requests to a loopback address. Browsers name the page's origin, but
+/// not with every GET; newer ones also say whether the page is of the same site.
+fn refuse_web_pages(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_foreign = |site: &[u8]| !matches!(site, b"same-origin" | b"none");
+    let sites = headers.get_all("sec-fetch-site");
+    if headers.contains_key(ORIGIN) || sites.iter().any(|site| is_foreign(site.as_bytes())) {
+        let detail = "the request comes from a web page";
+        return Err(Problem::new(Kind::ForeignOrigin, detail, WITH_A_TOKEN));
+    }
+    Ok(())
+}
+
+/// A page whose own name leads to a loopback address (DNS rebinding) is of the same site to the browser. Its name still stands
+/// in the request.
+fn refuse_other_hosts(request: &Request) -> Result<(), Problem> {
+    let in_headers = request.headers().get_all(HOST).iter();
+    let in_headers = in_headers.map(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut hosts =
+        request.uri().authority().map(|host| Some(host.clone())).into_iter().chain(in_headers).peekable();
+    let is_named = hosts.peek().is_some();
+    if is_named && hosts.all(|host| host.as_ref().is_some_and(is_this_machine)) {
+        return Ok(());
+    }
+    let detail = "the request's Host is not localhost or a loopback address, so a web page may have sent it";
+    Err(Problem::new(Kind::ForeignOrigin, detail, WITH_A_TOKEN))
+}
+
+fn is_this_machine(authority: &Authority) -> bool {
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    !authority.as_str().contains('@')
+        && (host.eq_ignore_ascii_case("localhost")
+            || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback()))
 }
 
 fn authorize(tokens: &Tokens, headers: &HeaderMap) -> Result<(), Problem> {
@@ -136,6 +186,51 @@ mod tests {
             assert!(!accepts(&tokens, wrong), "{wrong}");
         }
         assert!(authorize(&tokens, &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_hosts() {
+        let request = |uri: &str, hosts: &[&str]| {
+            let mut request = Request::builder().uri(uri);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            refuse_other_hosts(&request.body(axum::body::Body::empty()).unwrap()).is_ok()
+        };
+        for host in
+            ["localhost", "LocalHost:8080", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::ffff:127.0.0.1]"]
+        {
+            assert!(request("/", &[host]), "{host}");
+            assert!(request(&format!("http://{host}/"), &[]), "{host}");
+        }
+        for host in [
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "0.0.0.0",
+            "localhost@evil.example",
+            "evil@localhost",
+            "",
+            "[::2]",
+        ] {
+            assert!(!request("/", &[host]), "{host}");
+        }
+        assert!(!request("/", &[]), "a request without Host");
+        assert!(!request("/", &["localhost", "evil.example"]));
+        assert!(!request("http://evil.example/", &["localhost"]));
+    }
+
+    #[test]
+    fn a_browser_that_says_where_its_page_is_from_is_believed() {
+        let read = |header: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header, value.parse().unwrap());
+            refuse_web_pages(&headers).is_ok()
+        };
+        assert!(read("sec-fetch-site", "same-origin") && read("sec-fetch-site", "none"));
+        assert!(!read("sec-fetch-site", "cross-site") && !read("sec-fetch-site", "same-site"));
+        assert!(!read("origin", "null"));
+        assert!(refuse_web_pages(&HeaderMap::new()).is_ok());
     }
 
     #[test]

@@ -17,6 +17,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, WrongType};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
+use crate::api::Upstream;
+use crate::columns;
 use crate::problem::Problem;
 use crate::sqlstate;
 use crate::takes::Waits;
@@ -75,6 +77,8 @@ pub struct Clients {
     pub(crate) batches: Arc<Semaphore>,
     connect: Connector,
     config: Config,
+    /// Whether the functions of the pack belong to a role that may be trusted: each session asks before its first call.
+    pack_trusted: &'static str,
     room: Arc<Semaphore>,
     stop: watch::Receiver<()>,
 }
@@ -112,14 +116,16 @@ impl Drop for UnderWay<'_> {
 
 impl Clients {
     /// None is opened yet.
-    pub fn new(connect: Connector, user: &str, database: &str, stop: watch::Receiver<()>) -> Self {
+    pub fn new(upstream: &Upstream) -> Self {
+        let Upstream { connect, user, database, pack_trusted, stop } = upstream;
         let mut config = Config::new();
         config.user(user).dbname(database).application_name("hotrow http");
         let groups = || (0..limits::HTTP_GROUPS).map(|_| Group::new()).collect();
         let room = Arc::new(Semaphore::new(limits::HTTP_REQUESTS_MAX));
         let batches = Arc::new(Semaphore::new(limits::HTTP_BATCHES_MAX));
         let (merged, others, waits) = (groups(), groups(), Waits::default());
-        Clients { merged, others, waits, batches, connect, config, room, stop }
+        let (connect, stop) = (connect.clone(), stop.clone());
+        Clients { merged, others, waits, batches, connect, config, pack_trusted, room, stop }
     }
 
     /// The rows that a call answers. It is carried to its end even if nobody waits any more, so that what is under way
@@ -239,6 +245,11 @@ impl Clients {
         };
         let statement = cell.get_or_try_init(|| session.client.prepare(call.sql)).await;
         let statement = statement.map_err(|error| sqlstate::not_sent(&error))?.clone();
+        // Found before anything is executed whose answer could not be written.
+        if let Some(column) = columns::unknown(statement.columns()) {
+            slot.leave(&session).await;
+            return Err(sqlstate::unknown_column(column));
+        }
         Ok((session, statement))
     }
 
@@ -256,6 +267,12 @@ impl Clients {
                 tracing::debug!(%error, "a session of the HTTP side has ended");
             }
         });
+        let user = self.config.get_user().unwrap_or_default();
+        let trusted = client.query(self.pack_trusted, &[&user, &"", &""]).await;
+        let trusted = trusted.map_err(|error| sqlstate::not_sent(&error))?;
+        if trusted.first().and_then(|row| row.try_get(0).ok().flatten()) != Some(true) {
+            return Err(sqlstate::untrusted());
+        }
         let session = Arc::new(Session { client, prepared: Mutex::default() });
         *place = Some(session.clone());
         Ok(session)
@@ -310,7 +327,9 @@ mod tests {
             Ok(ours)
         });
         let (_stop, stopped) = watch::channel(());
-        let mut clients = Clients::new(connect, "ann", "shop", stopped);
+        let (user, database) = ("ann".to_owned(), "shop".to_owned());
+        let upstream = Upstream { connect, user, database, pack_trusted: "select true", stop: stopped };
+        let mut clients = Clients::new(&upstream);
         clients.room = Arc::new(Semaphore::new(1));
         let clients = Arc::new(clients);
         let waiting = tokio::spawn({

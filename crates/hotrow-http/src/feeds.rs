@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::answer::{Answer, Answers};
 use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, Value, values};
-use crate::input::{IdempotencyKey, Input, Query, User};
+use crate::input::{IdempotencyKey, Input, Query, Text, User};
 use crate::problem::Problem;
+use crate::time::Time;
 
 const FOLLOW: Call = Call { sql: include_str!("../sql/follow.sql"), effect: Effect::Merged };
 const UNFOLLOW: Call = Call { sql: include_str!("../sql/unfollow.sql"), effect: Effect::Merged };
@@ -50,7 +50,7 @@ pub struct Mute {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Post {
-    content: String,
+    content: Text,
 }
 
 /// What is pushed.
@@ -58,8 +58,8 @@ pub struct Post {
 #[serde(deny_unknown_fields)]
 pub struct Push {
     from_user: i64,
-    content: String,
-    created_at: Option<Timestamp>,
+    content: Text,
+    created_at: Option<Time>,
 }
 
 /// Which unread messages, and how many.
@@ -67,7 +67,7 @@ pub struct Push {
 #[serde(deny_unknown_fields)]
 pub struct Read {
     max: Option<i32>,
-    sort: Option<String>,
+    sort: Option<Text>,
 }
 
 /// Up to which entry.
@@ -87,7 +87,11 @@ pub struct Page {
 
 impl Read {
     fn values(self, user: i64) -> Vec<Value> {
-        values![user, self.max.unwrap_or(20), self.sort.unwrap_or_else(|| "oldest".to_owned())]
+        values![
+            user,
+            self.max.unwrap_or(20),
+            self.sort.map_or_else(|| "oldest".to_owned(), |Text(sort)| sort)
+        ]
     }
 }
 
@@ -127,7 +131,7 @@ pub async fn post(
     IdempotencyKey(key): IdempotencyKey,
     Input(post): Input<Post>,
 ) -> Result<Answer, Problem> {
-    one(&clients, POST, Key::of(&user), values![user, post.content, key]).await
+    one(&clients, POST, Key::of(&user), values![user, post.content.0, key]).await
 }
 
 /// `POST /v1/users/{user}/inbox`
@@ -137,7 +141,7 @@ pub async fn push(
     IdempotencyKey(key): IdempotencyKey,
     Input(push): Input<Push>,
 ) -> Result<Answer, Problem> {
-    let values = values![user, push.from_user, push.content, push.created_at, key];
+    let values = values![user, push.from_user, push.content.0, push.created_at, key];
     one(&clients, PUSH, Key::of(&user), values).await
 }
 

@@ -8,7 +8,8 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use hotrow_core::limits;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -178,6 +179,17 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         key(&parts.headers).map(IdempotencyKey)
     }
+}
+
+/// Refuses an Idempotency-Key where a request is executed again when it is repeated: a client that sends one relies on it.
+/// A GET changes nothing, so that its key is kept in any case.
+pub async fn refuse_key(request: Request, next: Next) -> Result<Response, Problem> {
+    if request.headers().contains_key(KEY) && !request.method().is_safe() {
+        let detail = format!("{} {} takes no Idempotency-Key", request.method(), request.uri().path());
+        let hint = "Leave the header out. docs/http.md lists the requests that take one, and says what repeating the others does.";
+        return Err(bad(detail, hint));
+    }
+    Ok(next.run(request).await)
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<Uuid>, Problem> {

@@ -3,12 +3,12 @@
 //!
 //! | to follow a request | read |
 //! |---|---|
-//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop |
+//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed |
 //! | who may | `auth` |
 //! | which call | `api`, then `counters`, `sales`, `reservations`, `feeds`, `queues`, `orders`, `takes`, `receipts`, `health` |
-//! | what it says | `input`: names, bodies, idempotency keys; `seconds`, `document`: values in it |
+//! | what it says | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
-//! | the answer | `answer` for rows, `problem` for everything else |
+//! | the answer | `answer` for rows, `columns` for their values, `problem` for everything else |
 //!
 //! `page` shows people what is in the queues, by the same calls.
 //!
@@ -18,10 +18,12 @@ mod answer;
 mod api;
 mod auth;
 mod clients;
+mod columns;
 mod counters;
 mod document;
 mod feeds;
 mod health;
+mod idle;
 mod input;
 mod metrics;
 mod orders;
@@ -35,6 +37,7 @@ mod seconds;
 mod server;
 mod sqlstate;
 mod takes;
+mod time;
 
 pub use api::{Upstream, router};
 pub use auth::{TokenError, Tokens};

@@ -19,6 +19,7 @@ use crate::clients::{Call, Clients, Effect, Key, values};
 use crate::document::Document;
 use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
+use crate::time::Time;
 
 const ENQUEUE: Call = Call { sql: include_str!("../sql/enqueue.sql"), effect: Effect::Merged };
 const ENQUEUE_ALL: Call = Call { sql: include_str!("../sql/enqueue_all.sql"), effect: Effect::Merged };
@@ -40,7 +41,7 @@ pub struct Order {
     payload: Option<Document>,
     group_key: Option<Name>,
     created_at: Option<CreatedAt>,
-    not_before: Option<Timestamp>,
+    not_before: Option<Time>,
     priority: Option<Within<-60, 60>>,
 }
 
@@ -62,8 +63,8 @@ impl<'o> From<&'o Order> for Fields<'o> {
             payload: order.payload.as_ref().map(|Document(Json(json))| json.as_ref()),
             group_key: order.group_key.as_ref().map(|Name(name)| name.as_str()),
             created_at: order.created_at.as_ref().map(|CreatedAt(at)| *at),
-            // PostgreSQL writes years before the first in another way, and to wait until then is not to wait.
-            not_before: order.not_before.map(|at| at.max(Timestamp::UNIX_EPOCH)),
+            // PostgreSQL writes the year 0 in another way, and to wait until then is not to wait.
+            not_before: order.not_before.map(|Time(at)| at.max(Timestamp::UNIX_EPOCH)),
             priority: order.priority.as_ref().map(|Within(priority)| *priority),
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::answer::Answer;
@@ -13,6 +12,7 @@ use crate::input::{IdempotencyKey, Input, Name};
 use crate::problem::{Kind, Problem};
 use crate::reservations::Quantity;
 use crate::seconds::Hold;
+use crate::time::Time;
 
 const CREATE: Call = Call { sql: include_str!("../sql/create_sale.sql"), effect: Effect::Writes };
 const READ: Call = Call { sql: include_str!("../sql/sale.sql"), effect: Effect::Reads };
@@ -25,8 +25,8 @@ const RESTOCK: Call = Call { sql: include_str!("../sql/restock.sql"), effect: Ef
 pub struct NewSale {
     stock: i64,
     per_buyer: Option<i64>,
-    starts_at: Option<Timestamp>,
-    ends_at: Option<Timestamp>,
+    starts_at: Option<Time>,
+    ends_at: Option<Time>,
     hold: Option<Hold>,
 }
 

@@ -9,25 +9,28 @@ use axum::Router;
 use hotrow_core::limits;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
+
+use crate::idle::{Activity, Watched};
 
 /// What one connection too many is told, before anything is read from it.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// How long a connection that is told to end has for its answer to that.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// How long clients may take, and how many they may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Connections at once.
     pub connections: usize,
-    /// For the headers of a request.
+    /// For the headers of a request, and from one request to the next.
     pub headers: Duration,
-    /// Between two bytes, in either direction.
+    /// Between two bytes, in either direction, and for a request that does not go on.
     pub idle: Duration,
     /// For what is under way when the server is told to stop.
     pub stop: Duration,
@@ -54,7 +57,7 @@ pub async fn serve(
 ) -> bool {
     let builder = builder(bounds);
     let room = Arc::new(Semaphore::new(bounds.connections));
-    let graceful = GracefulShutdown::new();
+    let (stopping, _) = watch::channel(());
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -74,18 +77,51 @@ pub async fn serve(
             tokio::spawn(send_away(stream));
             continue;
         };
-        let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(TokioIo::new(bounded(stream, bounds.idle)), service);
-        let connection = graceful.watch(connection.into_owned());
+        let (builder, router, stopped) = (builder.clone(), router.clone(), stopping.subscribe());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error, "an HTTP connection has ended");
-            }
+            serve_one(&builder, stream, router, bounds, stopped).await;
             drop(permit);
         });
     }
     drop(listener);
-    tokio::time::timeout(bounds.stop, graceful.shutdown()).await.is_ok()
+    stopping.send_replace(());
+    tokio::time::timeout(bounds.stop, stopping.closed()).await.is_ok()
+}
+
+/// Serves one connection until the client leaves, the server stops or the connection has been idle for too long.
+async fn serve_one(
+    builder: &Builder<TokioExecutor>,
+    stream: TcpStream,
+    router: Router,
+    bounds: Bounds,
+    mut stopped: watch::Receiver<()>,
+) {
+    let activity = Activity::new();
+    let io = TokioIo::new(bounded(stream, bounds.idle));
+    let mut connection = std::pin::pin!(builder.serve_connection(io, Watched::new(router, activity.clone())));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = stopped.changed() => None,
+        () = activity.idle(bounds) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            // What is under way is answered. A client that does not answer to this has nothing under way for long.
+            connection.as_mut().graceful_shutdown();
+            let given_up = async {
+                tokio::time::sleep(GOODBYE).await;
+                activity.idle(bounds).await;
+            };
+            tokio::select! {
+                ended = connection => ended,
+                () = given_up => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "an HTTP connection has ended");
+    }
 }
 
 fn builder(bounds: Bounds) -> Builder<TokioExecutor> {
@@ -198,6 +234,41 @@ mod tests {
         let answer = all_that_comes(&mut second).await;
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After"), "{answer}");
         assert!(start.ends_with(b"200"));
+    }
+
+    /// HTTP/2's first bytes: the preface, and an empty SETTINGS.
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0whatever";
+    /// GET / on stream 1, with `127.0.0.1` as its authority, in HPACK without Huffman coding.
+    const GET: &[u8] = b"\0\0\x0e\x01\x05\0\0\0\x01\x82\x86\x84\x41\x09127.0.0.1";
+
+    #[tokio::test]
+    async fn pings_do_not_keep_a_connection_that_asks_for_nothing() {
+        let (address, _stop, _server) = start(short()).await;
+        for first in [PREFACE.to_vec(), [PREFACE, GET].concat()] {
+            let (mut read, mut write) = TcpStream::connect(&address).await.unwrap().into_split();
+            write.write_all(&first).await.unwrap();
+            let since = Instant::now();
+            let pings = tokio::spawn(async move {
+                while write.write_all(PING).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+            let mut said = Vec::new();
+            let end = tokio::time::timeout(Duration::from_secs(20), read.read_to_end(&mut said)).await;
+            assert!(end.is_ok(), "it is kept open by PINGs: {said:?}");
+            assert!(since.elapsed() >= short().headers, "it was closed at once");
+            assert_eq!(said.windows(4).any(|part| part == b"here"), first.len() > PREFACE.len());
+            pings.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_takes_longer_than_the_pause_between_two_is_answered() {
+        let (address, _stop, _server) = start(short()).await;
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        assert!(all_that_comes(&mut stream).await.ends_with("late"));
     }
 
     #[tokio::test]

@@ -101,6 +101,21 @@ pub fn mismatch(error: &tokio_postgres::Error) -> Problem {
     Problem::new(Kind::PackMissing, error.to_string(), hint(Kind::PackMissing))
 }
 
+/// The function has a column that has no JSON, so that its answer could not be written.
+pub fn unknown_column(column: &tokio_postgres::Column) -> Problem {
+    let detail =
+        format!("the column {} has the type {}, which the API does not know", column.name(), column.type_());
+    Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
+}
+
+/// The pack's functions are not called.
+pub fn untrusted() -> Problem {
+    let detail = "the schema hotrow is not there, or the user of --upstream can't trust its functions: \
+        all must belong to the schema's owner, which must be that user, the owner of the database or a superuser, and for a \
+        superuser a superuser";
+    Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
+}
+
 /// The server did not take the call.
 pub fn away(detail: &str) -> Problem {
     let detail = format!("the call could not be sent: {detail}");

@@ -21,9 +21,10 @@ pub struct Feeds {
     limits: FeedLimits,
     inboxes: BTreeMap<i64, Inbox>,
     authors: BTreeMap<i64, Author>,
-    /// Posts on their way, the one that has waited longest first: since when, author, post, next user, whether it tells
-    /// the followers to come themselves.
-    under_way: BTreeSet<(u64, i64, i64, i64, bool)>,
+    /// Posts on their way, each with the first follower that was not yet looked at.
+    under_way: BTreeMap<(i64, i64), i64>,
+    /// Their authors, the one that has waited longest first: when it had its last turn, and the author.
+    turns: BTreeSet<(u64, i64)>,
     requests: BTreeMap<u128, (FeedCommand, i64)>,
     /// Counts calls and batches: what is of one batch is of one moment.
     now: u64,
@@ -43,17 +44,13 @@ struct Author {
     posts: Vec<(u64, String)>,
     /// Since which post, and whether muted.
     followers: BTreeMap<i64, (i64, bool)>,
-    marking: bool,
+    /// From this post on followers fetch the posts; the one before it is the last that is brought, and says so.
     pulled_from: Option<i64>,
 }
 
 impl Author {
     fn last(&self) -> i64 {
         self.posts.len() as i64
-    }
-
-    fn is_come_for(&self) -> bool {
-        self.marking || self.pulled_from.is_some()
     }
 }
 
@@ -73,8 +70,8 @@ impl Inbox {
 impl Feeds {
     /// Nobody follows anybody.
     pub fn new(limits: FeedLimits) -> Self {
-        let (inboxes, authors, requests) = Default::default();
-        Self { limits, inboxes, authors, under_way: BTreeSet::new(), requests, now: 0 }
+        let (inboxes, authors, under_way, turns, requests) = Default::default();
+        Self { limits, inboxes, authors, under_way, turns, requests, now: 0 }
     }
 
     /// The calls of one batch, or one call, judged one after another: each one's rows. One that raises fails all.
@@ -146,7 +143,7 @@ impl Feeds {
         let last = author.last();
         author.followers.insert(user, (last, false));
         let inbox = self.inboxes.entry(user).or_default();
-        if author.is_come_for() {
+        if author.pulled_from.is_some() {
             inbox.pulls.insert(followee, last);
         }
         let from = (last - backfill).max(0);
@@ -180,7 +177,7 @@ impl Feeds {
             entry.0 = last;
         }
         entry.1 = muted;
-        let is_come_for = author.is_come_for();
+        let is_come_for = author.pulled_from.is_some();
         if is_come_for && muted {
             self.pull(user);
             self.inboxes.entry(user).or_default().pulls.remove(&followee);
@@ -191,7 +188,7 @@ impl Feeds {
     }
 
     fn post(&mut self, author: i64, content: &str) -> i64 {
-        let waits = self.under_way.iter().any(|(_, of, ..)| *of == author);
+        let waits = self.turns.iter().any(|(_, of)| *of == author);
         let entry = self.authors.entry(author).or_default();
         entry.posts.push((self.now, content.to_owned()));
         let post = entry.last();
@@ -199,9 +196,14 @@ impl Feeds {
         if entry.pulled_from.is_some() {
             return post;
         }
-        entry.marking |= followers > self.limits.pull_above;
-        if entry.marking || waits || followers > self.limits.inline {
-            self.under_way.insert((self.now, author, post, i64::MIN, entry.marking));
+        if followers > self.limits.pull_above {
+            entry.pulled_from = Some(post + 1);
+        }
+        if entry.pulled_from.is_some() || waits || followers > self.limits.inline {
+            self.under_way.insert((author, post), i64::MIN);
+            if !waits {
+                self.turns.insert((self.now, author));
+            }
         } else {
             let all: Vec<i64> = entry.followers.keys().copied().collect();
             self.bring(author, post, &all);
@@ -219,44 +221,55 @@ impl Feeds {
         };
         let wanting: Vec<i64> = followers.iter().filter(wanted).copied().collect();
         for user in &wanting {
-            self.inboxes.entry(*user).or_default().add(author, Some(post), content, self.limits.kept);
+            let inbox = self.inboxes.entry(*user).or_default();
+            if from.pulled_from == Some(post + 1) {
+                inbox.pulls.entry(author).or_insert(0);
+            }
+            inbox.add(author, Some(post), content, self.limits.kept);
         }
         wanting.len()
     }
 
     fn fan_out(&mut self, most: usize) -> usize {
-        loop {
-            let next = self.under_way.iter().copied().find(|(_, author, post, ..)| {
-                !self.under_way.iter().any(|(_, of, other, ..)| of == author && other < post)
-            });
-            let Some(job @ (_, author, post, next_user, marks)) = next else { return 0 };
-            self.under_way.remove(&job);
-            let looked: Vec<i64> = self.authors[&author]
-                .followers
-                .range(next_user..)
-                .map(|(user, _)| *user)
-                .take(most)
-                .collect();
-            if marks {
-                for user in looked.iter().filter(|user| !self.authors[&author].followers[*user].1) {
-                    self.inboxes.entry(*user).or_default().pulls.entry(author).or_insert(0);
-                }
-            }
-            let brought = self.bring(author, post, &looked);
-            if looked.len() < most {
-                let entry = self.authors.entry(author).or_default();
-                if marks && entry.marking {
-                    entry.marking = false;
-                    entry.pulled_from = Some(entry.last() + 1);
-                }
-            } else {
+        while let Some(turn @ (_, author)) = self.turns.first().copied() {
+            self.turns.remove(&turn);
+            let brought = self.bring_next(author, most);
+            if self.next_under_way(author).is_some() {
                 self.now += 1;
-                self.under_way.insert((self.now, author, post, looked[most - 1] + 1, marks));
+                self.turns.insert((self.now, author));
             }
             if brought > 0 {
                 return brought;
             }
         }
+        0
+    }
+
+    /// An author's first post that is still on its way, and the first follower that was not yet looked at.
+    fn next_under_way(&self, author: i64) -> Option<(i64, i64)> {
+        let mut posts = self.under_way.range((author, i64::MIN)..=(author, i64::MAX));
+        posts.next().map(|((_, post), next_user)| (*post, *next_user))
+    }
+
+    /// Until somebody has got a post of this author.
+    fn bring_next(&mut self, author: i64, most: usize) -> usize {
+        while let Some((post, next_user)) = self.next_under_way(author) {
+            let followers = self.authors[&author].followers.range(next_user..);
+            let looked: Vec<i64> = followers.map(|(user, _)| *user).take(most).collect();
+            let brought = self.bring(author, post, &looked);
+            match looked.last().and_then(|last| last.checked_add(1)) {
+                Some(next_user) if looked.len() == most => {
+                    self.under_way.insert((author, post), next_user);
+                }
+                _ => {
+                    self.under_way.remove(&(author, post));
+                }
+            }
+            if brought > 0 {
+                return brought;
+            }
+        }
+        0
     }
 
     /// Brings what a reader comes for, in the order in which it was posted.

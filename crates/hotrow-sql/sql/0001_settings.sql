@@ -9,6 +9,8 @@ create table hotrow.setting (
     -- The part of the ring that ledger and command log are written to. A writer that reads it just before the ring moves
     -- on writes into the part that was closed a moment ago, which is the last one that will be emptied.
     history_part smallint not null default 0 check (history_part between 0 and 7),
+    -- No part that was ever written to has been emptied: the history begins with each counter's first command.
+    history_whole boolean not null default true,
     -- How many commands of the log may have to be folded by a connection that comes fresh to a counter.
     snapshot_every int not null default 1000 check (snapshot_every > 0),
     -- Signs what connections keep in their memory, which callers can write: see hotrow.log_state.

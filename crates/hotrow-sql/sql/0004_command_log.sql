@@ -1,14 +1,14 @@
 -- What a log counter's value is: folded from memory, snapshot and commands. Never how a command is judged.
 
 -- Folds the commands after a known state, which is that behind a row of the log, up to the last one of another row.
--- commands says how many there were, so that the caller notices a gap (a part of the ring was emptied); began_at says when
--- the known state's own row was written.
+-- commands says how many there were, so that the caller notices a gap (a part of the ring was emptied); written says when
+-- and by which transaction the known state's own row was written.
 create function hotrow.fold_log(counter text, known_version bigint, known_value bigint, upto bigint,
-    out value bigint, out commands bigint, out began_at timestamptz)
+    out value bigint, out commands bigint, out written text)
 language plpgsql as $$
 begin
     with behind as materialized (
-        select e.version, e.command, e.amounts, e.at from hotrow.log_entry e
+        select e.version, e.command, e.amounts, e.at, e.xmin as writer from hotrow.log_entry e
         where e.counter = fold_log.counter and e.version >= known_version and e.version <= upto
     ), drained as (
         select max(b.version) as version from behind b where b.command = 'drain' and b.version > known_version
@@ -17,8 +17,8 @@ begin
                 sum((select sum(a) from unnest(b.amounts) a)) filter (where b.version > coalesce(d.version, known_version)),
                 0))::bigint,
            coalesce(sum(cardinality(b.amounts)) filter (where b.version > known_version), 0),
-           min(b.at) filter (where b.version = known_version)
-    into fold_log.value, fold_log.commands, fold_log.began_at
+           min(hotrow.memory_time(b.at, b.writer)) filter (where b.version = known_version)
+    into fold_log.value, fold_log.commands, fold_log.written
     from drained d left join behind b on true
     group by d.version;
 end
@@ -45,35 +45,38 @@ language sql immutable as $$
     select 'hotrow.memory_' || (hashtext(counter) & 63)::text
 $$;
 
--- What a connection remembers of a counter: version, value, when that version's command was written, and a signature over
--- these and the counter. The secret stands before and behind them, so that nobody can lengthen a message whose signature
--- he has seen.
-create function hotrow.memory(secret text, counter text, version text, value text, at text) returns text
+-- What a connection remembers of a counter: version, value, when and by which transaction that version's command was
+-- written, and a signature over these and the counter. The secret stands before and behind them, so that a caller who has
+-- seen a signature can't lengthen its message.
+create function hotrow.memory(secret text, counter text, version text, value text, written text) returns text
 language sql stable as $$
-    select concat_ws(' ', version, value, at, md5(concat_ws(' ', secret, version, value, at, counter, secret)))
+    select concat_ws(' ', version, value, written, md5(concat_ws(' ', secret, version, value, written, counter, secret)))
 $$;
 
--- A time as memory has it, whatever the session's settings.
-create function hotrow.memory_time(at timestamptz) returns text
+-- When and by which transaction a row was written, as memory has it, whatever the session's settings.
+create function hotrow.memory_time(at timestamptz, writer xid) returns text
 language sql immutable as $$
-    select encode(timestamptz_send(at), 'hex')
+    select encode(timestamptz_send(at), 'hex') || '-' || writer::text
 $$;
 
 -- The value of a log counter at its present version. The caller has read version and last_at of its row, under its
 -- lock if it goes on to write.
 --
 -- What the connection remembers is only believed if its signature is right, since any caller can write settings, and if
--- the command it ends with is in the log at the very time that was remembered: a caller could have kept the memory of a
--- transaction that was rolled back, and that one's version has been used again since.
+-- the command it ends with is in the log, written by the transaction that was remembered: a caller could have kept the
+-- memory of a transaction or savepoint that was rolled back, and its version has been used again since. Its time may have
+-- been too, since the times of a counter stand still after the clock was set back. Its transaction's id is not: the row's
+-- xmin is the id of the savepoint where there is one. (After a crash ids are used again, at other times.)
 create function hotrow.log_value(secret text, counter text, version bigint, last_at timestamptz) returns bigint
 language plpgsql as $$
 declare
     memory text := current_setting(hotrow.memory_name(counter), true);
     parts text[];
-    last text := hotrow.memory_time(last_at);
+    last text;
     known record;
     folded record;
 begin
+    select hotrow.memory_time(log_value.last_at, c.xmin) into last from hotrow.counter c where c.counter = log_value.counter;
     if memory = hotrow.memory(secret, counter, version::text, split_part(memory, ' ', 2), last) then
         return split_part(memory, ' ', 2)::bigint;
     end if;
@@ -81,7 +84,7 @@ begin
     if memory = hotrow.memory(secret, counter, parts[1], parts[2], parts[3]) then
         folded := hotrow.fold_log(counter, parts[1]::bigint, parts[2]::bigint, log_value.version);
         if folded.commands = log_value.version - parts[1]::bigint
-            and hotrow.memory_time(folded.began_at) = parts[3]
+            and folded.written = parts[3]
         then
             return folded.value;
         end if;

@@ -63,14 +63,19 @@ language plpgsql as $$
 declare
     drain boolean := command = 'drain';
     entry hotrow.counter;
+    written text;
     remembered text;
 begin
-    update hotrow.counter c
-    set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
-    from unnest(entries) r cross join lateral (
-        -- Each by itself, or a planner that takes the table for short reads all of it to join them.
-        select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
-    where c.ctid = k.tid and c.version <> r.version;
+    with changed as (
+        update hotrow.counter c
+        set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
+        from unnest(entries) r cross join lateral (
+            -- Each by itself, or a planner that takes the table for short reads all of it to join them.
+            select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
+        where c.ctid = k.tid and c.version <> r.version
+        returning c.xmin as writer
+    )
+    select hotrow.memory_time(write_commands.at, c.writer) into written from changed c limit 1;
     if 'ledger' = any (strategies) then
         insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
         select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,
@@ -99,7 +104,7 @@ begin
             continue when strategies[i] <> 'log' or entry.version = began[i];
             -- A rollback undoes the setting with everything else.
             remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
-                entry.version::text, entry.value::text, hotrow.memory_time(at)), false);
+                entry.version::text, entry.value::text, written), false);
             if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
                 insert into hotrow.snapshot (counter, version, value, at)
                 values (entry.counter, entry.version, entry.value, write_commands.at);

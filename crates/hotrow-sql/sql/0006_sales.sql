@@ -15,6 +15,15 @@ create table hotrow.sale (
     last_at timestamptz not null default '-infinity'
 ) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
 
+-- Which sales have holds that may be due, by time: no later than the sale's next_expiry. It is written when a sale gets its
+-- first hold, under the sale's row lock, and moved on by hotrow.expire_holds. An index on next_expiry itself would make
+-- each change of it a new index entry of the hot row.
+create table hotrow.sale_due (
+    item text collate "C" primary key,
+    look_at timestamptz not null
+);
+create index sale_due_look_at on hotrow.sale_due (look_at, item);
+
 create view hotrow.reservation as
     select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, q.at as reserved_at, q.expires_at
     from hotrow.request q where q.state is not null;
@@ -79,18 +88,28 @@ begin
 end
 $$;
 
--- Gives back what is held by reservations that have expired; the caller holds the sale's row lock. One that somebody is
--- confirming at this moment is passed over: it stays held, and next_expiry keeps looking for it. All that are due are
--- taken, since the answers to come depend on each.
+-- Remembers that these sales have holds now. The caller holds their row locks.
+create function hotrow.remember_due(items text[], ends timestamptz[]) returns void
+language plpgsql as $$
+begin
+    insert into hotrow.sale_due (item, look_at)
+    select u.item, u.look_at from unnest(items, ends) u (item, look_at) order by u.item collate "C"
+    on conflict (item) do update set look_at = excluded.look_at where sale_due.look_at > excluded.look_at;
+end
+$$;
+
+-- Gives back what is held by reservations that have expired, `most` of them; the caller holds the sale's row lock. One that
+-- somebody is confirming at this moment is passed over: it stays held, and next_expiry keeps looking for it. None expires
+-- before `since`, the sale's next_expiry: the index entries before it are of reservations that are held no longer.
 create function hotrow.release_expired(
-    item text, at timestamptz, most bigint default null,
+    item text, since timestamptz, at timestamptz, most bigint,
     out released bigint, out quantity bigint, out next_expiry timestamptz)
 language plpgsql as $$
 #variable_conflict use_column
 begin
     with due as (
         select r.reservation_id from hotrow.reservation r
-        where r.item = release_expired.item and r.status = 'held' and r.expires_at <= at
+        where r.item = release_expired.item and r.status = 'held' and r.expires_at >= since and r.expires_at <= at
         order by r.expires_at limit most for update skip locked
     ), expired as (
         update hotrow.reservation r set status = 'expired'
@@ -105,7 +124,30 @@ begin
     select count(*), coalesce(sum(e.quantity), 0)::bigint into release_expired.released, release_expired.quantity
     from expired e;
     select r.expires_at into release_expired.next_expiry from hotrow.reservation r
-    where r.item = release_expired.item and r.status = 'held' order by r.item, r.expires_at limit 1;
+    where r.item = release_expired.item and r.status = 'held' and r.expires_at >= since
+    order by r.item, r.expires_at limit 1;
+end
+$$;
+
+-- The same for a sale whose row lock the caller holds, with its row; how many holds were released.
+create function hotrow.release_due(item text, most bigint) returns bigint
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    entry hotrow.sale;
+    at timestamptz;
+    freed record;
+    released bigint := 0;
+begin
+    select s.* into entry from hotrow.sale s where s.item = release_due.item;
+    at := greatest(clock_timestamp(), entry.last_at);
+    if entry.next_expiry <= at and most > 0 then
+        freed := hotrow.release_expired(item, entry.next_expiry, at, most);
+        update hotrow.sale s set remaining = s.remaining + freed.quantity, next_expiry = freed.next_expiry, last_at = at
+        where s.item = release_due.item;
+        released := freed.released;
+    end if;
+    return released;
 end
 $$;
 
@@ -140,7 +182,7 @@ begin
         status := 'unknown_item';
     else
         if entry.next_expiry <= at then
-            released := hotrow.release_expired(item, at);
+            released := hotrow.release_expired(item, entry.next_expiry, at, 1000);
             entry.remaining := entry.remaining + released.quantity;
             entry.next_expiry := released.next_expiry;
         end if;

@@ -106,6 +106,12 @@ declare
     changed boolean := false;
     -- The buyers of this batch and what each has, where a sale has a limit.
     limited boolean := false;
+    -- How many expired holds may still be released, since a call that released all that are due could be long; of which
+    -- sales some may be left; and which sales have no hold that ends.
+    releasing bigint := 5000;
+    released bigint;
+    backlog boolean[];
+    quiet boolean[];
     places int[];
     taken bigint[];
     -- One element for each call.
@@ -160,13 +166,23 @@ begin
     for i in 1 .. cardinality(names) loop
         entry := rows[i];
         if refusals[i] is null then
-            if entry.next_expiry <= at then
-                facts := hotrow.release_expired(names[i], at);
+            -- 1000 holds, and then on until there is enough for the calls.
+            while entry.next_expiry <= at loop
+                backlog[i] := true;
+                exit when releasing = 0;
+                released := least(releasing, 1000);
+                facts := hotrow.release_expired(names[i], entry.next_expiry, at, released);
                 entry.remaining := entry.remaining + facts.quantity;
                 entry.next_expiry := facts.next_expiry;
                 rows[i] := entry;
                 changed := true;
-            end if;
+                releasing := releasing - facts.released;
+                -- Of fewer, the others are being confirmed.
+                backlog[i] := facts.released = released and entry.next_expiry <= at;
+                exit when not backlog[i] or entry.remaining >= (
+                    select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
+            end loop;
+            quiet[i] := entry.next_expiry is null and entry.hold is not null;
             refusals[i] := case when entry.starts_at > at then 'not_started' when entry.ends_at <= at then 'ended' end;
         end if;
     end loop;
@@ -174,7 +190,7 @@ begin
     -- Looked up by statements of their own, after the locks: their snapshots are newer than whatever the last holder wrote.
     if fresh > 0 then
         -- Nothing is recorded for one that is told to come again, so that no index would say that its id is known.
-        if look or 'busy' = any (refusals) then
+        if look or 'busy' = any (refusals) or true = any (backlog) then
             select array_agg(r), array_agg(r.request_id) into known, known_ids
             from hotrow.request r where r.request_id = any (apply_reservations.request_id);
         end if;
@@ -229,10 +245,12 @@ begin
             end if;
         end if;
 
+        -- A refusal that an expired hold may change, when it is released, is none yet: come again.
         verdict := case
             when refusals[slot] is not null then refusals[slot]
-            when quantity[i] > present then 'sold_out'
-            when entry.per_buyer is not null and quantity[i] > entry.per_buyer - taken[places[i]] then 'limit_reached'
+            when quantity[i] > present then case when backlog[slot] then 'busy' else 'sold_out' end
+            when entry.per_buyer is not null and quantity[i] > entry.per_buyer - taken[places[i]]
+                then case when backlog[slot] then 'busy' else 'limit_reached' end
         end;
         if verdict is null then
             if drawn is null then
@@ -259,6 +277,11 @@ begin
         from unnest(rows) r
             cross join lateral hotrow.sale_row(r.item) k
         where s.ctid = k.tid and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
+    end if;
+    if drawn is not null and true = any (quiet) then
+        perform hotrow.remember_due(array_agg(rows[i].item), array_agg(rows[i].next_expiry))
+        from generate_subscripts(rows, 1) i where quiet[i] and rows[i].next_expiry is not null
+        having count(*) > 0;
     end if;
     if drawn is not null and limited then
         insert into hotrow.buyer (item, buyer, quantity)
@@ -334,6 +357,9 @@ begin
     update hotrow.sale s
     set remaining = present, next_expiry = least(entry.next_expiry, at + entry.hold), last_at = at
     where s.item = reserve_plainly.item;
+    if entry.next_expiry is null and entry.hold is not null then
+        perform hotrow.remember_due(array[item], array[at + entry.hold]);
+    end if;
     return row(array_fill('reserved'::text, array[calls]), ids, left_over);
 end
 $$;

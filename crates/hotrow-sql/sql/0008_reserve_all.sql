@@ -7,6 +7,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 #variable_conflict use_column
 declare
     calls int := cardinality(items);
+    releasing bigint := 5000;
     buyers text[];
     known hotrow.request;
     answers hotrow.reservation_answers;
@@ -39,6 +40,10 @@ begin
         end if;
     end if;
 
+    -- Before the reservations, so that holds that are released stay released when those are taken back.
+    for i in 1 .. calls loop
+        releasing := releasing - hotrow.release_due(items[i], least(releasing, 1000));
+    end loop;
     begin
         status := 'reserved';
         answers := hotrow.apply_reservations(items, buyers, quantities, null, null, false);
@@ -55,7 +60,7 @@ begin
     exception when sqlstate 'HR001' then
         null;
     end;
-    if request_id is not null then
+    if request_id is not null and status <> 'busy' then
         begin
             insert into hotrow.request (request_id, command, arguments, status, reservation_ids, refused_item, at)
             values (reserve_all.request_id, 'reserve_all', arguments, reserve_all.status, reserve_all.reservation_ids,

@@ -116,8 +116,8 @@ begin
         perform hotrow.null_argument('reservation_id');
     elsif array_position(hold, null) > 0 then
         perform hotrow.null_argument('hold');
-    elsif interval '0' >= any (hold) then
-        perform hotrow.bad_argument('hold is 0 or less', 'Extend by a time that lasts.');
+    elsif interval '0' >= any (hold) or interval '3660 days' < any (hold) then
+        perform hotrow.bad_argument('hold is 0 or less, or more than 3660 days', 'Extend by a time that lasts and ends.');
     end if;
     locked := hotrow.lock_reservations(reservation_id);
     for i in 1 .. calls loop
@@ -145,16 +145,13 @@ begin
 end
 $$;
 
--- Releases what has expired. Only accounting: every call that could be refused for want of it releases it itself.
+-- Releases what has expired, `most` holds of at most as many sales. Only accounting: a call that needs it releases it itself.
 create function hotrow.expire_holds(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
     due record;
-    locked record;
     entry hotrow.sale;
-    freed record;
-    at timestamptz;
     expired bigint := 0;
 begin
     if most is null then
@@ -163,17 +160,19 @@ begin
         perform hotrow.bad_argument(format('most is %s', most), 'End 0 or more reservations at a time.');
     end if;
     for due in
-        select s.item from hotrow.sale s where s.next_expiry <= clock_timestamp() order by s.item
+        select d.item from hotrow.sale_due d where d.look_at <= clock_timestamp() order by d.look_at, d.item limit most
     loop
         exit when expired >= most;
-        -- A sale that somebody is busy with is not waited for: he releases what he needs.
+        -- A sale whose row is locked is not waited for: the holder of the lock releases what it needs.
         select s.* into entry from hotrow.sale s where s.item = due.item for update skip locked;
         continue when not found;
-        at := greatest(clock_timestamp(), entry.last_at);
-        freed := hotrow.release_expired(due.item, at, most - expired);
-        update hotrow.sale s set remaining = s.remaining + freed.quantity, next_expiry = freed.next_expiry, last_at = at
-        where s.item = due.item;
-        expired := expired + freed.released;
+        expired := expired + hotrow.release_due(due.item, most - expired);
+        select s.* into entry from hotrow.sale s where s.item = due.item;
+        if entry.next_expiry is null then
+            delete from hotrow.sale_due d where d.item = due.item;
+        else
+            update hotrow.sale_due d set look_at = entry.next_expiry where d.item = due.item and d.look_at < entry.next_expiry;
+        end if;
     end loop;
     return expired;
 end

@@ -44,25 +44,34 @@ declare
     present smallint;
     following smallint;
 begin
-    -- Two at once would empty two parts.
-    select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one for update;
-    following := (present + 1) % 8;
-    part := present;
-    if exists (
-        select from hotrow.history_part p
-        where p.part = present and p.opened_at > now_at - retention / 6
-            or p.part = following and p.closed_at > now_at - retention)
-    then
-        status := 'young';
-        return;
-    end if;
+    -- Two at once would empty two parts, so one has the lock. It is not taken to find that there is nothing to do yet: a
+    -- transaction that is left open after that would hold up everybody else.
+    for attempt in 1 .. 2 loop
+        if attempt = 1 then
+            select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one;
+        else
+            select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one for update;
+        end if;
+        following := (present + 1) % 8;
+        part := present;
+        if exists (
+            select from hotrow.history_part p
+            where p.part = present and p.opened_at > now_at - retention / 6
+                or p.part = following and p.closed_at > now_at - retention)
+        then
+            status := 'young';
+            return;
+        end if;
+    end loop;
     perform hotrow.keep_snapshots_of(following);
     execute format('truncate hotrow.ledger_%s, hotrow.log_entry_%s', following, following);
+    update hotrow.setting s
+    set history_part = following, history_whole = s.history_whole and p.opened_at is null
+    from hotrow.history_part p where p.part = following and s.one;
     update hotrow.history_part p
     set opened_at = case when p.part = following then now_at else p.opened_at end,
         closed_at = case when p.part = present then now_at end
     where p.part in (present, following);
-    update hotrow.setting s set history_part = following where s.one;
     status := 'rotated';
     part := following;
 exception

@@ -27,7 +27,10 @@ create table hotrow.queue_ring (
     one boolean primary key default true check (one),
     last_queue int not null default 0,
     part smallint not null default 0 check (part between 0 and 3),
-    opened_at timestamptz not null default clock_timestamp()
+    opened_at timestamptz not null default clock_timestamp(),
+    -- No queue that was dropped had a lease with a higher number. The leases of new queues are numbered from here, so that
+    -- a receipt of a dropped queue names no order of another queue with the same name.
+    last_lease bigint not null default 0
 );
 insert into hotrow.queue_ring default values;
 
@@ -54,8 +57,9 @@ create table hotrow.queue_tail (
     -- Which one was the last when the ring moved on to this part: all behind it are in this part.
     part_place bigint not null default -9223372036854775808,
     part_id bigint not null default 0,
-    -- The last order of the side line.
+    -- The last order of the side line, and how many there have been.
     side bigint not null default 0,
+    sidelined bigint not null default 0,
     grouped boolean not null default false,
     enqueued bigint not null default 0,
     -- Somebody waits for an order to come.
@@ -77,19 +81,32 @@ create table hotrow.queue_head (
     -- All of the main line up to here have been handed out or put aside.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
-    -- All of the side line up to here have been looked at.
+    -- All orders of the side line up to here have been sorted in, and how many those are.
     side bigint not null default 0,
+    sidelined bigint not null default 0,
     -- The last lease's number.
     leases bigint not null default 0,
-    -- No lease ends after due_mark and before next_due; none that ends before due_mark is left.
+    -- The leases up to (due_mark, due_rank, due_id), in the order of queue_lease_due, are gone. No other lease ends before
+    -- next_due.
     due_mark timestamptz not null default '-infinity',
+    due_rank bigint not null default 0,
+    due_id bigint not null default 0,
     next_due timestamptz not null default 'infinity',
+    -- How many orders are ready, and of these still in the generation before ready_generation, behind the mark. How many
+    -- have been taken out of ready_generation. The same for group members.
     ready int not null default 0,
     ready_generation bigint not null default 0,
     ready_gone int not null default 0,
+    ready_left int not null default 0,
+    ready_mark_rank bigint not null default 0,
+    ready_mark_id bigint not null default 0,
     grouped int not null default 0,
     group_generation bigint not null default 0,
     group_gone int not null default 0,
+    group_left int not null default 0,
+    group_mark_hash bigint not null default 0,
+    group_mark_rank bigint not null default 0,
+    group_mark_id bigint not null default 0,
     in_flight bigint not null default 0,
     processed bigint not null default 0,
     dead bigint not null default 0,
@@ -167,11 +184,13 @@ create table hotrow.queue_lease (
     -- NULL: nobody has it, it only waits for the time to come.
     taken_at timestamptz,
     due timestamptz not null,
+    -- The rank of the run's first order: of leases that end at one moment the least rank comes first.
+    rank bigint not null,
     -- Queue and shard once more, for the index of what is due.
     owner bigint not null generated always as (queue::bigint * 16 + shard) stored,
     primary key (queue, shard, lease, first)
 );
-create index queue_lease_due on hotrow.queue_lease (owner, due);
+create index queue_lease_due on hotrow.queue_lease (owner, due, rank, from_id);
 
 -- Orders that can be taken and stand outside the main line: given back, due, or never in it.
 create table hotrow.queue_ready (
@@ -250,8 +269,10 @@ begin
         perform hotrow.bad_argument(format('shards is %s', shards), 'Let a queue have 1 to 16 shards.');
     elsif max_attempts not between 1 and 1000 then
         perform hotrow.bad_argument(format('max_attempts is %s', max_attempts), 'Allow 1 to 1000 attempts.');
-    elsif retry < '0' or retention < '0' then
-        perform hotrow.bad_argument('retry or retention is below 0', 'Let times be 0 or more.');
+    elsif retry < '0' or retry > '1 day' then
+        perform hotrow.bad_argument(format('retry is %s', retry), 'Pause for 0 to 24 hours after the first failure.');
+    elsif retention < '0' or retention > '3660 days' then
+        perform hotrow.bad_argument(format('retention is %s', retention), 'Remember orders for 0 to 3660 days.');
     elsif order_by not in ('arrival', 'created_at') then
         perform hotrow.bad_argument(format('order_by %L is unknown', order_by), 'Order by arrival or created_at.');
     end if;
@@ -271,8 +292,8 @@ begin
             create_queue.retention);
         insert into hotrow.queue_tail (queue, shard, seq, part)
         select ring.last_queue + 1, s.shard, 0, ring.part from generate_series(0, create_queue.shards - 1) s (shard);
-        insert into hotrow.queue_head (queue, shard, seq, part)
-        select ring.last_queue + 1, s.shard, 0, ring.part from generate_series(0, create_queue.shards - 1) s (shard);
+        insert into hotrow.queue_head (queue, shard, seq, part, leases)
+        select ring.last_queue + 1, s.shard, 0, ring.part, ring.last_lease from generate_series(0, create_queue.shards - 1) s (shard);
         insert into hotrow.queue_lock (queue, shard, side)
         select ring.last_queue + 1, s.shard, e.side
         from generate_series(0, create_queue.shards - 1) s (shard) cross join unnest(array['h', 't']::"char"[]) e (side);
@@ -299,9 +320,15 @@ declare
 begin
     perform hotrow.check_name('queue', queue);
     status := 'unknown_queue';
+    -- The ring comes before a queue's locks in every transaction.
+    perform from hotrow.queue_ring r where r.one for update;
     select q.number into gone from hotrow.queue q where q.queue = drop_queue.queue;
     if gone is not null then
         perform hotrow.lock_queue(gone);
+        update hotrow.queue_ring r set last_lease = greatest(r.last_lease, (
+            select max(h.leases) from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
+            where l.queue = gone and l.side = 'h'))
+        where r.one;
         perform hotrow.wake_takers(gone); -- to be told so
         delete from hotrow.queue q where q.number = gone;
         delete from hotrow.queue_head h where h.queue = gone;

@@ -17,18 +17,33 @@ begin
     if found then
         select h.* into head from hotrow.queue_head h where h.queue = number and h.shard = lock_head.shard
         order by h.queue desc, h.shard desc, h.seq desc limit 1;
-        head.at := greatest(clock_timestamp(), head.at);
+        head.at := clock_timestamp();
+        -- The clock was set back. Leases that are given now end later than head.at, and may end before the mark.
+        if head.at < head.due_mark then
+            head.due_mark := head.at;
+            head.due_rank := 9223372036854775807;
+        end if;
     end if;
     return head;
 end
 $$;
 
-create function hotrow.lock_tail(number int, shard int) returns hotrow.queue_tail
+-- The same for the end where orders arrive. Its time never goes back, so that orders without a created_at of their own
+-- keep the order of their arrival.
+create function hotrow.lock_tail(number int, shard int, patient boolean default true) returns hotrow.queue_tail
 language plpgsql as $$
 declare
     tail hotrow.queue_tail;
 begin
-    perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_tail.shard and l.side = 't' for update;
+    if patient then
+        perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_tail.shard and l.side = 't' for update;
+    else
+        perform from hotrow.queue_lock l where l.queue = number and l.shard = lock_tail.shard and l.side = 't'
+            for update skip locked;
+        if not found then
+            return null;
+        end if;
+    end if;
     select t.* into tail from hotrow.queue_tail t where t.queue = number and t.shard = lock_tail.shard
     order by t.queue desc, t.shard desc, t.seq desc limit 1;
     tail.at := greatest(clock_timestamp(), tail.at);
@@ -66,13 +81,13 @@ $$;
 -- What happens at an end of a queue is counted by the minute. How much it was in the minute of `at`, as far as is known.
 create function hotrow.in_this_minute(minute timestamptz, this_minute bigint, at timestamptz) returns bigint
 language sql stable as $$ -- or it could not be inlined: adding to a time is not immutable
-    select case when at < minute + interval '1 minute' then this_minute else 0 end
+    select case when at >= minute and at < minute + interval '1 minute' then this_minute else 0 end
 $$;
 
 -- And in the last full minute before it.
 create function hotrow.in_last_minute(minute timestamptz, this_minute bigint, last_minute bigint, at timestamptz)
 returns bigint language sql stable as $$
-    select case when at < minute + interval '1 minute' then last_minute
+    select case when at < minute then 0 when at < minute + interval '1 minute' then last_minute
         when at < minute + interval '2 minutes' then this_minute else 0 end
 $$;
 
@@ -85,33 +100,85 @@ begin
 end
 $$;
 
--- Writes the state of a shard's head as the next version. What its searches have left behind in ready and group is left
--- for good once it is more than twice what lives there: the living move to the next generation.
+-- What searches have left behind in ready and group is left for good once it is more than twice what lives there: the
+-- living move to the next generation, 1000 at each call so that no call is long. What is added meanwhile is added to the new
+-- generation, so in the old one nothing comes to live before the mark up to which all have moved. Searches look at both
+-- generations as long as orders are left in the old one.
+create function hotrow.move_generations(inout head hotrow.queue_head)
+language plpgsql as $$
+declare
+    moved record;
+begin
+    if head.ready_left = 0 and head.ready_gone > 1000 + 2 * head.ready then
+        head.ready_left := head.ready;
+        head.ready_generation := head.ready_generation + 1;
+        head.ready_gone := 0;
+        head.ready_mark_rank := -9223372036854775808;
+    end if;
+    if head.ready_left > 0 then
+        with old as materialized (
+            select r.ctid as tid, r.rank, r.id from hotrow.queue_ready r
+            where r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation - 1
+                and (r.rank, r.id) > (head.ready_mark_rank, head.ready_mark_id)
+            order by r.queue, r.shard, r.generation, r.rank, r.id limit 1000
+        ), moved as (
+            update hotrow.queue_ready r set generation = head.ready_generation
+            where r.ctid = any (array(select o.tid from old o))
+        )
+        select o.rank, o.id, count(*) over () as orders into moved from old o order by o.rank desc, o.id desc limit 1;
+        head.ready_left := case when moved.orders = 1000 then head.ready_left - 1000 else 0 end;
+        head.ready_mark_rank := coalesce(moved.rank, 0);
+        head.ready_mark_id := coalesce(moved.id, 0);
+    end if;
+    if head.group_left = 0 and head.group_gone > 1000 + 2 * head.grouped then
+        head.group_left := head.grouped;
+        head.group_generation := head.group_generation + 1;
+        head.group_gone := 0;
+        head.group_mark_hash := -9223372036854775808;
+        head.group_mark_rank := -9223372036854775808;
+    end if;
+    if head.group_left > 0 then
+        with old as materialized (
+            select g.ctid as tid, g.group_hash, g.rank, g.id from hotrow.queue_group g
+            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation - 1
+                and (g.group_hash, g.rank, g.id) > (head.group_mark_hash, head.group_mark_rank, head.group_mark_id)
+            order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id limit 1000
+        ), moved as (
+            update hotrow.queue_group g set generation = head.group_generation
+            where g.ctid = any (array(select o.tid from old o))
+        )
+        select o.group_hash, o.rank, o.id, count(*) over () as orders into moved
+        from old o order by o.group_hash desc, o.rank desc, o.id desc limit 1;
+        head.group_left := case when moved.orders = 1000 then head.group_left - 1000 else 0 end;
+        head.group_mark_hash := coalesce(moved.group_hash, 0);
+        head.group_mark_rank := coalesce(moved.rank, 0);
+        head.group_mark_id := coalesce(moved.id, 0);
+    end if;
+end
+$$;
+
+-- Writes the state of a shard's head as the next version.
 create function hotrow.write_head(head hotrow.queue_head) returns void
 language plpgsql as $$
 begin
-    if head.ready_gone > 1000 + 2 * head.ready then
-        update hotrow.queue_ready r set generation = r.generation + 1
-        where r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation;
-        head.ready_generation := head.ready_generation + 1;
-        head.ready_gone := 0;
-    end if;
-    if head.group_gone > 1000 + 2 * head.grouped then
-        update hotrow.queue_group g set generation = g.generation + 1
-        where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation;
-        head.group_generation := head.group_generation + 1;
-        head.group_gone := 0;
+    if head.ready_left > 0 or head.group_left > 0 or head.ready_gone > 1000 + 2 * head.ready
+        or head.group_gone > 1000 + 2 * head.grouped
+    then
+        head := hotrow.move_generations(head);
     end if;
     if head.waited and head.ready > 0 and not head.paused then
         head.waited := false;
         perform hotrow.wake_takers(head.queue);
     end if;
     update hotrow.queue_head h
-    set seq = h.seq + 1, place = head.place, id = head.id, side = head.side, leases = head.leases,
-        due_mark = head.due_mark, next_due = head.next_due,
+    set seq = h.seq + 1, place = head.place, id = head.id, side = head.side, sidelined = head.sidelined,
+        leases = head.leases, due_mark = head.due_mark, due_rank = head.due_rank, due_id = head.due_id,
+        next_due = head.next_due,
         ready = head.ready, ready_generation = head.ready_generation, ready_gone = head.ready_gone,
+        ready_left = head.ready_left, ready_mark_rank = head.ready_mark_rank, ready_mark_id = head.ready_mark_id,
         grouped = head.grouped, group_generation = head.group_generation, group_gone = head.group_gone,
-        in_flight = head.in_flight, processed = head.processed, dead = head.dead, waited = head.waited, at = head.at,
+        group_left = head.group_left, group_mark_hash = head.group_mark_hash, group_mark_rank = head.group_mark_rank,
+        group_mark_id = head.group_mark_id, in_flight = head.in_flight, processed = head.processed, dead = head.dead, waited = head.waited, at = head.at,
         minute = date_trunc('minute', head.at, 'UTC'),
         this_minute = head.processed - h.processed + hotrow.in_this_minute(h.minute, h.this_minute, head.at),
         last_minute = hotrow.in_last_minute(h.minute, h.this_minute, h.last_minute, head.at)
@@ -152,6 +219,24 @@ begin
 end
 $$;
 
+-- The first member of a strict group. `left_over`: whether members are left in the generation before.
+create function hotrow.first_of_group(
+    queue int, shard int, generation bigint, left_over boolean, group_hash bigint)
+returns table (line smallint, rank bigint, id bigint, place bigint, group_hash bigint)
+language sql stable rows 1 as $$
+    select m.* from (
+        (select g.line, g.rank, g.id, g.place, g.group_hash from hotrow.queue_group g
+        where g.queue = first_of_group.queue and g.shard = first_of_group.shard
+            and g.generation = first_of_group.generation and g.group_hash = first_of_group.group_hash
+        order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id limit 1)
+        union all
+        (select g.line, g.rank, g.id, g.place, g.group_hash from hotrow.queue_group g
+        where left_over and g.queue = first_of_group.queue and g.shard = first_of_group.shard
+            and g.generation = first_of_group.generation - 1 and g.group_hash = first_of_group.group_hash
+        order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id limit 1)) m
+    order by m.rank, m.id limit 1
+$$;
+
 -- Orders whose turn may have come: those without a group, and the first of each group that has no open order, are
 -- ready; the others wait behind it.
 create function hotrow.join_queue(
@@ -162,9 +247,8 @@ declare
 begin
     with judged as (
         select u.*, u.group_hash is null or row_number() over (partition by u.group_hash order by u.rank, u.id) = 1
-            and (
-                select true from hotrow.queue_group g where g.queue = head.queue and g.shard = head.shard
-                    and g.generation = head.group_generation and g.group_hash = u.group_hash limit 1) is null as free
+            and not exists (select from hotrow.first_of_group(
+                head.queue, head.shard, head.group_generation, head.group_left > 0, u.group_hash)) as free
         from unnest(lines, places, ids, ranks, groups) u (line, place, id, rank, group_hash)
     ), members as (
         insert into hotrow.queue_group (queue, shard, line, generation, group_hash, rank, id, place)
@@ -185,30 +269,34 @@ $$;
 create function hotrow.leave_groups(inout head hotrow.queue_head, groups bigint[], ranks bigint[], ids bigint[])
 language plpgsql as $$
 declare
-    gone int;
+    gone record;
     heirs record;
 begin
     with members as (
         delete from hotrow.queue_group d
         where d.ctid = any (array(
-            select g.tid from unnest(groups, ranks, ids) u (group_hash, rank, id) cross join lateral (
+            select g.tid from unnest(groups, ranks, ids) u (group_hash, rank, id)
+                cross join generate_series(
+                    head.group_generation - (head.group_left > 0)::int, head.group_generation) m (generation)
+                cross join lateral (
                 select g.ctid as tid from hotrow.queue_group g
-                where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
+                where g.queue = head.queue and g.shard = head.shard and g.generation = m.generation
                     and g.group_hash = u.group_hash and g.rank = u.rank and g.id = u.id limit 1) g))
-        returning d.group_hash
+        returning d.group_hash, d.generation
     )
-    select count(*), array_agg(distinct m.group_hash) into gone, groups from members m;
-    head.grouped := head.grouped - gone;
-    head.group_gone := head.group_gone + gone;
+    select count(*) as members, count(*) filter (where m.generation < head.group_generation) as left_over,
+        array_agg(distinct m.group_hash) as groups
+    into gone from members m;
+    groups := gone.groups;
+    head.grouped := head.grouped - gone.members;
+    head.group_gone := head.group_gone + gone.members - gone.left_over;
+    head.group_left := head.group_left - gone.left_over;
     select array_agg(n.line) as lines, array_agg(n.place) as places, array_agg(n.id) as ids, array_agg(n.rank) as ranks,
         array_agg(n.group_hash) as groups, array_agg(0::smallint) as attempts
     into heirs
     from unnest(groups) u (group_hash)
-        cross join lateral (
-            select g.* from hotrow.queue_group g
-            where g.queue = head.queue and g.shard = head.shard and g.generation = head.group_generation
-                and g.group_hash = u.group_hash
-            order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id limit 1) n;
+        cross join lateral hotrow.first_of_group(
+            head.queue, head.shard, head.group_generation, head.group_left > 0, u.group_hash) n;
     if heirs.ids is not null then
         head := hotrow.make_ready(head, heirs.lines, heirs.places, heirs.ids, heirs.ranks, heirs.groups, heirs.attempts);
     end if;
@@ -268,17 +356,26 @@ language sql stable rows 10 as $$
     where run.open is null or get_bit(run.open, o.number) = 1
 $$;
 
--- What the time has brought: leases that ended, and orders that waited for it.
+-- What the time has brought: leases that ended, and orders that waited for it. About 1000 orders at a call, so that no call
+-- is long however many are due; the first that ended come first, and of one moment those of the least ranks. As no
+-- take hands out more than 1000 orders, those that come back at one moment are handed out in their order all the same.
 create function hotrow.end_leases(inout head hotrow.queue_head)
 language plpgsql as $$
 declare
     due record;
+    following record;
 begin
-    with ended as (
+    with first as materialized (
+        select l.*, sum(l.count) over (order by l.due, l.rank, l.from_id) - l.count as before from (
+            select l.ctid as tid, l.count, l.due, l.rank, l.from_id from hotrow.queue_lease l
+            where l.owner = head.queue::bigint * 16 + head.shard
+                and (l.due, l.rank, l.from_id) > (head.due_mark, head.due_rank, head.due_id) and l.due <= head.at
+            order by l.owner, l.due, l.rank, l.from_id limit 1000) l
+    ), last as (
+        select f.* from first f where f.before < 1000 order by f.due desc, f.rank desc, f.from_id desc limit 1
+    ), ended as (
         delete from hotrow.queue_lease e
-        where e.ctid = any (array(
-            select l.ctid from hotrow.queue_lease l
-            where l.owner = head.queue::bigint * 16 + head.shard and l.due > head.due_mark and l.due <= head.at))
+        where e.ctid = any (array(select f.tid from first f where f.before < 1000))
         returning e as l
     ), orders as (
         select o.*, (e.l).attempt, (e.l).taken_at,
@@ -301,7 +398,8 @@ begin
         array_agg('the lease ended'::text) filter (where o.last) as last_errors,
         array_agg(o.attempt) filter (where o.last) as last_attempts,
         array_agg(o.taken_at) filter (where o.last) as last_taken,
-        count(*) filter (where o.taken_at is not null) as leased
+        count(*) filter (where o.taken_at is not null) as leased,
+        (select l.due from last l) as mark, (select l.rank from last l) as mark_rank, (select l.from_id from last l) as mark_id
     into due from orders o;
     head.in_flight := head.in_flight - due.leased;
     if due.ids is not null then
@@ -314,27 +412,46 @@ begin
     if due.join_ids is not null then
         head := hotrow.join_queue(head, due.join_lines, due.join_places, due.join_ids, due.join_ranks, due.join_groups);
     end if;
-    head.due_mark := head.at;
-    select min(d.due) into head.next_due from (
-        select l.due from hotrow.queue_lease l where l.owner = head.queue::bigint * 16 + head.shard and l.due > head.at
-        order by l.owner, l.due limit 1) d;
-    head.next_due := coalesce(head.next_due, 'infinity');
+    if due.mark is not null then
+        head.due_mark := due.mark;
+        head.due_rank := due.mark_rank;
+        head.due_id := due.mark_id;
+    end if;
+    select l.due into following from hotrow.queue_lease l
+    where l.owner = head.queue::bigint * 16 + head.shard
+        and (l.due, l.rank, l.from_id) > (head.due_mark, head.due_rank, head.due_id)
+    order by l.owner, l.due, l.rank, l.from_id limit 1;
+    head.next_due := coalesce(following.due, 'infinity');
+    if head.next_due > head.at then
+        head.due_mark := head.at;
+        head.due_rank := 9223372036854775807;
+    end if;
 end
 $$;
 
 -- Orders of the side line that nobody has looked at yet, up to `last`: those that may be taken join the queue, the others
--- wait for their time. At most 10,000 at once, so that a take stays short.
+-- wait for their time. At most 2000 at a call, so that no call is long. A take finds no more than that, as long as those
+-- that enqueue help (hotrow.help_side_line): so it knows all that came before it.
 create function hotrow.look_at_side_line(inout head hotrow.queue_head, last bigint)
 language plpgsql as $$
 declare
+    seen record;
     arrived record;
     later int;
 begin
-    last := least(last, head.side + 10000);
+    select count(*) as orders, max(o.place) as place into seen from (
+        select o.place from hotrow.queue_order o
+        where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
+        order by o.queue, o.line, o.place, o.id limit 2000) o;
+    if seen.orders = 2000 then
+        last := seen.place;
+    end if;
+    head.sidelined := head.sidelined + seen.orders;
     with waiting as (
-        insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count, from_place, from_id, to_place, to_id, due)
+        insert into hotrow.queue_lease
+            (queue, shard, line, attempt, lease, first, count, from_place, from_id, to_place, to_id, due, rank)
         select o.queue, head.shard, o.line, 0, head.leases + row_number() over (order by o.place), 0, 1,
-            o.place, o.id, o.place, o.id, o.not_before
+            o.place, o.id, o.place, o.id, o.not_before, coalesce(o.rank, o.place)
         from hotrow.queue_order o
         where o.queue = head.queue and o.line = head.shard * 2 + 1 and o.place > head.side and o.place <= last
             and o.not_before > head.at
@@ -352,6 +469,25 @@ begin
     head.side := last;
     if arrived.ids is not null then
         head := hotrow.join_queue(head, arrived.lines, arrived.places, arrived.ids, arrived.ranks, arrived.groups);
+    end if;
+end
+$$;
+
+-- The side line grows while nobody takes. Before it is longer than 1000 orders, a call that adds to it sorts in some of
+-- those that are there, unless somebody is at the taking end: it never waits for that lock, because it may hold the
+-- arriving end of another shard.
+create function hotrow.help_side_line(number int, shard int) returns void
+language plpgsql as $$
+declare
+    tail hotrow.queue_tail := hotrow.look_at_tail(number, shard);
+    head hotrow.queue_head;
+begin
+    select h.* into head from hotrow.look_at_head(number, shard) h;
+    if tail.sidelined - head.sidelined > 1000 then
+        head := hotrow.lock_head(number, shard, false);
+        if head.queue is not null and head.side < tail.side then
+            perform hotrow.write_head(hotrow.look_at_side_line(head, tail.side));
+        end if;
     end if;
 end
 $$;

@@ -1,5 +1,42 @@
 -- How orders get into a queue. Never how they leave it.
 
+-- Whether a document's text has more than that many bytes. A number of 16 bytes can have a text of 131,072, and a text of
+-- more than 1 GB fails in every call that hands it out. So the text of a long document is made only after its long numbers
+-- have been measured one by one, up to the limit; all else grows eightfold at most.
+create function hotrow.is_longer(document jsonb, most int) returns boolean
+language plpgsql immutable as $$
+declare
+    number jsonb;
+    size int := 0;
+begin
+    if pg_column_size(document) > 2000 then
+        for number in
+            select n.number from jsonb_path_query(document, 'strict $.** ? (@.type() == "number")') n (number)
+            where abs(n.number::numeric) > 1e40 or scale(n.number::numeric) > 40
+        loop
+            size := size + octet_length(number::text);
+            if size > most then
+                return true;
+            end if;
+        end loop;
+    end if;
+    return octet_length(document::text) > most;
+end
+$$;
+
+-- Refuses documents whose text is too long. Those of up to 32 bytes hold one number at most, which is not.
+create function hotrow.check_documents(what text, documents jsonb[], hint text) returns void
+language plpgsql as $$
+begin
+    if pg_column_size(documents) > 32 and exists (
+        select from unnest(documents) d (document)
+        where pg_column_size(d.document) > 32 and hotrow.is_longer(d.document, 256000))
+    then
+        perform hotrow.bad_argument(format('the text of a %s has more than 256,000 bytes', what), hint);
+    end if;
+end
+$$;
+
 -- Refuses what no state of the queue could make right, before anybody waits for a lock.
 create function hotrow.check_orders(
     queue text[], order_id uuid[], payload jsonb[], group_key text[], created_at timestamptz[],
@@ -18,17 +55,13 @@ begin
         perform hotrow.bad_argument('a priority is not between -60 and 60', 'Order within the range; 0 is usual.');
     elsif '1970-01-01' > any (created_at) or '2200-01-01' < any (created_at) then
         perform hotrow.bad_argument('created_at is not between 1970 and 2200', 'Give the time of the order, or none.');
-    elsif 'infinity' = any (not_before) or '-infinity' = any (not_before) then
-        perform hotrow.bad_argument('not_before is infinite', 'Give a time that comes, or none.');
+    elsif '1970-01-01' > any (not_before) or '2200-01-01' < any (not_before) then
+        perform hotrow.bad_argument('not_before is not between 1970 and 2200', 'Give a time that comes, or none.');
     elsif octet_length(array_to_string(group_key, '')) > 500 or '' = any (group_key) then
         perform hotrow.check_name('group_key', g.name) from unnest(group_key) g (name)
         where g.name = '' or octet_length(g.name) > 500;
     end if;
-    if pg_column_size(payload) > 256000 then
-        perform hotrow.bad_argument(format('a payload has %s bytes', max(pg_column_size(p.payload))),
-            'A payload has 256,000 bytes at most: store what is larger elsewhere and enqueue where it is.')
-        from unnest(payload) p (payload) having max(pg_column_size(p.payload)) > 256000;
-    end if;
+    perform hotrow.check_documents('payload', payload, 'Store what is larger elsewhere and enqueue where it is.');
 end
 $$;
 
@@ -48,7 +81,10 @@ returns table (call int, id bigint, status text)
 language plpgsql as $$
 #variable_conflict use_column
 declare
-    tail hotrow.queue_tail := hotrow.lock_tail(wanted.number, shard);
+    tail hotrow.queue_tail;
+    -- When these orders come, and what is their created_at where the call gives none.
+    now_at timestamptz;
+    created timestamptz;
     n int := cardinality(calls);
     known uuid[];
     known_ids bigint[];
@@ -57,9 +93,16 @@ declare
     -- A main line in order of arrival takes all that have nothing special about them.
     plain boolean := wanted.order_by = 'arrival' and coalesce(num_nonnulls(variadic not_before), 0) = 0
         and coalesce(num_nonnulls(variadic priority), 0) = 0;
-    -- Ids of a shard are a number of its own in each round of the shards.
-    base bigint := (tail.last_id - 1) * wanted.shards + shard + 1;
+    base bigint;
 begin
+    if not plain then
+        perform hotrow.help_side_line(wanted.number, shard);
+    end if;
+    tail := hotrow.lock_tail(wanted.number, shard);
+    now_at := clock_timestamp();
+    created := case when wanted.order_by = 'arrival' then now_at else tail.at end;
+    -- Ids of a shard are a number of its own in each round of the shards.
+    base := (tail.last_id - 1) * wanted.shards + shard + 1;
     if tail.queue is null then
         perform hotrow.known_queue(wanted.queue); -- it has been dropped since
     end if;
@@ -71,7 +114,7 @@ begin
             insert into hotrow.queue_order
                 (queue, line, part, place, id, order_id, group_hash, created_at, at, group_key, payload)
             select wanted.number, shard * 2, tail.part, base + u.n * wanted.shards, base + u.n * wanted.shards,
-                u.order_id, u.group_hash, coalesce(u.created_at, tail.at), tail.at, u.group_key, u.payload
+                u.order_id, u.group_hash, coalesce(u.created_at, created), now_at, u.group_key, u.payload
             from unnest(order_id, payload, group_key, groups, created_at)
                 with ordinality u (order_id, payload, group_key, group_hash, created_at, n)
             where known is null or u.order_id <> all (known)
@@ -90,7 +133,7 @@ begin
             from unnest(order_id, payload, group_key, groups, created_at, not_before, priority)
                     with ordinality u (order_id, payload, group_key, group_hash, created_at, not_before, priority, n)
                 cross join lateral hotrow.rank_of(wanted.order_by, base + u.n * wanted.shards,
-                    coalesce(u.created_at, tail.at), coalesce(u.priority, 0)) r (rank)
+                    coalesce(u.created_at, created), coalesce(u.priority, 0)) r (rank)
             where known is null or u.order_id <> all (known)
         ), lined as (
             select r.*, r.in_order and r.rank >= max(r.rank) filter (where r.in_order) over (order by r.n) as joins
@@ -100,7 +143,7 @@ begin
                 (queue, line, part, place, id, order_id, rank, group_hash, created_at, at, not_before, group_key, payload)
             select wanted.number, shard * 2 + case when l.joins then 0 else 1 end, tail.part,
                 case when l.joins then l.rank else l.id end, l.id, l.order_id,
-                case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, tail.at), tail.at,
+                case when l.joins then null else l.rank end, l.group_hash, coalesce(l.created_at, created), now_at,
                 l.not_before, l.group_key, l.payload
             from lined l
             on conflict (queue, order_id, part) do nothing returning order_id, id, line, place
@@ -108,8 +151,9 @@ begin
         select array_agg(new.order_id), array_agg(new.id),
             coalesce(max(new.place) filter (where new.line = shard * 2), tail.place),
             coalesce(max(new.id) filter (where new.line = shard * 2), tail.id),
-            coalesce(max(new.id) filter (where new.line <> shard * 2), tail.side)
-        into added, added_ids, tail.place, tail.id, tail.side from new;
+            coalesce(max(new.id) filter (where new.line <> shard * 2), tail.side),
+            tail.sidelined + count(*) filter (where new.line <> shard * 2)
+        into added, added_ids, tail.place, tail.id, tail.side, tail.sidelined from new;
     end if;
 
     tail.last_id := tail.last_id + n;
@@ -154,13 +198,15 @@ $$;
 
 create function hotrow.write_tail(tail hotrow.queue_tail, added int) returns void
 language plpgsql as $$
+declare
+    now_at timestamptz := clock_timestamp();
 begin
     update hotrow.queue_tail t
     set seq = t.seq + 1, last_id = tail.last_id, place = tail.place, id = tail.id, side = tail.side,
-        grouped = tail.grouped, enqueued = t.enqueued + added, waited = tail.waited, at = tail.at,
-        minute = date_trunc('minute', tail.at, 'UTC'),
-        this_minute = added + hotrow.in_this_minute(t.minute, t.this_minute, tail.at),
-        last_minute = hotrow.in_last_minute(t.minute, t.this_minute, t.last_minute, tail.at)
+        sidelined = tail.sidelined, grouped = tail.grouped, enqueued = t.enqueued + added, waited = tail.waited, at = tail.at,
+        minute = date_trunc('minute', now_at, 'UTC'),
+        this_minute = added + hotrow.in_this_minute(t.minute, t.this_minute, now_at),
+        last_minute = hotrow.in_last_minute(t.minute, t.this_minute, t.last_minute, now_at)
     where t.queue = tail.queue and t.shard = tail.shard and t.seq = tail.seq;
     if not found then
         perform hotrow.refuse_old_state();

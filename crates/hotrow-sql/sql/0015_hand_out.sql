@@ -6,32 +6,42 @@ create type hotrow.queue_chunk as (
 
 -- The next orders in the general case: the least ranks of what is ready and of the main line. Orders of the main line
 -- whose group has an open order are put aside on the way. An order that is handed out to be leased opens its group; one
--- that is done at once leaves its group, and if others wait behind it the chunk ends there, since they may come next.
+-- that is done at once leaves its group, and the search begins again behind it, since others of the group may come next: so
+-- it looks at few orders at a time, and ends after 100 searches, so that no call is long.
 create function hotrow.next_orders(inout head hotrow.queue_head, most int, done_at_once boolean, out chunk hotrow.queue_chunk)
 language plpgsql as $$
 declare
     seen record;
     walked int := 0;
+    searches int := 0;
+    window_size int := case when done_at_once then least(most, 50) else most end;
     stop boolean := false;
 begin
-    while not stop and walked < 10000 and coalesce(cardinality(chunk.ids), 0) < most loop
+    while not stop and walked < 5000 and searches < 100 and coalesce(cardinality(chunk.ids), 0) < most loop
         with ready as (
-            select r.line, r.place, r.id, r.rank, r.group_hash, r.attempt, false as fresh, r.ctid as tid
+            (select r.line, r.place, r.id, r.rank, r.group_hash, r.attempt, false as fresh, r.ctid as tid
             from hotrow.queue_ready r
             where r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation
-            order by r.queue, r.shard, r.generation, r.rank, r.id limit most
+            order by r.queue, r.shard, r.generation, r.rank, r.id limit window_size)
+            union all
+            (select r.line, r.place, r.id, r.rank, r.group_hash, r.attempt, false, r.ctid
+            from hotrow.queue_ready r
+            where head.ready_left > 0
+                and r.queue = head.queue and r.shard = head.shard and r.generation = head.ready_generation - 1
+                and (r.rank, r.id) > (head.ready_mark_rank, head.ready_mark_id)
+            order by r.queue, r.shard, r.generation, r.rank, r.id limit window_size)
         ), fresh as (
             select o.line, o.place, o.id, o.place as rank, o.group_hash, 0::smallint as attempt, true as fresh, null::tid as tid
             from hotrow.queue_order o
             where o.queue = head.queue and o.line = head.shard * 2 and (o.place, o.id) > (head.place, head.id)
-            order by o.queue, o.line, o.place, o.id limit greatest(most, 100)
+            order by o.queue, o.line, o.place, o.id limit greatest(window_size, 100)
         ), both_kinds as (
             select b.*, row_number() over (order by b.rank, b.id) as n from (
-                select r.* from ready r union all select f.* from fresh f order by rank, id limit greatest(most, 100)) b
+                select r.* from ready r union all select f.* from fresh f order by rank, id limit greatest(window_size, 100)) b
         ), judged as (
             select b.*, b.fresh and b.group_hash is not null and (
-                (select true from hotrow.queue_group g where g.queue = head.queue and g.shard = head.shard
-                    and g.generation = head.group_generation and g.group_hash = b.group_hash limit 1) is not null
+                exists (select from hotrow.first_of_group(
+                    head.queue, head.shard, head.group_generation, head.group_left > 0, b.group_hash))
                 or not done_at_once
                     and row_number() over (partition by b.group_hash order by b.n) > 1) as aside
             from both_kinds b
@@ -51,7 +61,7 @@ begin
             returning 1
         ), handed as (
             delete from hotrow.queue_ready r where r.ctid = any (array(select c.tid from chosen c where not c.fresh))
-            returning 1
+            returning r.generation
         )
         select count(*) as walked, array_agg(c.line order by c.n) filter (where not c.aside) as lines,
             array_agg(c.place order by c.n) filter (where not c.aside) as places,
@@ -65,13 +75,16 @@ begin
             array_agg(c.group_hash) filter (where c.leaving) as leaving_groups,
             array_agg(c.rank) filter (where c.leaving) as leaving_ranks,
             array_agg(c.id) filter (where c.leaving) as leaving_ids,
-            (select count(*) from aside) as grouped, (select count(*) from handed) as taken
+            (select count(*) from aside) as grouped, (select count(*) from handed) as taken,
+            (select count(*) from handed h where h.generation < head.ready_generation) as left_over
         into seen from chosen c;
         walked := walked + seen.walked;
+        searches := searches + 1;
         stop := seen.walked = 0;
         head.grouped := head.grouped + seen.grouped;
         head.ready := head.ready - seen.taken;
-        head.ready_gone := head.ready_gone + seen.taken;
+        head.ready_gone := head.ready_gone + seen.taken - seen.left_over;
+        head.ready_left := head.ready_left - seen.left_over;
         if seen.fresh_ids is not null then
             head.place := seen.fresh_places[cardinality(seen.fresh_places)];
             head.id := seen.fresh_ids[cardinality(seen.fresh_ids)];
@@ -200,9 +213,10 @@ begin
                                 tail.place, tail.id, low, high, total - given) o
                         ), leased as (
                             insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
-                                from_place, from_id, to_place, to_id, taken_at, due)
+                                from_place, from_id, to_place, to_id, taken_at, due, rank)
                             select head.queue, head.shard, head.shard * 2, 1, head.leases + r.k, r.first, r.count,
-                                r.places[1], r.ids[1], r.places[r.count], r.ids[r.count], head.at, head.at + leases[r.k]
+                                r.places[1], r.ids[1], r.places[r.count], r.ids[r.count], head.at, head.at + leases[r.k],
+                                r.places[1]
                             from (
                                 select p.k, min(p.spot) as first, count(*)::int as count,
                                     array_agg(p.place order by p.nth) as places, array_agg(p.id order by p.nth) as ids
@@ -238,12 +252,12 @@ begin
                         cross join lateral hotrow.order_at(wanted.number, u.line, u.place, u.id) o;
                 elsif n > 0 then
                     insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
-                        from_place, from_id, to_place, to_id, taken_at, due)
+                        from_place, from_id, to_place, to_id, taken_at, due, rank)
                     select wanted.number, shard, u.line, u.attempt, head.leases + owners[given + u.n],
                         given + u.n - 1 - before[owners[given + u.n]], 1, u.place, u.id, u.place, u.id,
-                        head.at, head.at + leases[owners[given + u.n]]
-                    from unnest(chunk.lines, chunk.places, chunk.ids, chunk.attempts)
-                        with ordinality u (line, place, id, attempt, n);
+                        head.at, head.at + leases[owners[given + u.n]], u.rank
+                    from unnest(chunk.lines, chunk.places, chunk.ids, chunk.attempts, chunk.ranks)
+                        with ordinality u (line, place, id, attempt, rank, n);
                 end if;
                 if n > 0 then
                     return query
@@ -269,7 +283,12 @@ begin
             -- Who is going to wait says so at both ends of the queue, and looks again once nobody can come in between.
             exit when noted or not waiting or given >= total;
             head.waited := true;
-            tail := hotrow.lock_tail(wanted.number, shard);
+            -- Only the first shard's lock is waited for: calls that enqueue take the locks in the shards' order.
+            tail := hotrow.lock_tail(wanted.number, shard, step = 0);
+            if tail.queue is null then
+                soonest := '20 milliseconds';
+                exit;
+            end if;
             if not tail.waited then
                 tail.waited := true;
                 perform hotrow.write_tail(tail, 0);

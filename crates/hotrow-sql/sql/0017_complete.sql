@@ -1,7 +1,8 @@
 -- What becomes of an order that was taken: completed, failed, given back, or kept for longer. Never how it was taken.
 --
--- A receipt names a lease of a shard and the order's place in it. Each take makes a new lease, so that whoever comes with
--- an old one is refused, whatever has become of the order since.
+-- A receipt names a lease of a shard and the order's place in it. Each take makes a new lease, so a worker with an old
+-- receipt is refused, whatever has become of the order since. So is one whose lease has ended, even if nobody has ended it
+-- yet (hotrow.end_leases).
 
 -- The orders that receipts of one shard stand for, each once, out of their leases: what is left of a run stays leased.
 -- `n` is the receipt's place among those that were given. Receipts that are no longer good are missing.
@@ -20,11 +21,11 @@ begin
             select n.n, n.spot - l.first as number, l.*
             from named n cross join lateral (
                 select l.ctid as tid, l.first, l.count, l.open, l.line, l.attempt, l.from_place, l.from_id, l.to_place,
-                    l.to_id, l.taken_at
+                    l.to_id, l.taken_at, l.due
                 from hotrow.queue_lease l
                 where l.queue = head.queue and l.shard = head.shard and l.lease = n.lease and l.first <= n.spot
                 order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
-            where n.spot < l.first + l.count and l.taken_at is not null
+            where n.spot < l.first + l.count and l.taken_at is not null and l.due > head.at
                 and (l.open is null or get_bit(l.open, n.spot - l.first) = 1)
         ), runs as (
             select f.tid, f.count, f.open, f.line, f.attempt, f.from_place, f.from_id, f.to_place, f.to_id, f.taken_at,
@@ -95,13 +96,13 @@ begin
     ), found as (
         select s.n, s.orders, l.* from leases s cross join lateral (
             select l.ctid as tid, l.lease, l.line, l.attempt, l.first, l.count, l.open, l.from_place, l.from_id, l.to_place,
-                l.to_id, l.taken_at
+                l.to_id, l.taken_at, l.due
             from hotrow.queue_lease l
             where l.queue = head.queue and l.shard = head.shard and l.lease = s.lease and l.first <= s.low
             order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
         where s.orders = s.different and (alike or s.orders = 1) and l.first = s.low and l.count = s.orders
             and l.first + l.count - 1 = s.high and l.open is null and l.taken_at is not null
-            and (not present or (l.from_place, l.from_id) > (tail.part_place, tail.part_id))
+            and l.due > head.at and (not present or (l.from_place, l.from_id) > (tail.part_place, tail.part_id))
     ), gone as (
         delete from hotrow.queue_lease l where l.ctid = any (array(select f.tid from found f))
     ), orders as (
@@ -180,8 +181,8 @@ begin
             array_agg(g.rank) as ranks, array_agg(g.group_hash) as groups,
             array_agg((g.attempt - (action = 'release')::int)::smallint) as attempts, array_agg(g.taken_at) as taken,
             array_agg(case when action = 'release' then interval '0' when g.attempt >= wanted.max_attempts then null
-                else coalesce(retry_in[g.n], least(wanted.retry * power(2, least(g.attempt - 1, 30)), interval '1 day')) end)
-                as pauses,
+                else coalesce(retry_in[g.n], make_interval(secs => least(
+                    extract(epoch from wanted.retry)::float8 * power(2::float8, least(g.attempt - 1, 64)), 86400))) end) as pauses,
             array_agg(errors[g.n]) as errors
         into good from hotrow.give_back(head, receipts) g;
         for i in 1 .. coalesce(cardinality(good.ns), 0) loop
@@ -197,9 +198,9 @@ begin
                 head.leases := head.leases + 1;
                 head.next_due := least(head.next_due, head.at + good.pauses[i]);
                 insert into hotrow.queue_lease (queue, shard, line, attempt, lease, first, count,
-                    from_place, from_id, to_place, to_id, due)
+                    from_place, from_id, to_place, to_id, due, rank)
                 values (wanted.number, shard, good.lines[i], good.attempts[i], head.leases, 0, 1,
-                    good.places[i], good.ids[i], good.places[i], good.ids[i], head.at + good.pauses[i]);
+                    good.places[i], good.ids[i], good.places[i], good.ids[i], head.at + good.pauses[i], good.ranks[i]);
             end if;
         end loop;
     end if;
@@ -267,12 +268,8 @@ begin
         perform hotrow.null_argument('status');
     elsif interval '0' > any (retry_in) or interval '365 days' < any (retry_in) then
         perform hotrow.bad_argument('retry_in is below 0 or more than a year', 'Retry after a time within a year.');
-    elsif pg_column_size(result) > 256000 and exists (
-        select from unnest(result) r (result) where pg_column_size(r.result) > 256000)
-    then
-        perform hotrow.bad_argument('a result has more than 256,000 bytes',
-            'Store what is larger elsewhere and record where it is.');
     end if;
+    perform hotrow.check_documents('result', result, 'Store what is larger elsewhere and record where it is.');
 end
 $$;
 

@@ -44,7 +44,7 @@ begin
                 select l.* from hotrow.queue_lease l
                 where l.queue = number and l.shard = piece.shard and l.lease = piece.lease and l.first <= piece.spot
                 order by l.queue desc, l.shard desc, l.lease desc, l.first desc limit 1) l
-            where l.first + l.count > piece.spot and l.taken_at is not null
+            where l.first + l.count > piece.spot and l.taken_at is not null and l.due > head.at
                 and (l.open is null or get_bit(l.open, piece.spot - l.first) = 1))
         then
             with extended as (

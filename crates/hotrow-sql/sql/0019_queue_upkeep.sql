@@ -57,7 +57,8 @@ begin
                 where o.not_before is null or o.not_before <= now_at limit 1),
                 (select o.at from (
                     select r.* from hotrow.queue_ready r
-                    where r.queue = wanted.number and r.shard = (e.h).shard and r.generation = (e.h).ready_generation
+                    where r.queue = wanted.number and r.shard = (e.h).shard
+                        and r.generation >= (e.h).ready_generation - ((e.h).ready_left > 0)::int
                     order by r.queue, r.shard, r.generation, r.rank, r.id limit 1) r
                     cross join lateral hotrow.order_at(r.queue, r.line, r.place, r.id) o),
                 case when (e.h).grouped > 0 then hotrow.oldest_aside(e.h) end) as at
@@ -121,7 +122,8 @@ begin
             left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
             left join lateral (
                 select r.* from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
-                    and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
+                    and r.generation in (h.ready_generation - 1, h.ready_generation)
+                    and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
                 on true
             left join lateral (
                 select l.* from (
@@ -198,18 +200,21 @@ language sql stable as $$
         -- Those that are ready, and the members of groups that are not at work.
         (select r.* from heads h cross join lateral (
             select r.line, r.place, r.id from hotrow.queue_ready r
-            where r.queue = h.queue and r.shard = h.shard and r.generation = h.ready_generation and r.id > after
+            where r.queue = h.queue and r.shard = h.shard
+                and r.generation >= h.ready_generation - (h.ready_left > 0)::int and r.id > after
             order by r.queue, r.shard, r.generation, r.rank, r.id offset 0) r
         union
         select g.* from heads h cross join lateral (
             select g.line, g.place, g.id from hotrow.queue_group g
-            where g.queue = h.queue and g.shard = h.shard and g.generation = h.group_generation and g.id > after
+            where g.queue = h.queue and g.shard = h.shard
+                and g.generation >= h.group_generation - (h.group_left > 0)::int and g.id > after
             order by g.queue, g.shard, g.generation, g.group_hash, g.rank, g.id offset 0) g
         except
-        select l.line, l.from_place, l.from_id from hotrow.queue_lease l where l.queue = wanted.number and l.count = 1
+        select l.line, l.from_place, l.from_id from hotrow.queue_lease l
+        where l.queue = wanted.number and l.count = 1 and exists (select from heads h where h.grouped > 0)
         except
         select i.line, i.place, i.id from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-        where l.queue = wanted.number and l.count > 1)) w
+        where l.queue = wanted.number and l.count > 1 and exists (select from heads h where h.grouped > 0))) w
     order by w.id limit max
 $$;
 
@@ -251,9 +256,14 @@ begin
             select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
                 null::timestamptz, null::int, null::text
             from (
+                -- Runs do not overlap and each has an order, so the first of them hold the least ids.
                 select i.*, l.attempt, l.taken_at, l.due
-                from hotrow.queue_lease l cross join lateral hotrow.orders_of_run(l) i
-                where l.queue = wanted.number and l.taken_at is not null and l.to_id > after and i.id > after
+                from (
+                    select r.* from hotrow.queue_lease r
+                    where r.queue = wanted.number and r.taken_at is not null and r.to_id > after
+                    order by r.from_id limit max + 16) l
+                    cross join lateral hotrow.orders_of_run(l::hotrow.queue_lease) i
+                where i.id > after
                 order by i.id limit max) i
                 cross join lateral hotrow.order_at(wanted.number, i.line, i.place, i.id) o
             order by i.id;
@@ -287,7 +297,8 @@ begin
                 left join lateral hotrow.look_at_head(o.queue, o.line / 2) h on true
                 left join lateral (
                     select r.attempt from hotrow.queue_ready r where r.queue = o.queue and r.shard = o.line / 2
-                        and r.generation = h.ready_generation and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
+                        and r.generation in (h.ready_generation - 1, h.ready_generation)
+                        and r.rank = coalesce(o.rank, o.place) and r.id = o.id limit 1) r
                     on true
             order by o.id;
     else
@@ -401,20 +412,27 @@ begin
     elsif most not between 1 and 1000000 then
         perform hotrow.bad_argument(format('most is %s', most), 'Move 1 to 1,000,000 orders at a time.');
     end if;
-    -- Two at once would empty two parts.
-    select r.* into ring from hotrow.queue_ring r where r.one for update skip locked;
-    if not found then
-        status := 'busy';
-        return;
-    end if;
-    part := ring.part;
+    -- Two at once would empty two parts, so one has the lock. It is not taken to find that there is nothing to do yet: a
+    -- transaction that is left open after that would hold up everybody else.
+    select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
+    for attempt in 1 .. 2 loop
+        if attempt = 1 then
+            select r.* into ring from hotrow.queue_ring r where r.one;
+        else
+            select r.* into ring from hotrow.queue_ring r where r.one for update skip locked;
+            if not found then
+                status := 'busy';
+                return;
+            end if;
+        end if;
+        part := ring.part;
+        if ring.opened_at > at - keep / 2 then
+            status := 'young';
+            return;
+        end if;
+    end loop;
     previous := (ring.part + 3) % 4;
     following := (ring.part + 1) % 4;
-    select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
-    if ring.opened_at > at - keep / 2 then
-        status := 'young';
-        return;
-    end if;
     if (select count(*) from hotrow.orders_ahead(previous, most + 1)) > most then
         status := 'full';
         return;

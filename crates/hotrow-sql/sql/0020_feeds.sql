@@ -42,10 +42,11 @@ create table hotrow.author (
     author bigint primary key,
     -- The newest post's number.
     last_post bigint not null default 0,
+    -- The posts up to this one are forgotten.
+    forgotten_to bigint not null default 0,
     followers bigint not null default 0,
-    -- Its followers are being told to come for its posts themselves.
-    marking boolean not null default false,
-    -- From this post on they do; NULL: posts are brought to them.
+    -- Followers fetch the posts from this one on when they read; NULL: all posts are brought to them. The post before this
+    -- one is the last that is brought, and each follower who gets it also gets a row of hotrow.pull.
     pulled_from bigint
 ) partition by hash (author);
 
@@ -74,20 +75,31 @@ create table hotrow.pull (
     primary key (user_id, author)
 ) partition by hash (user_id);
 
--- Posts that are still on their way, each with the first follower that does not have it.
+-- Posts that are still on their way, each with the first follower that fan-out has not yet looked at.
 create table hotrow.fan_out (
     author bigint not null,
     post_id bigint not null,
     next_user bigint not null default -9223372036854775808,
-    -- Followers of this author also get a row of hotrow.pull.
-    marks boolean not null,
-    -- When a part of it was last brought: the one that has waited longest is next.
-    at timestamptz not null,
     primary key (author, post_id)
 );
-create index fan_out_at on hotrow.fan_out (at, author, post_id);
 
--- How unread messages may be ordered besides by arrival and author.
+-- Followers whose inboxes were locked when a post was brought: they get it later, and no newer post of the author before it.
+create table hotrow.fan_out_left (
+    author bigint not null,
+    user_id bigint not null,
+    post_id bigint not null,
+    primary key (author, user_id, post_id)
+);
+
+-- The authors of all these posts, each with the time of its last turn: the author that has waited longest is next. Rows are
+-- made, changed and deleted under the author's lock.
+create table hotrow.fan_out_turn (
+    author bigint primary key,
+    at timestamptz not null
+);
+create index fan_out_turn_at on hotrow.fan_out_turn (at, author);
+
+-- How unread messages may be ordered besides by arrival and author: which function was copied for each ranking.
 create table hotrow.ranking (
     ranking text collate "C" primary key,
     function text not null

@@ -116,13 +116,18 @@ begin
 end
 $$;
 
+-- The name of the copy of a ranking's function.
+create function hotrow.ranking_name(ranking text) returns text
+language sql immutable as $$
+    select 'ranking_' || md5(ranking)
+$$;
+
 -- The unread entries of one inbox that come first by author or by a registered ranking, as numbers in that order. Only
--- here SQL is put together: the function's name is the owner's, checked when it was registered.
+-- here SQL is put together, and with nothing in it but the name of a function that add_ranking has made.
 create function hotrow.ranked_numbers(user_id bigint, unread int8multirange, most bigint, sort text) returns bigint[]
 language plpgsql as $$
 #variable_conflict use_column
 declare
-    function text;
     numbers bigint[];
 begin
     if sort = 'author' then
@@ -132,15 +137,14 @@ begin
                 and e.number <@ unread
             order by e.from_user, e.number limit most);
     end if;
-    select r.function into function from hotrow.ranking r where r.ranking = sort;
     execute format('
         select array_agg(e.number order by e.score desc nulls last, e.number) from (
-            select e.number, %s($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
+            select e.number, hotrow.%I($1, e.from_user, coalesce(e.at, p.at), coalesce(e.content, p.content)) as score
             from hotrow.inbox_entry e
             left join lateral (select p.at, p.content from hotrow.post p
                 where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
             where e.user_id = $1 and e.number between lower($2) and upper($2) - 1 and e.number <@ $2
-            order by score desc nulls last, e.number limit $3) e', function)
+            order by score desc nulls last, e.number limit $3) e', hotrow.ranking_name(sort))
     into numbers using user_id, unread, most;
     return coalesce(numbers, '{}');
 end
@@ -354,9 +358,11 @@ begin
     end if;
     select r.* into reader from hotrow.reader r where r.user_id = unread.user_id;
     if reader.pulls then
-        select coalesce(sum(greatest(least(a.last_post - greatest(l.pulled_to, a.pulled_from - 1), kept), 0)), 0) into coming
+        select coalesce(sum(greatest(least(a.last_post - greatest(l.pulled_to, a.pulled_from - 1, a.forgotten_to), kept), 0)), 0)
+        into coming
         from hotrow.pull l cross join lateral (
-            select a.last_post, a.pulled_from from hotrow.author a where a.author = any (array[l.author]) and a.pulled_from is not null) a
+            select a.last_post, a.pulled_from, a.forgotten_to from hotrow.author a
+            where a.author = any (array[l.author]) and a.pulled_from is not null) a
         where l.user_id = unread.user_id;
     end if;
     select s.read_to, s.taken into reader.read_to, reader.taken
@@ -418,11 +424,17 @@ $$;
 
 -- Registers how unread messages may be ordered: by a function of (user_id bigint, from_user bigint, created_at timestamptz,
 -- content text), the highest first. It runs as the pack's owner, who alone may register it.
+--
+-- What runs is a copy that belongs to the pack's owner. The function itself could be replaced by its own owner, and so could
+-- another one be put under its name, between any check and the call that follows it.
 create function hotrow.add_ranking(ranking text, function text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 declare
     found pg_proc;
+    definition text;
+    head text;
+    copy text;
 begin
     perform hotrow.check_name('ranking', ranking);
     if ranking in ('oldest', 'newest', 'author') then
@@ -434,8 +446,19 @@ begin
         perform hotrow.bad_argument(format('%s is no ranking', coalesce(function, 'NULL')),
             'Name a function with its types that takes (bigint, bigint, timestamptz, text) and returns double precision.');
     end if;
+    copy := format('hotrow.%I', hotrow.ranking_name(ranking));
+    definition := pg_get_functiondef(found.oid);
+    head := (select format('CREATE OR REPLACE FUNCTION %I.%I(', n.nspname, found.proname)
+        from pg_namespace n where n.oid = found.pronamespace);
+    if not starts_with(definition, head) then
+        perform hotrow.bad_argument(format('%s can''t be copied', function), 'Give it a name without special characters.');
+    end if;
+    execute format('drop function if exists %s(bigint, bigint, timestamptz, text)', copy);
+    execute format('create or replace function %s(%s', copy, substr(definition, length(head) + 1));
+    execute format('alter function %s(bigint, bigint, timestamptz, text) security invoker', copy);
+    execute format('revoke execute on function %s(bigint, bigint, timestamptz, text) from public', copy);
     insert into hotrow.ranking as r (ranking, function)
-    select add_ranking.ranking, format('%I.%I', n.nspname, found.proname) from pg_namespace n where n.oid = found.pronamespace
+    values (add_ranking.ranking, found.oid::regprocedure::text)
     on conflict (ranking) do update set function = excluded.function;
 end
 $$;

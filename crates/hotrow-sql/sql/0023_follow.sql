@@ -117,7 +117,10 @@ begin
         select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(a.last_post) as last
         into back from unnest(users, authors) u (user_id, author)
         cross join lateral (select a.last_post from hotrow.author a
-            where a.author = any (array[u.author]) and (a.marking or a.pulled_from is not null)) a;
+            where a.author = any (array[u.author]) and a.pulled_from is not null) a;
+        -- Every follower has a reader and an inbox. So fan-out makes neither, and never waits for a transaction that makes one.
+        insert into hotrow.reader (user_id)
+        select distinct u.user_id from unnest(users) u (user_id) order by u.user_id on conflict do nothing;
         if back.users is not null then
             perform hotrow.start_pulling(back.users, back.authors, back.last);
         end if;
@@ -210,7 +213,7 @@ begin
         return;
     end if;
     status := case when muted then 'muted' else 'unmuted' end;
-    if entry.marking or entry.pulled_from is not null then
+    if entry.pulled_from is not null then
         if muted then
             -- What was posted before still comes.
             perform hotrow.lock_readers(array[mute.user_id]);

@@ -1,7 +1,8 @@
 -- post, and how posts reach the inboxes of those who follow: at once, by fan_out in chunks, or when they read.
 
--- Writes posts and brings them to the followers of authors who have few. Authors of many get a row of hotrow.fan_out for
--- each post, and those of very many none, once all their followers know that they come for the posts themselves.
+-- Writes posts and brings them to the followers of authors who have few. Each post of an author who has many gets a row of
+-- hotrow.fan_out. An author who has very many gets none any more after one last post, which makes each follower fetch the
+-- posts after it.
 create function hotrow.write_posts(author bigint[], content text[]) returns bigint[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
@@ -11,37 +12,44 @@ declare
     numbers bigint[];
     now_posts bigint[];
     now_authors bigint[];
+    later_authors bigint[];
     bring record;
 begin
     insert into hotrow.author as a (author, last_post)
     select u.author, count(*) from unnest(write_posts.author) u (author) group by u.author order by u.author
     on conflict (author) do update set last_post = a.last_post + excluded.last_post;
     present := clock_timestamp();
-    -- Those who have become too big for fan-out: this post is the last that brings, and tells the followers.
-    update hotrow.author a set marking = true
-    where a.author = any (write_posts.author) and a.pulled_from is null and not a.marking
-        and a.followers > setting.feed_pull_above;
+    -- Authors who have become too big for fan-out: the first of these posts is the last that is brought. A follower gets
+    -- its row of hotrow.pull together with that post, and so fetches no newer post before it.
+    update hotrow.author a set pulled_from = a.last_post - u.posts + 2
+    from (select u.author, count(*) as posts from unnest(write_posts.author) u (author) group by u.author) u
+    where a.author = any (array[u.author]) and a.pulled_from is null and a.followers > setting.feed_pull_above;
     with wanted as materialized (
-        select u.author, u.content, u.call, a.last_post - u.posts + u.nth as post_id, a.followers, a.marking, u.nth,
-            a.pulled_from is not null as pulled,
-            exists (select from hotrow.fan_out f where f.author = any (array[u.author])) as under_way
+        select w.*, coalesce(w.post_id < w.pulled_from, true) as brought,
+            coalesce(w.post_id = w.pulled_from - 1, false) or w.followers > setting.feed_inline
+                or exists (select from hotrow.fan_out_turn t where t.author = any (array[w.author])) as later
         from (
-            select u.*, row_number() over (partition by u.author order by u.call) as nth,
-                count(*) over (partition by u.author) as posts
-            from unnest(author, content) with ordinality u (author, content, call)) u
-        cross join lateral (select a.* from hotrow.author a where a.author = any (array[u.author])) a
+            select u.author, u.content, u.call, a.last_post - u.posts + u.nth as post_id, a.followers, a.pulled_from
+            from (
+                select u.*, row_number() over (partition by u.author order by u.call) as nth,
+                    count(*) over (partition by u.author) as posts
+                from unnest(author, content) with ordinality u (author, content, call)) u
+            cross join lateral (select a.* from hotrow.author a where a.author = any (array[u.author])) a) w
     ), written as (
         insert into hotrow.post (author, post_id, at, content)
         select w.author, w.post_id, present, w.content from wanted w
     ), later as (
-        insert into hotrow.fan_out (author, post_id, marks, at)
-        select w.author, w.post_id, w.marking, present from wanted w
-        where not w.pulled and (w.marking or w.under_way or w.followers > setting.feed_inline))
+        insert into hotrow.fan_out (author, post_id)
+        select w.author, w.post_id from wanted w where w.brought and w.later)
     select array_agg(w.post_id order by w.call),
-        array_agg(w.author order by w.call) filter (where w.now), array_agg(w.post_id order by w.call) filter (where w.now)
-    into numbers, now_authors, now_posts
-    from (select w.*, not (w.pulled or w.marking or w.under_way or w.followers > setting.feed_inline) and w.followers > 0 as now
-        from wanted w) w;
+        array_agg(w.author order by w.call) filter (where w.brought and w.later),
+        array_agg(w.author order by w.call) filter (where w.brought and not w.later and w.followers > 0),
+        array_agg(w.post_id order by w.call) filter (where w.brought and not w.later and w.followers > 0)
+    into numbers, later_authors, now_authors, now_posts from wanted w;
+    if later_authors is not null then
+        insert into hotrow.fan_out_turn (author, at)
+        select distinct u.author, present from unnest(later_authors) u (author) on conflict do nothing;
+    end if;
     if now_authors is not null then
         -- Each inbox gets them in the order in which they were posted, whatever the plan.
         select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts into bring from (
@@ -91,58 +99,185 @@ begin
 end
 $$;
 
--- Brings one post to at most so many followers more, and says to how many it came; 0: nothing is left that nobody else is
--- busy with. Call it until it returns 0. Where it has come to is written in the same transaction, so that a crash neither
--- leaves out anybody nor brings anything twice. An author's posts go out one after another: each inbox has them in order.
-create function hotrow.fan_out(most int default 1000) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+-- Brings posts of one author to followers: pairs, in the order of each follower's posts. A pair counts if the user follows,
+-- is not muted, and follows since before the post; the answer is how many did. The caller holds the author's lock, so nobody
+-- comes or goes as a follower meanwhile.
+create function hotrow.bring(author bigint, user_id bigint[], post_id bigint[]) returns bigint
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    last_brought bigint := (select a.pulled_from - 1 from hotrow.author a where a.author = any (array[bring.author]));
+    wanted record;
+begin
+    select array_agg(u.user_id order by u.place) as users, array_agg(u.post_id order by u.place) as posts,
+        array_agg(u.user_id) filter (where u.post_id = last_brought) as fetching
+    into wanted from unnest(user_id, post_id) with ordinality u (user_id, post_id, place)
+    cross join lateral (
+        select from hotrow.follow f where f.author = any (array[bring.author]) and f.user_id = u.user_id
+            and f.since_post < u.post_id and not f.muted) f;
+    if wanted.fetching is not null then
+        -- Those who came or were unmuted after that post do so already.
+        perform hotrow.start_pulling(wanted.fetching, array_fill(bring.author, array[cardinality(wanted.fetching)]),
+            array_fill(0::bigint, array[cardinality(wanted.fetching)]));
+    end if;
+    if wanted.users is null then
+        return 0;
+    end if;
+    perform hotrow.write_entries(wanted.users, array_fill(bring.author, array[cardinality(wanted.users)]), wanted.posts,
+        null, null, true);
+    return cardinality(wanted.users);
+end
+$$;
+
+-- Which of these followers have a reader and an inbox that no other transaction has locked. They are locked now.
+create function hotrow.lock_free(user_id bigint[]) returns bigint[]
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    free bigint[];
+begin
+    free := array(
+        select r.user_id from hotrow.reader r where r.user_id = any (lock_free.user_id)
+        order by r.user_id for update skip locked);
+    return array(
+        select i.user_id from hotrow.inbox i where i.user_id = any (free) order by i.user_id for update skip locked);
+end
+$$;
+
+-- Brings what was left out before, to those of at most so many followers who are free now.
+create function hotrow.bring_left(author bigint, most int) returns bigint
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    waiting bigint[];
+    free record;
+begin
+    -- From each user to the next, however many posts each of them has.
+    with recursive u (user_id) as (
+        (select l.user_id from hotrow.fan_out_left l where l.author = bring_left.author order by l.user_id limit 1)
+        union all
+        select n.user_id from u cross join lateral (
+            select l.user_id from hotrow.fan_out_left l
+            where l.author = bring_left.author and l.user_id > u.user_id order by l.user_id limit 1) n)
+    select array_agg(w.user_id) into waiting from (select u.user_id from u limit most) w;
+    if waiting is null then
+        return 0;
+    end if;
+    waiting := hotrow.lock_free(waiting);
+    select array_agg(w.user_id order by w.post_id, w.user_id) as users, array_agg(w.post_id order by w.post_id, w.user_id) as posts
+    into free from (
+        select u.user_id, o.post_id from unnest(waiting) u (user_id)
+        cross join lateral (
+            select l.post_id from hotrow.fan_out_left l
+            where l.author = bring_left.author and l.user_id = u.user_id order by l.post_id limit most) o
+        limit most) w;
+    if free.users is null then
+        return 0;
+    end if;
+    delete from hotrow.fan_out_left l using unnest(free.users, free.posts) u (user_id, post_id)
+    where l.author = bring_left.author and l.user_id = any (array[u.user_id]) and l.post_id = any (array[u.post_id]);
+    return hotrow.bring(author, free.users, free.posts);
+end
+$$;
+
+-- Brings the next posts of one author, in their order, until somebody has got one or nothing is left, and answers how many
+-- followers it has dealt with. How far a post has come is written in the same transaction, so a crash neither leaves out
+-- anybody nor brings anything twice. The caller holds the author's lock.
+create function hotrow.bring_next(author bigint, most int) returns bigint
+language plpgsql as $$
 #variable_conflict use_column
 declare
     job hotrow.fan_out;
     looked record;
+    free bigint[];
+    post bigint[];
+    dealt_with bigint := hotrow.bring_left(author, most);
+begin
+    while dealt_with = 0 loop
+        select f.* into job from hotrow.fan_out f where f.author = bring_next.author order by f.post_id limit 1;
+        exit when not found;
+        select array_agg(f.user_id) as users, max(f.user_id) as last, coalesce(array_agg(f.user_id) filter (where not exists (
+            select from hotrow.fan_out_left l where l.author = bring_next.author and l.user_id = any (array[f.user_id]))), '{}') as free
+        into looked from (
+            select f.user_id from hotrow.follow f where f.author = bring_next.author and f.user_id >= job.next_user
+            order by f.user_id limit most) f;
+        if looked.users is not null then
+            free := looked.free;
+            post := array_fill(job.post_id, array[cardinality(free)]);
+            begin
+                dealt_with := hotrow.bring(author, free, post);
+            exception
+                when lock_not_available then
+                    -- A transaction keeps some of the inboxes or readers locked: the others don't wait for it.
+                    free := hotrow.lock_free(free);
+                    dealt_with := hotrow.bring(author, free, post[:cardinality(free)]);
+            end;
+            if cardinality(free) < cardinality(looked.users) then
+                insert into hotrow.fan_out_left (author, user_id, post_id)
+                select bring_next.author, u.user_id, job.post_id
+                from (select unnest(looked.users) except select unnest(free)) u (user_id);
+                dealt_with := dealt_with + cardinality(looked.users) - cardinality(free);
+            end if;
+        end if;
+        if cardinality(looked.users) = most and looked.last < 9223372036854775807 then
+            update hotrow.fan_out f set next_user = looked.last + 1
+            where f.author = bring_next.author and f.post_id = job.post_id;
+        else
+            delete from hotrow.fan_out f where f.author = bring_next.author and f.post_id = job.post_id;
+        end if;
+    end loop;
+    return dealt_with;
+end
+$$;
+
+-- Brings posts of the author that has waited longest to at most so many followers more, and says how many followers it has
+-- dealt with; 0: nothing is left that nobody else is busy with. Call it until it returns 0.
+--
+-- No transaction that is left open holds up more than what it has locked. An author is skipped while its row is locked. A
+-- follower whose inbox or reader stays locked is left out and gets the post later. An author whose posts fail goes to the end
+-- of the line. So fan-out waits for no author at all, and for an inbox or a reader at most as long as the lock timeout, which
+-- is shorter than any deadlock_timeout: a circle of transactions that wait for each other ends here, not at a caller.
+create function hotrow.fan_out(most int default 1000) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '100ms' as $$
+#variable_conflict use_column
+declare
+    next bigint;
+    dealt_with bigint;
+    fruitless int := 0;
 begin
     if most is null then
         perform hotrow.null_argument('most');
     elsif most not between 1 and 10000 then
         perform hotrow.bad_argument(format('most is %s', most), 'Bring a post to 1 to 10000 followers at a time.');
     end if;
-    loop
-        select f.* into job from hotrow.fan_out f
-        where not exists (select from hotrow.fan_out o where o.author = any (array[f.author]) and o.post_id < f.post_id)
-        order by f.at, f.author, f.post_id limit 1 for update skip locked;
-        if not found then
-            return 0;
-        end if;
-        -- Nobody comes or goes as a follower meanwhile.
-        perform from hotrow.author a where a.author = job.author for update;
-        select max(f.user_id) as last, count(*) as followers,
-            array_agg(f.user_id) filter (where f.since_post < job.post_id and not f.muted) as users,
-            array_agg(f.user_id) filter (where not f.muted) as readers
-        into looked from (
-            select f.* from hotrow.follow f where f.author = job.author and f.user_id >= job.next_user
-            order by f.user_id limit most) f;
-        if job.marks and looked.readers is not null then
-            perform hotrow.start_pulling(looked.readers, array_fill(job.author, array[cardinality(looked.readers)]),
-                array_fill(0::bigint, array[cardinality(looked.readers)]));
-        end if;
-        if looked.users is not null then
-            perform hotrow.write_entries(looked.users, array_fill(job.author, array[cardinality(looked.users)]),
-                array_fill(job.post_id, array[cardinality(looked.users)]), null, null, true);
-        end if;
-        if looked.followers < most then
-            delete from hotrow.fan_out f where f.author = job.author and f.post_id = job.post_id;
-            if job.marks then
-                update hotrow.author a set marking = false, pulled_from = a.last_post + 1
-                where a.author = job.author and a.marking;
-            end if;
+    for next in select t.author from hotrow.fan_out_turn t order by t.at, t.author loop
+        perform from hotrow.author a where a.author = next for update skip locked;
+        continue when not found;
+        begin
+            dealt_with := hotrow.bring_next(next, most);
+        exception
+            when lock_not_available then
+                dealt_with := 0;
+            when others then
+                dealt_with := 0;
+                raise warning using message = format('hotrow.fan_out, author %s: %s', next, sqlerrm),
+                    hint = 'The posts of other authors are brought. These are tried again.';
+        end;
+        if exists (select from hotrow.fan_out f where f.author = next)
+            or exists (select from hotrow.fan_out_left l where l.author = next)
+        then
+            update hotrow.fan_out_turn t set at = clock_timestamp() where t.author = next;
+            fruitless := fruitless + 1;
         else
-            update hotrow.fan_out f set next_user = looked.last + 1, at = clock_timestamp()
-            where f.author = job.author and f.post_id = job.post_id;
+            delete from hotrow.fan_out_turn t where t.author = next;
         end if;
-        if looked.users is not null then
-            return cardinality(looked.users);
+        if dealt_with > 0 then
+            return dealt_with;
         end if;
+        -- They are at the end of the line now, and the next call begins with others.
+        exit when fruitless = 100;
     end loop;
+    return 0;
 end
 $$;

@@ -64,5 +64,7 @@ grant execute on function
     hotrow.past(bigint, bigint, int),
     hotrow.fan_out(int),
     hotrow.trim_feeds(int),
-    hotrow.keep()
+    hotrow.keep(),
+    hotrow.open_mark(),
+    hotrow.take_mark(text)
 to :role;

@@ -17,11 +17,33 @@ pub enum Error {
         /// The last that is known.
         known: i32,
     },
-    /// The pack is somebody else's.
-    #[error("the schema hotrow belongs to {owner}: migrate as that role, or as a member of it")]
+    /// The schema belongs to another role, whose code would run under the rights of this one.
+    #[error(
+        "the schema hotrow belongs to {owner}, which could run code of its own under this login's rights: log in as {owner}"
+    )]
     Owner {
-        /// Whose it is.
+        /// The owner.
         owner: String,
+    },
+    /// Somebody else than the schema's owner has put something into it, or could.
+    #[error(
+        "the schema hotrow belongs to {owner}, but {thing}, so that code of others could run under the owner's rights: drop it, \
+         change its owner or revoke that right, then try again"
+    )]
+    Foreign {
+        /// The schema's owner.
+        owner: String,
+        /// What was found.
+        thing: String,
+    },
+    /// The session has another role than the one that has logged in.
+    #[error(
+        "the session acts as {role} because of a setting of the database, of the login or of the URL: remove the setting role, \
+         and log in as the role that is to own the schema pack"
+    )]
+    ActsAs {
+        /// As whom.
+        role: String,
     },
     /// The schema is missing and this role may not make it.
     #[error(

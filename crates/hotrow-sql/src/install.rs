@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 use crate::Error;
-use crate::migrations::{BOOTSTRAP, GRANTS, GROUP_GRANTS, MIGRATIONS, Migration};
+use crate::migrations::{BOOTSTRAP, GRANTS, GROUP_GRANTS, MIGRATIONS, Migration, TRUST};
 
 /// The role whose members may call the pack's functions.
 pub const DEFAULT_ROLE: &str = "hotrow_caller";
@@ -48,8 +48,17 @@ pub enum State {
     Newer(i32),
 }
 
-/// Compares what is installed with what this program knows. Changes nothing.
+/// Compares what is installed with what this program knows. Changes nothing but the session's search_path, and runs nothing
+/// that others have put into the database.
 pub async fn check(client: &impl GenericClient) -> Result<State, Error> {
+    pin(client).await?;
+    if let Some(schema) = schema(client).await? {
+        schema.trusted()?;
+    }
+    compare(client).await
+}
+
+async fn compare(client: &impl GenericClient) -> Result<State, Error> {
     let installed = installed(client).await?;
     if let Some(newer) = installed.iter().copied().max().filter(|number| *number > newest()) {
         return Ok(State::Newer(newer));
@@ -60,25 +69,28 @@ pub async fn check(client: &impl GenericClient) -> Result<State, Error> {
     })
 }
 
-/// What `migrate` would run, in order. Changes nothing.
+/// What `migrate` would run, in order. Changes nothing but the session's search_path.
 pub async fn plan(client: &impl GenericClient) -> Result<Vec<Migration>, Error> {
+    pin(client).await?;
     oldest_server(client).await?;
+    if let Some(schema) = schema(client).await? {
+        schema.trusted()?;
+    }
     Ok(missing(&installed(client).await?))
 }
 
 /// Runs what is missing, in one transaction, and grants `role` what it needs to call it. Any number of installers may
 /// run at once, and again.
 pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error> {
-    oldest_server(client).await?;
     let transaction = client.transaction().await?;
-    transaction.batch_execute(&format!("select pg_advisory_xact_lock({INSTALLER_LOCK})")).await?;
-    // Functions and operators of the pack's owner only, whatever the session had set.
     transaction
         .batch_execute("set local search_path = pg_catalog, pg_temp; set local client_min_messages = warning")
         .await?;
+    oldest_server(&transaction).await?;
+    transaction.batch_execute(&format!("select pg_advisory_xact_lock({INSTALLER_LOCK})")).await?;
     become_owner(&transaction).await?;
     bootstrap(&transaction).await?;
-    if let State::Newer(found) = check(&transaction).await? {
+    if let State::Newer(found) = compare(&transaction).await? {
         return Err(Error::Newer { found, known: newest() });
     }
     let migrations = missing(&installed(&transaction).await?);
@@ -122,19 +134,58 @@ fn newest() -> i32 {
     MIGRATIONS.last().map_or(0, |migration| migration.number)
 }
 
-/// Everything in the schema has one owner, as whom its functions run: a later installer acts as that one.
-async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
-    let owner = "select n.nspowner::regrole::text, pg_has_role(n.nspowner, 'member') from pg_namespace n
-        where n.nspname = 'hotrow' and n.nspowner <> current_user::regrole";
-    if let Some(row) = transaction.query_opt(owner, &[]).await? {
-        let owner: String = row.get(0);
-        if !row.get::<_, bool>(1) {
-            return Err(Error::Owner { owner });
+/// Functions and operators of the server's own only: the database's owner can choose the search_path of whoever connects.
+async fn pin(client: &impl GenericClient) -> Result<(), Error> {
+    Ok(client.batch_execute("set search_path = pg_catalog, pg_temp").await?)
+}
+
+/// What `sql/trust.sql` says about a schema that is there.
+struct Schema {
+    owner: String,
+    mine: bool,
+    trusted: bool,
+    superuser: bool,
+    foreign_thing: Option<String>,
+}
+
+async fn schema(client: &impl GenericClient) -> Result<Option<Schema>, Error> {
+    Ok(client.query_opt(TRUST, &[]).await?.map(|row| Schema {
+        owner: row.get("owner"),
+        mine: row.get("mine"),
+        trusted: row.get("trusted"),
+        superuser: row.get("superuser"),
+        foreign_thing: row.get("foreign_thing"),
+    }))
+}
+
+impl Schema {
+    /// Refuses a schema that could run other people's code under the rights of this session.
+    fn trusted(&self) -> Result<(), Error> {
+        match &self.foreign_thing {
+            _ if !self.trusted => Err(Error::Owner { owner: self.owner.clone() }),
+            Some(thing) => Err(Error::Foreign { owner: self.owner.clone(), thing: thing.clone() }),
+            None => Ok(()),
         }
-        // Already quoted where it has to be: that is how the server writes a role's name.
-        transaction.batch_execute(&format!("set local role {owner}")).await?;
     }
-    Ok(())
+}
+
+/// Everything in the schema has one owner, as whom its functions run: where that is a superuser, another superuser acts as
+/// that one.
+async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
+    let acting = "select current_user::text where current_user <> session_user";
+    if let Some(row) = transaction.query_opt(acting, &[]).await? {
+        return Err(Error::ActsAs { role: row.get(0) });
+    }
+    let Some(schema) = schema(transaction).await? else { return Ok(()) };
+    schema.trusted()?;
+    if schema.mine {
+        return Ok(());
+    }
+    if !schema.superuser {
+        return Err(Error::Owner { owner: schema.owner });
+    }
+    // Already quoted where it has to be: that is how the server writes a role's name.
+    Ok(transaction.batch_execute(&format!("set local role {}", schema.owner)).await?)
 }
 
 async fn bootstrap(transaction: &Transaction<'_>) -> Result<(), Error> {

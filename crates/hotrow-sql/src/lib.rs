@@ -23,6 +23,7 @@
 //! | `sql/0024_post.sql` | `post` and `fan_out` |
 //! | `sql/0025_feed_keeping.sql` | what feeds forget by age |
 //! | `sql/0026_feed_rules.sql` | merge rules of feeds |
+//! | `sql/trust.sql` | whether the installer may use what is in the schema |
 //! | `sql/bootstrap.sql`, `sql/grants.sql`, `sql/group_grants.sql` | what runs each time, before and after |
 //! | `migrations.rs` | the list of them |
 //! | `install.rs` | runs what is missing, says what would run |

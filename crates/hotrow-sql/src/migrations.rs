@@ -50,10 +50,14 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     25 "0025_feed_keeping";
     26 "0026_feed_rules";
     27 "0027_keep";
+    28 "0028_marks";
 };
 
 /// What runs before the first of them, each time.
 pub(crate) const BOOTSTRAP: &str = include_str!("../sql/bootstrap.sql");
+
+/// What is asked about the schema before anything in it is used.
+pub(crate) const TRUST: &str = include_str!("../sql/trust.sql");
 
 /// What runs after the last of them, each time: what anybody may call.
 pub(crate) const GRANTS: &str = include_str!("../sql/grants.sql");

@@ -212,8 +212,9 @@ pub fn put_bind_text<'a>(
     });
 }
 
-/// Appends a Bind of values as they came in another one to the unnamed portal; results are text.
-pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>]) {
+/// Appends a Bind of values as they came in another one to the unnamed portal, with these formats of results: text where
+/// there are none.
+pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>], results: &[u16]) {
     put_frame(out, tag::BIND, |out| {
         out.extend_from_slice(&[0]);
         put_cstr(out, statement);
@@ -226,7 +227,9 @@ pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>
             out.extend_from_slice(&length.to_be_bytes()); // -1 is NULL
             out.extend_from_slice(value.bytes.unwrap_or_default());
         }
-        out.extend_from_slice(&[0, 0]);
+        let count = u16::try_from(results.len()).unwrap_or(u16::MAX).to_be_bytes();
+        out.extend_from_slice(&count);
+        results.iter().for_each(|format| out.extend_from_slice(&format.to_be_bytes()));
     });
 }
 

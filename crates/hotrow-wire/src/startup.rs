@@ -73,10 +73,18 @@ fn parameters(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
             })?;
             return Ok(parameters);
         }
-        // As in PostgreSQL the last one counts. Two that are kept would be read by one as this user and by another as that.
-        parameters.retain(|(known, _)| known != name);
+        // As in PostgreSQL the last one counts. If two were kept, the gateway could check one and the server use the other.
+        parameters.retain(|(known, _)| !is_same(known, name));
         parameters.push((name.to_owned(), reader.text()?.to_owned()));
     }
+}
+
+/// The names that the protocol defines. All others are settings.
+const OWN: [&str; 4] = ["user", "database", "options", "replication"];
+
+/// Whether two names mean one parameter to the server: names of settings are compared without case.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || one.eq_ignore_ascii_case(other) && !OWN.contains(&one) && !OWN.contains(&other)
 }
 
 /// Appends the start-up packet of protocol 3.0.

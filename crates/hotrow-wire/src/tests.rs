@@ -22,7 +22,7 @@ fn values_can_be_bound_again_as_they_came() {
         Value { binary: false, bytes: None },
         Value { binary: false, bytes: Some(b"seven") },
     ];
-    frontend::put_bind_values(&mut first, b"s", &values);
+    frontend::put_bind_values(&mut first, b"s", &values, &[]);
     let bind = Bind::read(&first[5..]).unwrap();
     assert_eq!((bind.portal, bind.statement, bind.count()), (&b""[..], &b"s"[..], 3));
     assert_eq!([0, 1, 2].map(|index| bind.value(index).unwrap()), values);
@@ -123,6 +123,16 @@ fn startup_packets() {
     let Some((Packet::Start { parameters, .. }, _)) = startup::split(&twice, 100).unwrap() else { panic!() };
     let expected = [("database", "shop"), ("user", "bob")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     assert_eq!(parameters, expected, "the last one counts");
+    let mut cases = BytesMut::new();
+    let settings = [("Work_Mem", "2MB"), ("work_mem", "1MB"), ("user", "ann"), ("USER", "bob")];
+    startup::put_start(&mut cases, settings.into_iter());
+    let Some((Packet::Start { parameters, .. }, _)) = startup::split(&cases, 100).unwrap() else { panic!() };
+    let expected = settings[1..].iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned()));
+    assert_eq!(
+        parameters,
+        expected.collect::<Vec<_>>(),
+        "names of settings have no case, those of the protocol do"
+    );
     assert!(startup::split(&[0, 0, 0, 7, 0, 3, 0], 100).is_err());
     assert!(startup::split(&[0x7f, 0, 0, 7, 0, 3, 0], 100).is_err());
     let mut cancel = BytesMut::new();

@@ -18,3 +18,8 @@ select format('sale %s: a hold expires at %s, before anybody looks (next_expiry 
     coalesce(s.next_expiry::text, 'never'))
 from hotrow.sale s join taken t on t.item = s.item
 where t.first_expiry < coalesce(s.next_expiry, 'infinity')
+union all
+select format('sale %s: a hold may expire at %s, and expire_holds looks %s', s.item, s.next_expiry,
+    coalesce('at ' || d.look_at, 'never'))
+from hotrow.sale s left join hotrow.sale_due d on d.item = s.item
+where s.next_expiry < coalesce(d.look_at, 'infinity')

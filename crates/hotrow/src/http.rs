@@ -48,6 +48,7 @@ impl HttpServer {
             connect: Arc::new(move || inside.connect()),
             user: upstream.user.clone(),
             database: upstream.database.clone(),
+            pack_trusted: hotrow_gateway::PACK_TRUSTED,
             stop: stopped.clone(),
         };
         let router = hotrow_http::router(&upstream, http.tokens);

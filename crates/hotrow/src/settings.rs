@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::limits;
+use hotrow_core::{console, limits};
 use hotrow_gateway::config::{Config, Listen, ListenError, PoolTable, Shown, Upstream, UpstreamError};
 use hotrow_gateway::tls;
 use hotrow_http::{TokenError, Tokens};
@@ -172,6 +172,8 @@ settings! {
     tls_cert_file "HOTROW_TLS_CERT_FILE": PathBuf = "(none)", "FILE", "The gateway's certificate, and those between it and its authority (PEM); with it clients may ask for TLS";
     tls_key_file "HOTROW_TLS_KEY_FILE": PathBuf = "(none)", "FILE", "The certificate's private key (PEM), which nobody else may read";
     tls_client_ca_file "HOTROW_TLS_CLIENT_CA_FILE": PathBuf = "(none)", "FILE", "The authorities of clients' certificates (PEM)";
+    console_admins "HOTROW_CONSOLE_ADMINS": String = "(own user)", "USERS", "Users who may give every command on the console, with commas between them; by default the user of upstream";
+    console_readers "HOTROW_CONSOLE_READERS": String = "(local users)", "USERS", "Users who may only look at the console, with commas between them; by default all who connect over loopback or a Unix socket";
     log "HOTROW_LOG": String = "info", "FILTER", "What is logged to standard error: error, warn, info, debug, or a tracing filter";
 }
 
@@ -268,6 +270,8 @@ impl Settings {
         config.users_file = settings.users_file;
         config.auth_query = settings.auth_query.unwrap_or(config.auth_query);
         config.shown = shown;
+        config.console.admins = settings.console_admins.as_deref().map(console::user_list);
+        config.console.readers = settings.console_readers.as_deref().map(console::user_list);
         config.tables = settings.pool.into_iter().map(Arc::new).collect();
         config.tls =
             tls_for_clients(settings.tls_cert_file, settings.tls_key_file, settings.tls_client_ca_file)?;
@@ -370,9 +374,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_most_25_settings_and_each_has_a_unit() {
+    fn there_are_at_most_27_settings_and_each_has_a_unit() {
         let table = Settings::table();
-        assert!(table.len() <= 25);
+        assert!(table.len() <= 27);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
         let command = <Settings as clap::Args>::augment_args(clap::Command::new("x"));
         for argument in command.get_arguments() {

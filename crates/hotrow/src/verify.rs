@@ -16,7 +16,7 @@ use report::Report;
 /// `hotrow verify`
 #[derive(clap::Args)]
 #[command(after_help = "\
-Looks at one moment of the database while others go on writing; only hotrow.rotate_history() has to come again later. Of \
+Looks at one moment of the database while others go on writing; only hotrow.rotate_history() and hotrow.rotate_queues() have to come again later. Of \
 each counter the first contradiction is named. Exits with 1 if anything is wrong.\n\n\
 Example: hotrow verify --upstream postgres://owner@127.0.0.1/shop")]
 pub struct Args {
@@ -37,11 +37,14 @@ pub enum Error {
 }
 
 /// Each returns a sentence for each thing that is wrong.
-const OF_SALES: [&str; 4] = [
+const STATEMENTS: [&str; 7] = [
     include_str!("../sql/verify_sales.sql"),
     include_str!("../sql/verify_reservations.sql"),
     include_str!("../sql/verify_buyers.sql"),
     include_str!("../sql/verify_requests.sql"),
+    include_str!("../sql/verify_queues.sql"),
+    include_str!("../sql/verify_orders.sql"),
+    include_str!("../sql/verify_feeds.sql"),
 ];
 
 /// Runs it.
@@ -52,7 +55,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         let transaction = history::begin(&mut client).await?;
         let mut report = Report::default();
         counters(&transaction, &mut report).await?;
-        sales(&transaction, &mut report).await?;
+        others(&transaction, &mut report).await?;
         Ok::<_, HistoryError>(report)
     })?;
     write!(std::io::stdout(), "{report}")?;
@@ -125,13 +128,15 @@ fn end(current: Option<Current>, counts: &mut Counts, report: &mut Report) {
     }
 }
 
-async fn sales(transaction: &Transaction<'_>, report: &mut Report) -> Result<(), HistoryError> {
+async fn others(transaction: &Transaction<'_>, report: &mut Report) -> Result<(), HistoryError> {
     let counts = transaction.query_one(include_str!("../sql/verify_counts.sql"), &[]).await?;
-    for (column, what) in ["sales", "reservations", "buyers", "requests"].into_iter().enumerate() {
+    let kinds =
+        ["sales", "reservations", "buyers", "requests", "queues", "orders", "inboxes", "entries", "posts"];
+    for (column, what) in kinds.into_iter().enumerate() {
         let count: i64 = counts.get(column);
         report.checked(what, count.unsigned_abs());
     }
-    for statement in OF_SALES {
+    for statement in STATEMENTS {
         let no_parameters: [&str; 0] = [];
         let mut findings = Box::pin(transaction.query_raw(statement, no_parameters).await?);
         while let Some(row) = findings.try_next().await? {

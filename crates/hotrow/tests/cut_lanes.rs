@@ -35,7 +35,7 @@ const THREE: &Shape = &[Task::Order, Task::Order, |_| Task::Sell];
 const SECOND_FAILS: &Shape = &[Task::Order, Task::BadOrder, |_| Task::Sell];
 
 /// Longer than what a batch of a few units, or a log-in, takes in either direction.
-const BYTES_MAX: usize = 3_000;
+const BYTES_MAX: usize = 9_000;
 
 /// A gateway behind a proxy, with one lane, and one client.
 struct Stage {
@@ -198,7 +198,7 @@ fn questions_cut_off_after_any_byte_are_never_run_twice() {
 #[test]
 fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_is_cut() {
     let mut stage = Stage::new("cut_blocks", "");
-    for (way, how, step) in [(Way::ToGateway, How::Cut, 1), (Way::ToServer, How::Cut, 7)] {
+    for (way, how, step) in [(Way::ToGateway, How::Cut, 1), (Way::ToServer, How::Cut, 29)] {
         let (mut exact, mut unknown, mut whole) = (0, 0, false);
         for bytes in (0..BYTES_MAX).step_by(step) {
             stage.warm_up();
@@ -288,7 +288,7 @@ fn a_commit_that_is_still_under_way_is_waited_for() {
 #[test]
 fn a_lane_that_breaks_again_while_it_asks_asks_again() {
     let mut stage = Stage::new("asks_again", "");
-    for (way, step) in [(Way::ToGateway, 5), (Way::ToServer, 5)] {
+    for (way, step) in [(Way::ToGateway, 11), (Way::ToServer, 11)] {
         let fits = (0..BYTES_MAX).step_by(step).any(|bytes| {
             let mut next = Some(Fault { way, after: After::Bytes(bytes), how: How::Cut });
             stage.proxy.for_new(move || next.take());

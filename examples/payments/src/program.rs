@@ -81,10 +81,10 @@ fn gateways(settings: &Settings, client: &Client) -> Result<Vec<Box<dyn Gateway>
         let wanted = format!("{} addresses, where 1 or {} are needed", urls.len(), Simulated::ALL.len());
         return Err(settings::Error::Wrong("GATEWAYS_URL", wanted));
     }
-    let gateway = |(index, named)| {
+    let gateway = |(index, named): (usize, _)| {
         let url = urls.get(index).unwrap_or(&urls[0]);
-        let gateway =
-            Simulated::new(named, url, &settings.gateway_secret, client.clone(), settings.gateway_limit);
+        let secret = settings.gateway_secrets[index].as_str();
+        let gateway = Simulated::new(named, url, secret, client.clone(), settings.gateway_limit);
         Box::new(gateway) as Box<dyn Gateway>
     };
     Ok(Simulated::ALL.into_iter().enumerate().map(gateway).collect())

@@ -1,8 +1,11 @@
 //! What the environment says, read once.
 
+use std::collections::HashSet;
 use std::env::{VarError, var};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use crate::gateway::Simulated;
 
 /// Why the program can't start.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +29,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where the payment gateways are: one address for all, or one for each.
     pub gateways: Vec<String>,
-    /// What the payment gateways sign their webhooks with.
-    pub gateway_secret: String,
+    /// What each payment gateway signs its webhooks with.
+    pub gateway_secrets: Vec<String>,
     /// How long a payment gateway may take for an answer; it refuses orders that are twice as old.
     pub gateway_limit: Duration,
     /// Who has worked on a request for so long without an answer has died.
@@ -47,13 +50,29 @@ impl Settings {
             connections: or("CONNECTIONS", "64")?,
             listen: or("LISTEN", "127.0.0.1:8090")?,
             gateways: text("GATEWAYS_URL", "http://127.0.0.1:8091")?.split(',').map(str::to_owned).collect(),
-            gateway_secret: needed("GATEWAY_SECRET", "what the payment gateways sign their webhooks with")?,
+            gateway_secrets: gateway_secrets(Simulated::ALL.len())?,
             gateway_limit: seconds("GATEWAY_SECONDS", "10")?[0],
             key_lease: seconds("KEY_SECONDS", "60")?[0],
             reconcile_after: seconds("RECONCILE_SECONDS", "60,300,3600,86400")?,
             notify_again_after: seconds("NOTIFY_SECONDS", "60,300,300,600,600,3600,3600,21600")?,
         })
     }
+}
+
+/// What each of so many payment gateways signs its webhooks with. No two share a secret: each could then report outcomes
+/// of the other's attempts.
+pub fn gateway_secrets(gateways: usize) -> Result<Vec<String>, Error> {
+    const NAME: &str = "GATEWAY_SECRETS";
+    let text = needed(NAME, "what the payment gateways sign their webhooks with, separated by commas")?;
+    let secrets: Vec<_> = text.split(',').map(str::to_owned).collect();
+    if secrets.len() != gateways {
+        return Err(Error::Wrong(NAME, format!("{} secrets, where {gateways} are needed", secrets.len())));
+    }
+    let different: HashSet<_> = secrets.iter().collect();
+    if different.len() < gateways || different.iter().any(|secret| secret.is_empty()) {
+        return Err(Error::Wrong(NAME, "give each payment gateway a secret of its own".to_owned()));
+    }
+    Ok(secrets)
 }
 
 /// A setting without a default.

@@ -12,9 +12,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hotrow_core::limits;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// The database that is no database: the gateway's own console.
-const CONSOLE: &str = "hotrow";
-
 /// In force where no list is named: who can log in on this machine may come.
 const BUILT_IN: &str = "local all,hotrow all trust
 host all,hotrow all 127.0.0.0/8 trust
@@ -106,6 +103,8 @@ pub struct Asking<'a> {
     pub user: &'a str,
     /// Where it wants to go.
     pub database: &'a str,
+    /// Whether that is the gateway's console and no database of the server.
+    pub console: bool,
 }
 
 /// Why a list can't be used.
@@ -175,8 +174,8 @@ impl Database {
     fn is(&self, asking: &Asking<'_>) -> bool {
         match self {
             Database::Named(name) => name == asking.database,
-            Database::All => asking.database != CONSOLE,
-            Database::SameUser => asking.database != CONSOLE && asking.user == asking.database,
+            Database::All => !asking.console,
+            Database::SameUser => !asking.console && asking.user == asking.database,
             Database::Replication => false, // such clients are sent away before anybody asks who they are
         }
     }

@@ -8,9 +8,7 @@ use sqlparser::tokenizer::Token;
 use super::side_effects::{SideEffects, side_effects};
 use super::tokens::{self, is_word};
 use super::{Candidate, Effect, Reason, insert, point, screen, utility};
-
-/// Longer texts are passed through without being parsed.
-pub const MAX_TEXT_BYTES: usize = 64 * 1024;
+use crate::limits;
 
 /// Nesting beyond this is passed through: the parser takes about 20 KiB of stack for each level.
 const MAX_NESTING: usize = 40;
@@ -45,6 +43,10 @@ pub struct Pass {
     pub ddl: bool,
     /// It begins or commits a transaction of the kind that lanes run.
     pub boundary: Option<Boundary>,
+    /// Whether it leaves a transaction open, or ends one by COMMIT; none if it does neither.
+    pub leaves_open: Option<bool>,
+    /// `PREPARE name`: the name may be one that the protocol has.
+    pub prepares: Option<String>,
 }
 
 /// Where a transaction begins and ends, with what the server says when it does.
@@ -68,11 +70,19 @@ impl Boundary {
 
 impl Pass {
     pub(super) fn harmless(reason: Reason) -> Self {
-        Self { reason, effect: Effect::NONE, clears: Effect::NONE, ddl: false, boundary: None }
+        Self {
+            reason,
+            effect: Effect::NONE,
+            clears: Effect::NONE,
+            ddl: false,
+            boundary: None,
+            leaves_open: None,
+            prepares: None,
+        }
     }
 
     pub(super) fn unknown(reason: Reason) -> Self {
-        Self { reason, effect: Effect::UNKNOWN, clears: Effect::NONE, ddl: true, boundary: None }
+        Self { effect: Effect::UNKNOWN, ddl: true, ..Self::harmless(reason) }
     }
 }
 
@@ -81,25 +91,30 @@ impl Pass {
 /// The text is read as PostgreSQL reads it under `standard_conforming_strings = on` and an ASCII-safe
 /// `client_encoding`; a session with other settings must be passed through without asking.
 pub fn analyse(sql: &str) -> Analysis {
-    if sql.len() > MAX_TEXT_BYTES {
+    if sql.len() > limits::STATEMENT_BYTES_MAX {
         return Analysis::Pass(Pass::unknown(Reason::TooLarge("long")));
     }
-    match tokens::statements(sql) {
-        Err(reason) => Analysis::Pass(Pass::unknown(reason)),
-        Ok(statements) => match statements.as_slice() {
-            [] => Analysis::Pass(Pass::harmless(Reason::Empty)),
-            [tokens] => one(tokens),
-            several => Analysis::Pass(union(several)),
-        },
+    let tokens = match tokens::read(sql) {
+        Ok(tokens) => tokens,
+        Err(reason) => return Analysis::Pass(Pass::unknown(reason)),
+    };
+    let mut statements = tokens.split(|token| *token == Token::SemiColon).filter(|tokens| !tokens.is_empty());
+    match (statements.next(), statements.next()) {
+        (None, _) => Analysis::Pass(Pass::harmless(Reason::Empty)),
+        (Some(only), None) => one(only),
+        (Some(first), Some(second)) => Analysis::Pass(union([first, second].into_iter().chain(statements))),
     }
 }
 
 /// Several statements leave behind what each of them does; nothing counts as cleared, since one may fail.
-fn union(statements: &[Vec<Token>]) -> Pass {
+fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
-    for tokens in statements {
+    for (index, tokens) in statements.enumerate() {
+        if index == limits::UNIT_STATEMENTS_MAX {
+            union.reason = Reason::ManyStatements;
+        }
         if starts_query(tokens) {
-            let SideEffects { effect, clears: _, creates } = side_effects(tokens);
+            let SideEffects { effect, creates } = side_effects(tokens);
             union.effect = union.effect.union(effect);
             union.ddl |= creates;
             continue;
@@ -108,6 +123,7 @@ fn union(statements: &[Vec<Token>]) -> Pass {
             Analysis::Pass(pass) => {
                 union.effect = union.effect.union(pass.effect);
                 union.ddl |= pass.ddl;
+                union.leaves_open = pass.leaves_open.or(union.leaves_open);
             }
             // The server is given the setting too, under which nothing is packed.
             Analysis::SetPack(_) | Analysis::ResetPack => union.effect.settings = true,
@@ -122,7 +138,7 @@ fn one(tokens: &[Token]) -> Analysis {
     if starts_query(tokens) { query(tokens) } else { utility::command(tokens) }
 }
 
-fn starts_query(tokens: &[Token]) -> bool {
+pub(super) fn starts_query(tokens: &[Token]) -> bool {
     const QUERIES: &[&str] = &["select", "insert", "update", "delete", "with", "values", "table", "merge"];
     is_word(tokens.first(), QUERIES) || tokens.first() == Some(&Token::LParen)
 }
@@ -136,9 +152,9 @@ fn query(tokens: &[Token]) -> Analysis {
     match candidate(tokens) {
         Ok(candidate) => Analysis::Candidate(Box::new(candidate)),
         Err(reason) => {
-            let SideEffects { effect, clears, creates } = side_effects(tokens);
+            let SideEffects { effect, creates } = side_effects(tokens);
             let unclear = matches!(reason, Reason::NotUnderstood(_));
-            Analysis::Pass(Pass { effect, clears, ddl: creates || unclear, ..Pass::harmless(reason) })
+            Analysis::Pass(Pass { effect, ddl: creates || unclear, ..Pass::harmless(reason) })
         }
     }
 }

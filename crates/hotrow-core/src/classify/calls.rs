@@ -46,8 +46,12 @@ impl Uses {
     fn argument(&mut self, arg: &FunctionArg) -> Result<(), Reason> {
         match arg {
             FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }
-            | FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.expression(expr),
+            | FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                self.constant(expr);
+                self.expression(expr)
+            }
             FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(expr), .. } => {
+                self.constant(expr);
                 self.expressions([name, expr])
             }
             _ => Err(Reason::Form("an aggregate")),

@@ -80,6 +80,8 @@ pub struct Candidate {
     pub operators: Vec<String>,
     /// All types it casts to.
     pub casts: Vec<String>,
+    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
     /// It is nothing but the call of a function, which a merge rule may know.
@@ -103,6 +105,11 @@ impl Candidate {
         let temporary = self.table.as_ref().and_then(|table| table.schema.as_deref());
         effect.temporary |= temporary.is_some_and(|schema| schema.starts_with("pg_temp"));
         effect
+    }
+
+    /// It takes a value of a sequence that it names.
+    pub fn names_sequence(&self) -> bool {
+        self.functions.iter().any(|name| functions::conduct(&name.name) == functions::Conduct::MovesSequence)
     }
 
     /// It updates an existing row.
@@ -144,14 +151,5 @@ impl Candidate {
             })
         });
         inserted || self.defaulted.contains(&column.name)
-    }
-
-    /// True when a default that is computed moves a sequence.
-    pub(super) fn defaults_move_sequence(&self, table: &TableFacts) -> bool {
-        table.columns.iter().any(|column| {
-            let sequence = column.identity
-                || column.default.as_deref().is_some_and(|default| default.contains("nextval("));
-            sequence && self.uses_default_of(column, table)
-        })
     }
 }

@@ -3,11 +3,10 @@
 use crate::key::KeySpec;
 
 use super::call::Output;
-use super::functions::{Conduct, conduct};
 use super::judge::Judge;
 use super::merging::{Matched, Merging};
 use super::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
-use super::{Ahead, Candidate, Effect, Facts, Reason, TableFacts, Verb, table};
+use super::{Ahead, Candidate, Effect, Facts, Reason, TableFacts, Verb, Watch, table};
 
 /// What becomes of a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,16 +52,22 @@ pub struct Packing {
     pub ahead: Option<Ahead>,
     /// A merge rule knows its function: its key is one of a key space, not of a table.
     pub in_key_space: bool,
+    /// The table it relies on.
+    pub watch: Option<Box<Watch>>,
     /// Why it can be packed, in words.
     pub why: String,
 }
 
-/// The names of functions, operators and types whose namesakes outside `pg_catalog` the decision needs to know.
+/// The names of functions, operators, types, collations and constants whose namesakes outside `pg_catalog` the decision needs to
+/// know.
 pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
     let own =
         candidate.functions.iter().filter(|name| !name.is_builtin_for_sure()).map(|name| name.name.clone());
-    let mut names: Vec<String> =
-        own.chain(candidate.operators.iter().cloned()).chain(candidate.casts.iter().cloned()).collect();
+    let mut names: Vec<String> = own
+        .chain(candidate.operators.iter().cloned())
+        .chain(candidate.casts.iter().cloned())
+        .chain(candidate.objects.iter().cloned())
+        .collect();
     if let Some(table) = table
         && candidate.verb != Verb::Select
     {
@@ -94,7 +99,11 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         }
     }
     judge.statement(candidate)?;
-    let moves_sequence = candidate.functions.iter().any(|name| conduct(&name.name) == Conduct::MovesSequence);
+    let moves_sequence = candidate.names_sequence();
+    if facts.cached_sequences && moves_any_sequence(candidate, facts.table.as_ref()) {
+        let why = "may take values of a sequence with a cache, which each connection keeps for itself";
+        return Err(Reason::Function { name: "nextval".to_owned(), why });
+    }
     let Some(name) = &candidate.table else {
         if let Some(column) = candidate.columns.first() {
             return Err(Reason::NoColumn(column.clone()));
@@ -109,6 +118,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             merging: None,
             ahead: None,
             in_key_space: false,
+            watch: None,
             why: "it reads no table".to_owned(),
         });
     };
@@ -133,13 +143,23 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: rows_per_commit(table),
-        touches_sequence: moves_sequence || candidate.defaults_move_sequence(table),
+        touches_sequence: moves_any_sequence(candidate, Some(table))
+            || writes && table::expressions_move_sequence(candidate, table),
         returns_rows: candidate.returns_rows,
         merging: None,
         ahead,
         in_key_space: false,
+        watch: Some(Box::new(Watch::new(name, table))),
         why,
     })
+}
+
+/// Whether it moves a sequence that the table's defaults do not show: it names one, or a trigger does. Then it matters whether any
+/// sequence has a cache.
+pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
+    candidate.names_sequence()
+        || candidate.verb != Verb::Select
+            && table.is_some_and(|table| table::triggers_move_sequence(candidate, table))
 }
 
 /// A call of a function with a merge rule, merged or not.
@@ -161,6 +181,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         merging,
         ahead: None,
         in_key_space: true,
+        watch: None,
         why: format!(
             "a merge rule makes concurrent calls one call of {}.{}",
             rule.batch_schema, rule.batch_name

@@ -28,6 +28,7 @@ impl Draft {
             functions: Vec::new(),
             operators: Vec::new(),
             casts: Vec::new(),
+            objects: Vec::new(),
             columns: Vec::new(),
             call: None,
             returns_rows: verb == Verb::Select,
@@ -39,6 +40,7 @@ impl Draft {
         self.candidate.functions = self.uses.functions.into_iter().collect();
         self.candidate.operators = self.uses.operators.into_iter().collect();
         self.candidate.casts = self.uses.casts.into_iter().collect();
+        self.candidate.objects = self.uses.objects.into_iter().collect();
         self.candidate.columns = self.uses.columns.into_iter().collect();
         self.candidate
     }

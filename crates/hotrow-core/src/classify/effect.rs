@@ -21,6 +21,8 @@ pub struct Effect {
     pub touches_sequence: bool,
     /// `currval` or `lastval` are read: only the connection that moved the sequence can answer.
     pub needs_sequence_state: bool,
+    /// The client's own name: only ever taken away, by a statement that resets it.
+    pub name: bool,
     /// Anything: the statement or a function in it is not known.
     pub unknown: bool,
 }
@@ -37,6 +39,7 @@ impl Effect {
         advisory_lock: false,
         touches_sequence: false,
         needs_sequence_state: false,
+        name: false,
         unknown: false,
     };
 
@@ -54,6 +57,7 @@ impl Effect {
         advisory_lock: true,
         touches_sequence: true,
         needs_sequence_state: true,
+        name: true,
         unknown: true,
     };
 
@@ -70,6 +74,7 @@ impl Effect {
             advisory_lock: self.advisory_lock || other.advisory_lock,
             touches_sequence: self.touches_sequence || other.touches_sequence,
             needs_sequence_state: self.needs_sequence_state || other.needs_sequence_state,
+            name: self.name || other.name,
             unknown: self.unknown || other.unknown,
         }
     }
@@ -87,6 +92,7 @@ impl Effect {
             advisory_lock: self.advisory_lock && !cleared.advisory_lock,
             touches_sequence: self.touches_sequence && !cleared.touches_sequence,
             needs_sequence_state: self.needs_sequence_state && !cleared.needs_sequence_state,
+            name: self.name && !cleared.name,
             unknown: self.unknown && !cleared.unknown,
         }
     }
@@ -110,6 +116,7 @@ impl Effect {
             (self.advisory_lock, "advisory locks"),
             (self.touches_sequence, "sequence values"),
             (self.needs_sequence_state, "reads currval or lastval"),
+            (self.name, "application_name"),
             (self.unknown, "unknown"),
         ]
         .into_iter()

@@ -7,7 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::functions::is_keyword_function;
-use super::names::folded;
+use super::names::{folded, parts, words_of_constant};
 use super::{FunctionName, Reason, TableName, casts};
 
 /// What the expressions of one statement use.
@@ -23,6 +23,8 @@ pub(super) struct Uses {
     pub operators: BTreeSet<String>,
     /// All types cast to.
     pub casts: BTreeSet<String>,
+    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    pub objects: BTreeSet<String>,
     /// All columns mentioned.
     pub columns: BTreeSet<String>,
 }
@@ -56,7 +58,10 @@ impl Uses {
             | Expr::IsNotNull(inner)
             | Expr::IsUnknown(inner)
             | Expr::IsNotUnknown(inner) => self.expression(inner),
-            Expr::Collate { expr, collation: _ } => self.expression(expr),
+            Expr::Collate { expr, collation } => {
+                self.objects.extend(parts(collation)?.pop());
+                self.expression(expr)
+            }
             Expr::UnaryOp { op, expr } => {
                 self.unary(*op)?;
                 self.expression(expr)
@@ -205,12 +210,38 @@ impl Uses {
         Ok(())
     }
 
+    /// Notes the names in a constant that is an argument. A function with a parameter of a type like `regclass` reads it
+    /// when the server analyses the statement: `nextval('s')`, `to_tsvector('english', body)`.
+    pub(super) fn constant(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Nested(inner) => self.constant(inner),
+            Expr::Value(value) => {
+                if let Some(text) = string_of(&value.value) {
+                    self.objects.extend(words_of_constant(text));
+                }
+            }
+            _ => {}
+        }
+    }
+
     pub(super) fn operator(&mut self, name: &str) {
         self.operators.insert(name.to_owned());
     }
 
     pub(super) fn syntax(&mut self, name: &str) {
         self.functions.insert(FunctionName::of_syntax(name));
+    }
+}
+
+/// The text of a string constant.
+fn string_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text)
+        | Value::EscapedStringLiteral(text)
+        | Value::UnicodeStringLiteral(text)
+        | Value::NationalStringLiteral(text) => Some(text),
+        Value::DollarQuotedString(quoted) => Some(&quoted.value),
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the catalogue says about a table and about names, as `table_facts.sql` and `function_facts.sql` tell it.
 //! Never judges it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde::Deserialize;
 
 /// Everything the decision needs from the catalogue.
@@ -13,10 +15,24 @@ pub struct Facts {
     /// The merge rules for functions of these names.
     #[serde(default)]
     pub rules: Vec<MergeRule>,
+    /// There are sequences with a cache in the database; asked only for a statement that names a sequence.
+    #[serde(default)]
+    pub cached_sequences: bool,
+}
+
+impl Facts {
+    /// The state of the catalogue that a statement is understood by: two facts of one state are the same, and a
+    /// statement that is prepared under one means the same under the other.
+    pub fn state(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let table = self.table.as_ref().map(|table| (table.oid, &table.fingerprint));
+        (table, &self.functions, &self.rules, self.cached_sequences).hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// A merge rule: concurrent calls of a function may become one call of its twin.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct MergeRule {
     /// The function's schema.
     pub schema: String,
@@ -53,7 +69,7 @@ pub struct MergeRule {
 }
 
 /// What a function's call is as a value.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultKind {
     /// A value of one column's type.
@@ -65,7 +81,7 @@ pub enum ResultKind {
 }
 
 /// A parameter of a function with a merge rule.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct Parameter {
     /// Its name, which the twin's has too.
     pub name: String,
@@ -110,6 +126,12 @@ pub struct TableFacts {
     pub expressions: Vec<String>,
     /// Foreign keys that refer to this table.
     pub referrers: Vec<Referrer>,
+    /// The state of the catalogue as far as the table is concerned (`table_fingerprint.sql`).
+    #[serde(default)]
+    pub fingerprint: String,
+    /// The functions of its triggers, quoted, as far as the client's role can name them.
+    #[serde(default)]
+    pub trigger_functions: Vec<String>,
 }
 
 /// One column.
@@ -129,10 +151,16 @@ pub struct Column {
     pub avg_width: u32,
     /// The default's text; for a generated column the expression's.
     pub default: Option<String>,
+    /// An interval restricted to fields, such as `interval minute`: the server reads a constant by them, a parameter not.
+    #[serde(default)]
+    pub interval_fields: bool,
     /// Generated from other columns.
     pub generated: bool,
     /// An identity column: its default moves a sequence.
     pub identity: bool,
+    /// Its default takes values of a sequence from a stock that each connection keeps.
+    #[serde(default)]
+    pub cached_sequence: bool,
 }
 
 /// What may run when a value of a type is read, written or stored.
@@ -195,20 +223,33 @@ pub struct Referrer {
 }
 
 /// Something outside `pg_catalog` that bears a name the statement or the table uses.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct FunctionFact {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// `function`, `operator` or `type`.
+    /// `function`, `operator` or `type`; `relation`, `text search configuration`, `text search dictionary` or `collation`;
+    /// `setting`, with its value in the name, for those by which the server reads constants; or `cast`, for one that users
+    /// made between two types of the server's own.
     pub kind: String,
     /// Its name alone, without the schema, can mean it.
     pub visible: bool,
-    /// `pg_proc.provolatile` of the function, or of the operator's function.
+    /// `pg_proc.provolatile` of the function, or of the operator's or cast's function.
     pub volatility: Option<char>,
-    /// It is an aggregate, window function or procedure.
+    /// A function: it is an aggregate, window function or procedure, runs with rights or settings of its own, or has a
+    /// parameter of a type that runs code. A type: it is not an enumeration, an array or a row all of whose parts are the
+    /// server's own or such types, or one of its parts has a cast that runs code.
     pub special: bool,
+    /// The language of the function, or of the operator's or cast's function.
+    #[serde(default)]
+    pub language: Option<String>,
+    /// Its source.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The extension it belongs to.
     pub extension: Option<String>,
+    /// Its number and the transaction that wrote its row of the catalogue.
+    #[serde(default)]
+    pub version: String,
 }

@@ -45,8 +45,11 @@ pub(super) fn is_known_extension_function(extension: &str, name: &str) -> bool {
     match extension {
         "uuid-ossp" => name.starts_with("uuid_"),
         "pgcrypto" => PGCRYPTO.split(' ').any(|known| known == name),
+        // These change or tell what the connection remembers.
+        "pg_trgm" => !matches!(name, "set_limit" | "show_limit"),
+        "isn" => name != "isn_weak",
         "btree_gin" | "btree_gist" | "citext" | "cube" | "earthdistance" | "fuzzystrmatch" | "hstore"
-        | "intarray" | "isn" | "ltree" | "pg_trgm" | "unaccent" | "vector" => true,
+        | "intarray" | "ltree" | "unaccent" | "vector" => true,
         _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Judges functions, operators and types by the lists and by what else bears their names; never tables.
 
 use super::functions::{Conduct, conduct, is_known_extension_function};
+use super::source::Source;
 use super::{Candidate, FunctionFact, FunctionName, Reason};
 
 /// Judges functions, operators and types by the lists and by what else bears their names.
@@ -15,10 +16,13 @@ impl Judge<'_> {
         self.operators_and_casts(candidate)
     }
 
-    /// Whether all operators and types it uses are PostgreSQL's own.
+    /// Whether all operators and types it uses are PostgreSQL's own, and what turns one of these types into another.
     pub(super) fn operators_and_casts(&self, candidate: &Candidate) -> Result<(), Reason> {
+        if let Some(cast) = self.facts.iter().find(|fact| fact.kind == "cast" && !self.is_tame(fact)) {
+            return Err(Reason::UserCast(cast.name.clone()));
+        }
         let wild =
-            |name: &&String| self.namesakes(name, "operator").any(|fact| fact.visible && !is_tame(fact));
+            |name: &&String| self.namesakes(name, "operator").any(|fact| fact.visible && !self.is_tame(fact));
         if let Some(operator) = candidate.operators.iter().find(wild) {
             return Err(Reason::Operator(operator.clone()));
         }
@@ -40,8 +44,8 @@ impl Judge<'_> {
             .filter(|fact| function.schema.as_ref().map_or(fact.visible, |schema| *schema == fact.schema))
             .peekable();
         let users = !function.is_builtin_for_sure() && namesakes.peek().is_some();
-        if users && namesakes.any(|fact| !is_tame(fact)) {
-            return refuse("is a user's, and not declared immutable");
+        if users && namesakes.any(|fact| !self.is_tame(fact)) {
+            return refuse("is a user's, and not proven to look at its arguments only");
         }
         let builtin = function.schema.is_none() || function.is_builtin_for_sure();
         match if builtin { conduct(&function.name) } else { Conduct::Unknown } {
@@ -58,8 +62,79 @@ impl Judge<'_> {
     }
 }
 
-/// A user's function that may be packed: immutable by its declaration, or of an extension that is known.
-fn is_tame(fact: &FunctionFact) -> bool {
-    let known = fact.extension.as_deref().is_some_and(|it| is_known_extension_function(it, &fact.name));
-    !fact.special && (fact.volatility == Some('i') || known)
+/// Words that an immutable function's source has no use for: they reach beyond its arguments.
+const REACHING_WORDS: &str = "
+    alter analyze call close cluster commit copy create cursor deallocate delete discard do drop execute explain fetch
+    from grant import insert into listen load lock merge move notify open operator perform prepare raise refresh reindex
+    reset revoke rollback savepoint security set show table temp temporary truncate unlisten update vacuum with
+";
+
+impl Judge<'_> {
+    /// Whether what bears one of these names outside `pg_catalog` may run in a lane, or on a connection that others get
+    /// afterwards: a function or operator whose source shows that it looks at its arguments only, or which is of a known
+    /// extension. That it is declared immutable proves nothing: PostgreSQL lets such a function change settings.
+    pub(super) fn is_tame(&self, fact: &FunctionFact) -> bool {
+        let is_immutable = !fact.special && fact.volatility == Some('i');
+        match fact.kind.as_str() {
+            // Reading a name runs nothing.
+            "relation" | "text search configuration" | "text search dictionary" | "collation" | "setting" => {
+                return true;
+            }
+            // Without a function, or with one in C, which only a superuser can add.
+            "cast" if fact.language.is_none() => return true,
+            "cast" if matches!(fact.language.as_deref(), Some("c" | "internal")) => return is_immutable,
+            _ => {}
+        }
+        if let Some(extension) = fact.extension.as_deref().filter(|_| fact.kind != "cast") {
+            return (!fact.special || fact.kind == "type")
+                && is_known_extension_function(extension, &fact.name);
+        }
+        if fact.kind == "type" {
+            return !fact.special;
+        }
+        if fact.kind == "operator" && fact.language.as_deref() == Some("internal") {
+            return is_immutable; // a function of PostgreSQL's own, or a superuser's
+        }
+        let is_readable = matches!(fact.language.as_deref(), Some("sql" | "plpgsql"));
+        let source = fact.source.as_deref().filter(|_| is_readable).and_then(Source::read);
+        is_immutable
+            && source.is_some_and(|source| {
+                source.mentions(REACHING_WORDS).is_none()
+                    && source.functions().iter().all(|called| self.is_plain(called))
+                    && source.operators().iter().all(|name| self.namesakes(name, "operator").next().is_none())
+                    && self.types(&source)
+            })
+    }
+
+    /// Whether a source names no type that runs code of its own: a domain has checks and a default, a base type functions.
+    pub(super) fn types(&self, source: &Source) -> bool {
+        source.words().all(|word| self.namesakes(&word, "type").all(|fact| self.is_tame(fact)))
+    }
+
+    /// Whether a name can only mean a function of PostgreSQL's own that may be packed.
+    fn is_plain(&self, function: &FunctionName) -> bool {
+        matches!(function.schema.as_deref(), None | Some("pg_catalog"))
+            && conduct(&function.name) == Conduct::Packable
+            && self.namesakes(&function.name, "function").next().is_none()
+    }
+
+    /// Whether an operator of a table's own expressions may be packed, whichever schema it is in.
+    pub(super) fn operator(&self, name: &str) -> bool {
+        self.namesakes(name, "operator").all(|fact| self.is_tame(fact))
+    }
+}
+
+/// What the sources of users' functions and casts mention, for another look into the catalogue.
+pub fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
+    let sources = facts
+        .iter()
+        .filter(|fact| fact.extension.is_none() || fact.kind == "cast")
+        .filter_map(|fact| fact.source.as_deref());
+    let mut names: Vec<String> = sources
+        .filter_map(Source::read)
+        .flat_map(|source| source.names().into_iter().chain(source.words_of_constants()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }

@@ -26,6 +26,7 @@ mod merging;
 mod names;
 mod pieces;
 mod point;
+mod reach;
 mod reason;
 mod row;
 mod screen;
@@ -35,23 +36,27 @@ mod source;
 mod table;
 mod tokens;
 mod utility;
+mod watch;
 mod worded;
 
 #[cfg(test)]
 mod tests;
 
 pub use ahead::Ahead;
-pub use analysis::{Analysis, Boundary, MAX_TEXT_BYTES, Pass, analyse};
+pub use analysis::{Analysis, Boundary, Pass, analyse};
 pub use call::{Argument, ArgumentValue, Call, Item, Output};
 pub use candidate::{Candidate, Conflict, Equality, InsertParts, Operand, Verb};
-pub use decision::{Decision, Kind, Packing, decide, names_to_look_up};
+pub use decision::{Decision, Kind, Packing, decide, moves_any_sequence, names_to_look_up};
 pub use effect::Effect;
 pub use explain::explain;
 pub use facts::{
     Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
     TypeKind,
 };
+pub use judge::names_in_sources;
 pub use merging::{Element, ElementSource, Merging, Returns};
 pub use names::{FunctionName, TableName};
 pub use pieces::{Piece, pieces};
+pub use reach::{Reach, reach};
 pub use reason::Reason;
+pub use watch::{Watch, end_of_batch};

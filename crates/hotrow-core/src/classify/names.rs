@@ -19,6 +19,46 @@ pub(super) fn parts(name: &ObjectName) -> Result<Vec<String>, Reason> {
         .collect()
 }
 
+/// The words of a constant that may be the name of an object, as `regclass` and its like read it: in small letters, or as
+/// written in double quotes. A long text is a value and not a name.
+pub(super) fn words_of_constant(text: &str) -> Vec<String> {
+    const NAME_BYTES_MAX: usize = 1000;
+    if text.len() > NAME_BYTES_MAX {
+        return Vec::new();
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+    let mut words: Vec<String> = text
+        .split(|c| !is_part(c))
+        .filter(|word| !word.is_empty())
+        .flat_map(|word| [word.to_ascii_lowercase(), word.to_owned()])
+        .collect();
+    words.extend(quoted_names(text));
+    words.sort();
+    words.dedup();
+    words
+}
+
+/// What stands in double quotes, which can contain anything: `"a b"`, `"a""b"`.
+fn quoted_names(text: &str) -> Vec<String> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while let Some((_, quoted)) = rest.split_once('"') {
+        let (mut name, mut chars) = (String::new(), quoted.chars().peekable());
+        while let Some(c) = chars.next() {
+            if c != '"' {
+                name.push(c);
+            } else if chars.next_if_eq(&'"').is_some() {
+                name.push('"');
+            } else {
+                break;
+            }
+        }
+        let left: usize = chars.map(char::len_utf8).sum();
+        rest = &quoted[quoted.len() - left..];
+        names.extend(Some(name).filter(|name| !name.is_empty()));
+    }
+    names
+}
+
 /// A table as the statement names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableName {

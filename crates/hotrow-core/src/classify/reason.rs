@@ -17,6 +17,9 @@ pub enum Reason {
     /// Several statements in one text are one transaction of their own.
     #[error("several statements in one text")]
     SeveralStatements,
+    /// More of them than one unit may have.
+    #[error("more than {} statements in one text", crate::limits::UNIT_STATEMENTS_MAX)]
+    ManyStatements,
     /// BEGIN and its like.
     #[error("{0}: transactions of the client's own run on its own connection")]
     Transaction(String),
@@ -69,6 +72,14 @@ pub enum Reason {
     /// A column whose type runs code that is not known.
     #[error("column {0} has a type that may run code of its own")]
     ColumnType(String),
+    /// A column of an interval with fields is written.
+    #[error(
+        "column {0} is an interval with fields, by which the server reads a constant but not a parameter"
+    )]
+    IntervalFields(String),
+    /// A cast that users made between two types of the server's own.
+    #[error("a cast from {0}, which users made, is not known to be harmless, and any statement can use it")]
+    UserCast(String),
     /// No unique index is bound.
     #[error("no unique index of {0} has all its columns bound by equality")]
     NoUniqueIndex(String),
@@ -91,6 +102,11 @@ pub enum Reason {
         /// What it calls.
         name: String,
     },
+    /// A sequence with a cache: on several connections, its values would not ascend within a session.
+    #[error(
+        "the default of column {0} takes values of a sequence with a cache, which each connection keeps for itself"
+    )]
+    CachedSequence(String),
     /// A constraint that is checked at commit.
     #[error("a constraint of {0} is deferrable, so it may be checked only at commit")]
     Deferrable(String),
@@ -112,6 +128,7 @@ impl Reason {
             Self::Empty => "empty",
             Self::TooLarge(_) => "too_large",
             Self::SeveralStatements => "several_statements",
+            Self::ManyStatements => "many_statements",
             Self::Transaction(_) => "transaction",
             Self::Session(_) => "session",
             Self::Copy => "copy",
@@ -126,10 +143,13 @@ impl Reason {
             Self::NotOrdinary { .. } => "not_ordinary",
             Self::NoColumn(_) => "no_column",
             Self::ColumnType(_) => "column_type",
+            Self::IntervalFields(_) => "interval_fields",
+            Self::UserCast(_) => "user_cast",
             Self::NoUniqueIndex(_) => "no_unique_index",
             Self::ConflictTarget => "conflict_target",
             Self::Trigger { .. } => "trigger",
             Self::TableExpression { .. } => "table_expression",
+            Self::CachedSequence(_) => "cached_sequence",
             Self::Deferrable(_) => "deferrable",
             Self::Cascade(_) => "cascade",
         }

@@ -3,7 +3,8 @@
 use sqlparser::tokenizer::Token;
 
 use super::Reason;
-use super::tokens::{is_word, word};
+use super::tokens::{is_word, string, word};
+use crate::limits;
 
 /// The parser bounds nesting, but `a + a + a + …` grows a tree as deep as the text is long; this bounds that.
 const MAX_CHAIN: usize = 600;
@@ -20,7 +21,23 @@ pub(super) fn screen(tokens: &[Token]) -> Result<(), Reason> {
         _ => return Err(Reason::Form("a query other than a plain SELECT")),
     }
     check_subqueries(tokens)?;
+    check_strings(tokens)?;
+    if tokens.len() > limits::PARSED_TOKENS_MAX {
+        return Err(Reason::TooLarge("long"));
+    }
     check_depth(tokens)
+}
+
+/// PostgreSQL reads `'now'` or `'today'` when it analyses a statement. A lane prepares it once: all who run it later would get
+/// that time.
+fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
+    const MOMENTS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+    let is_moment = |word: &str| MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment));
+    let means_moment = |text: &str| text.split(|c: char| !c.is_ascii_alphabetic()).any(is_moment);
+    match tokens.iter().filter_map(string).any(means_moment) {
+        true => Err(Reason::Form("a date or time by name, such as 'now'")),
+        false => Ok(()),
+    }
 }
 
 /// A second SELECT is never packed, wherever it stands.

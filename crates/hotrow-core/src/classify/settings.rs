@@ -41,6 +41,12 @@ pub(super) fn set(mut cursor: Cursor<'_>) -> Analysis {
             // The gateway gives the name to every connection that the session takes: drivers set it after log-in.
             return leaves("SET application_name".to_owned(), Effect::NONE);
         }
+        if matches!(cursor.rest(), [Token::Word(word)] if word.quote_style.is_none()) {
+            return clears(
+                "SET application_name TO DEFAULT".to_owned(),
+                Effect { name: true, ..Effect::NONE },
+            );
+        }
     }
     // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` land here too: any of them is a setting.
     let role = matches!(name.as_deref(), Some("role" | "session_authorization"));
@@ -84,7 +90,10 @@ fn switch(token: &Token) -> Option<Switch> {
 /// RESET.
 pub(super) fn reset(mut cursor: Cursor<'_>) -> Analysis {
     match cursor.take_name().as_deref() {
-        Some("all") => clears("RESET ALL".to_owned(), Effect { settings: true, ..Effect::NONE }),
+        Some("all") => clears("RESET ALL".to_owned(), Effect { settings: true, name: true, ..Effect::NONE }),
+        Some("application_name") => {
+            clears("RESET application_name".to_owned(), Effect { name: true, ..Effect::NONE })
+        }
         Some("hotrow.pack") => Analysis::ResetPack,
         _ => leaves("RESET".to_owned(), Effect::NONE),
     }

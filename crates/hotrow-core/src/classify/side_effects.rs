@@ -1,17 +1,20 @@
 //! What a query that is passed through may leave behind in its session, read off its tokens; never off a tree, so that
 //! queries which are too deep or too new for the parser are judged too.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use sqlparser::tokenizer::Token;
 
 use super::Effect;
 use super::functions::{Conduct, conduct};
-use super::tokens::{folded, is_word, word};
+use super::tokens::{folded, is_word};
 
-/// What a query leaves behind, what it takes away, and whether it creates a table.
+/// What a query leaves behind, and whether it creates a table. That a function takes something away counts for nothing:
+/// nobody knows whether it was called.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SideEffects {
     pub effect: Effect,
-    pub clears: Effect,
     pub creates: bool,
 }
 
@@ -32,32 +35,49 @@ const NOT_CALLED: &str = "
 pub(super) fn side_effects(tokens: &[Token]) -> SideEffects {
     let mut found = SideEffects::default();
     let selects = !is_word(tokens.first(), &["insert", "merge"]);
+    let mut after_distinct_on = false;
     for (index, token) in tokens.iter().enumerate() {
-        let Some(name) = folded(token) else { continue };
-        let plain = word(token).is_some();
-        match name.as_str() {
-            "insert" | "merge" | "copy" if plain => found.effect.touches_sequence = true,
-            "into" if plain && selects && !is_word(before(tokens, index, 1), &["insert", "merge"]) => {
-                found.creates = true;
-                let temporary = is_word(tokens.get(index + 1), &["temp", "temporary", "local", "global"]);
-                found.effect.temporary |= temporary;
-            }
-            // A field of a composite value, or a function applied to it: `(x).f` is `f(x)`.
-            _ if before(tokens, index, 1) == Some(&Token::Period)
-                && before(tokens, index, 2) == Some(&Token::RParen) =>
-            {
-                found.effect = found.effect.union(Effect::UNKNOWN);
-            }
-            "operator" if plain => found.effect = found.effect.union(Effect::UNKNOWN),
-            _ if name.starts_with("pg_temp") => found.effect.temporary = true,
-            _ => {}
+        let Token::Word(name) = token else { continue };
+        let plain = name.quote_style.is_none();
+        let previous = before(tokens, index, 1);
+        if is_own_operator(&tokens[index..]) {
+            continue;
         }
-        if tokens.get(index + 1) == Some(&Token::LParen) && is_call(tokens, index, &name, plain) {
+        after_distinct_on |= is_word(Some(token), &["on"]) && is_word(previous, &["distinct"]);
+        if is_word(Some(token), &["insert", "merge", "copy"]) {
+            found.effect.touches_sequence = true;
+        } else if is_word(Some(token), &["into"]) && selects && !is_word(previous, &["insert", "merge"]) {
+            found.creates = true;
+            let temporary = is_word(tokens.get(index + 1), &["temp", "temporary", "local", "global"]);
+            found.effect.temporary |= temporary;
+        }
+        // A field of a composite value, or a function applied to it: `(x).f` is `f(x)`.
+        let is_field = previous == Some(&Token::Period) && before(tokens, index, 2) == Some(&Token::RParen);
+        if is_field || is_word(Some(token), &["operator"]) {
+            found.effect = found.effect.union(Effect::UNKNOWN);
+        }
+        found.effect.temporary |= in_temporary_schema(&name.value, plain);
+        if tokens.get(index + 1) == Some(&Token::LParen)
+            && let Some(name) = folded(token)
+            && is_call(tokens, index, &name, plain, after_distinct_on)
+        {
             call(&mut found, schema(tokens, index).as_deref(), &name);
         }
     }
-    found.clears = found.clears.without(found.effect);
     found
+}
+
+/// `operator(pg_catalog.` and more: an operator of PostgreSQL's own.
+fn is_own_operator(tokens: &[Token]) -> bool {
+    let [operator, Token::LParen, schema, Token::Period, ..] = tokens else { return false };
+    is_word(Some(operator), &["operator"]) && folded(schema).as_deref() == Some("pg_catalog")
+}
+
+/// Whether a name is, or begins like, that of the session's own schema.
+fn in_temporary_schema(name: &str, plain: bool) -> bool {
+    const SCHEMA: &str = "pg_temp";
+    let Some(start) = name.get(..SCHEMA.len()) else { return false };
+    start == SCHEMA || plain && start.eq_ignore_ascii_case(SCHEMA)
 }
 
 /// The token so many places before.
@@ -71,22 +91,20 @@ fn schema(tokens: &[Token], index: usize) -> Option<String> {
 }
 
 /// Whether the name in front of a parenthesis is called, rather than the name of something with columns.
-fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool) -> bool {
+fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool, after_distinct_on: bool) -> bool {
+    static NOT_CALLED_WORDS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| NOT_CALLED.split_ascii_whitespace().collect());
     let qualified = before(tokens, index, 1) == Some(&Token::Period);
     if qualified {
         let start = index.saturating_sub(2);
         return !is_word(before(tokens, start, 1), &["into"]);
     }
-    if plain && NOT_CALLED.split_ascii_whitespace().any(|known| known == name) {
+    if plain && NOT_CALLED_WORDS.contains(name) {
         return false;
     }
     let names_columns = match before(tokens, index, 1) {
         // `(values …) t (a)`, but not `distinct on (a) f(b)`
-        Some(Token::RParen) => {
-            let is_distinct_on =
-                |at: usize| is_word(tokens.get(at), &["distinct"]) && is_word(tokens.get(at + 1), &["on"]);
-            !(0..index).any(is_distinct_on)
-        }
+        Some(Token::RParen) => !after_distinct_on,
         // `insert into t (a)`, `… as t (a)`, `with recursive t (a)`
         previous => is_word(previous, &["into", "as", "recursive", "conflict"]),
     };
@@ -95,20 +113,25 @@ fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool) -> bool {
 }
 
 /// `with t (a, b) as (…)`, `, u (c) as materialized (…)`
+///
+/// The look ahead stops at the first token that is neither a name nor a comma. No other look ahead begins among the
+/// tokens it passes, because each begins at a parenthesis: all of them together read each token at most once.
 fn is_common_table(tokens: &[Token], index: usize) -> bool {
     let leads = match before(tokens, index, 1) {
         Some(Token::Comma) => true,
         previous => is_word(previous, &["with"]),
     };
-    let close = tokens[index..].iter().position(|token| *token == Token::RParen);
-    leads
-        && close.is_some_and(|close| {
-            let columns = &tokens[index + 2..index + close];
-            let after = &tokens[index + close + 1..];
-            columns.iter().all(|token| matches!(token, Token::Word(_) | Token::Comma))
-                && is_word(after.first(), &["as"])
-                && (after.get(1) == Some(&Token::LParen) || is_word(after.get(1), &["materialized", "not"]))
-        })
+    if !leads {
+        return false;
+    }
+    let mut after =
+        tokens[index + 2..].iter().skip_while(|token| matches!(token, Token::Word(_) | Token::Comma));
+    after.next() == Some(&Token::RParen)
+        && is_word(after.next(), &["as"])
+        && match after.next() {
+            Some(Token::LParen) => true,
+            next => is_word(next, &["materialized", "not"]),
+        }
 }
 
 fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
@@ -119,7 +142,6 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
         Some(_) => Effect::UNKNOWN,
     };
     found.effect = found.effect.union(of_call);
-    found.clears.advisory_lock |= schema.is_none() && conduct(name) == Conduct::UnlocksSession;
 }
 
 impl Conduct {

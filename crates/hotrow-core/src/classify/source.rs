@@ -3,6 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::FunctionName;
+use super::names::words_of_constant;
 use super::tokens::{self, folded, word};
 
 /// Words that stand before a parenthesis without being a function.
@@ -48,6 +49,26 @@ impl Source {
             && word(token).is_some()
             && NOT_FUNCTIONS.split_ascii_whitespace().any(|known| known == name);
         (!is_keyword).then_some(FunctionName { schema, name })
+    }
+
+    /// All operators it writes.
+    pub(super) fn operators(&self) -> Vec<String> {
+        tokens::operators(&self.tokens)
+    }
+
+    /// All words, any of which may be the name of a type.
+    pub(super) fn words(&self) -> impl Iterator<Item = String> {
+        self.tokens.iter().filter_map(folded)
+    }
+
+    /// The words of its string constants, any of which may be a name that a function like `to_tsvector` reads.
+    pub(super) fn words_of_constants(&self) -> Vec<String> {
+        self.tokens.iter().filter_map(tokens::string).flat_map(words_of_constant).collect()
+    }
+
+    /// All functions and operators, and whatever may be a type.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.words().chain(self.operators()).collect()
     }
 
     /// The first of its words that is one of these.

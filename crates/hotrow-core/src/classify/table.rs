@@ -1,15 +1,16 @@
 //! Whether a table lets its statements be packed: kind, rules, constraints, triggers, expressions; never which key.
 
+use super::functions::{Conduct, conduct};
 use super::judge::Judge;
 use super::source::Source;
-use super::{Candidate, Column, FunctionName, Reason, TableFacts, Trigger, TypeKind, Verb};
+use super::{Candidate, Column, Reason, TableFacts, Trigger, TypeKind, Verb};
 
 /// Words that let a trigger function reach beyond the row it was given.
 const REACHING_WORDS: &str = "
     alter analyze call close cluster cmax cmin commit copy create ctid cursor deallocate delete discard do
     drop execute explain fetch grant import insert listen load lock merge move notify open perform prepare
     query raise refresh reindex reset revoke rollback savepoint security select set show table tableoid temp
-    temporary truncate unlisten update vacuum values with xmax xmin
+    temporary truncate unlisten update vacuum values with xmax xmin operator
 ";
 
 /// Whether the table is of a kind whose statements can be packed.
@@ -60,16 +61,25 @@ pub(super) fn check_writing(
     }
     check_deferred(candidate, table)?;
     check_referrers(candidate, table)?;
+    let cached = |column: &&Column| column.cached_sequence && candidate.uses_default_of(column, table);
+    if let Some(column) = table.columns.iter().find(cached) {
+        return Err(Reason::CachedSequence(column.name.clone()));
+    }
+    let with_fields = |column: &&Column| {
+        column.interval_fields
+            && (candidate.assigned.contains(&column.name) || candidate.gives(&column.name, table))
+    };
+    if let Some(column) = table.columns.iter().find(with_fields) {
+        return Err(Reason::IntervalFields(column.name.clone()));
+    }
     for trigger in &table.triggers {
         if fires(trigger, candidate) {
             check_trigger(trigger, judge)?;
         }
     }
     for (place, text) in expressions(candidate, table) {
-        for function in called(text) {
-            judge
-                .function(&function)
-                .map_err(|_| Reason::TableExpression { place: place.clone(), name: function.to_string() })?;
+        if let Some(name) = suspect(text, judge) {
+            return Err(Reason::TableExpression { place, name });
         }
     }
     Ok(())
@@ -130,23 +140,33 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
     if let Some(word) = source.mentions(REACHING_WORDS) {
         return refuse(format!("uses {word}"));
     }
-    let condition = trigger.condition.as_deref().map(called).unwrap_or_default();
-    for function in source.functions().iter().chain(&condition) {
-        if let Err(reason) = judge.function(function) {
+    let condition = match trigger.condition.as_deref().map(Source::read) {
+        Some(None) => return refuse("has a condition that can't be read".to_owned()),
+        condition => condition.flatten(),
+    };
+    let sources: Vec<&Source> = std::iter::once(&source).chain(&condition).collect();
+    let mut operators = sources.iter().flat_map(|source| source.operators());
+    if let Some(operator) = operators.find(|name| !judge.operator(name)) {
+        return refuse(format!("uses the operator {operator}, which is not known to be harmless"));
+    }
+    if sources.iter().any(|source| !judge.types(source)) {
+        return refuse("uses a type that is not known to be harmless".to_owned());
+    }
+    for function in sources.iter().flat_map(|source| source.functions()) {
+        if let Err(reason) = judge.function(&function) {
             return refuse(format!("is not known to be harmless: {reason}"));
         }
     }
     Ok(())
 }
 
-/// The functions a text of the catalogue's calls; a text that can't be read counts as a call of something unknown.
-fn called(text: &str) -> Vec<FunctionName> {
-    match Source::read(text) {
-        Some(source) => source.functions(),
-        None => {
-            vec![FunctionName { schema: Some("?".to_owned()), name: "an unreadable expression".to_owned() }]
-        }
-    }
+/// What a text of the catalogue's uses first that is not known to be harmless: a function, an operator or a type.
+fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
+    let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
+    let function = source.functions().into_iter().find(|function| judge.function(function).is_err());
+    let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
+    let of_user = || (!judge.types(&source)).then(|| "a type of a user's".to_owned());
+    function.map(|function| function.to_string()).or_else(operator).or_else(of_user)
 }
 
 /// The expressions that run when this statement writes, each with the place it stands in.
@@ -163,12 +183,63 @@ fn expressions<'f>(candidate: &Candidate, table: &'f TableFacts) -> Vec<(String,
     all
 }
 
-/// The names a table's own expressions and triggers call, for the second look into the catalogue.
+/// The names that run when this statement writes, for the second look into the catalogue.
 pub(super) fn names_called(candidate: &Candidate, table: &TableFacts) -> Vec<String> {
     let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
-    let sources = triggers.flat_map(|t| [Some(t.source.as_str()), t.condition.as_deref()]).flatten();
-    let texts = expressions(candidate, table).into_iter().map(|(_, text)| text).chain(sources);
-    texts.flat_map(called).map(|function| function.name).collect()
+    names_in(
+        expressions(candidate, table).into_iter().map(|(_, text)| text).chain(triggers.flat_map(sources)),
+    )
+}
+
+/// All names that a table's own expressions and triggers use.
+pub(super) fn all_names(table: &TableFacts) -> Vec<String> {
+    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
+    let expressions = table.expressions.iter().map(String::as_str);
+    names_in(expressions.chain(defaults).chain(table.triggers.iter().flat_map(sources)))
+}
+
+/// Whether writing a row may move a sequence, whatever the statement is.
+pub(super) fn may_move_sequence(table: &TableFacts) -> bool {
+    table.columns.iter().any(|column| column.identity)
+        || all_names(table).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether one of the triggers that this statement fires moves a sequence.
+pub(super) fn triggers_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
+    let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
+    names_in(triggers.flat_map(sources)).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether one of the expressions that run when this statement writes moves a sequence, or an identity column does.
+pub(super) fn expressions_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
+    let identity = |column: &Column| column.identity && candidate.uses_default_of(column, table);
+    let texts = expressions(candidate, table).into_iter().map(|(_, text)| text);
+    table.columns.iter().any(identity) || names_in(texts).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether this may be the name of a function that moves a sequence.
+pub(super) fn is_sequence_function(name: &str) -> bool {
+    matches!(conduct(name), Conduct::MovesSequence | Conduct::SetsSequence)
+}
+
+fn sources(trigger: &Trigger) -> impl Iterator<Item = &str> {
+    [Some(trigger.source.as_str()), trigger.condition.as_deref()].into_iter().flatten()
+}
+
+fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    texts.filter_map(Source::read).flat_map(|source| source.names()).collect()
+}
+
+/// Whether nothing unknown runs when the table is read, or written if `writes`.
+pub(super) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> bool {
+    let is_plain = |text: &str| suspect(text, judge).is_none();
+    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
+    check_kind(table).is_ok()
+        && table.columns.iter().all(|column| column.type_kind != TypeKind::Other)
+        && (!writes
+            || table.triggers.iter().all(|trigger| check_trigger(trigger, judge).is_ok())
+                && table.expressions.iter().map(String::as_str).chain(defaults).all(is_plain)
+                && table.referrers.iter().all(|other| !other.acts_on_delete && !other.acts_on_update))
 }
 
 impl TableFacts {

@@ -14,40 +14,80 @@ pub(super) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
         .tokenize()
         .map_err(|error| Reason::NotUnderstood(error.to_string()))?;
-    let mut run = String::new();
+    // PostgreSQL takes such a run of three tokens for one identifier with Unicode escapes.
+    let is_escaped = |three: &[Token]| {
+        matches!(three, [Token::Word(u), Token::Ampersand, Token::Word(name)]
+            if u.quote_style.is_none() && u.value.eq_ignore_ascii_case("u") && name.quote_style == Some('"'))
+    };
+    if tokens.windows(3).any(is_escaped) {
+        return Err(Reason::NotUnderstood("an identifier with Unicode escapes".to_owned()));
+    }
+    let mut run = Run::default();
     tokens.iter().try_for_each(|token| check_operator(token, &mut run))?;
     tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
     Ok(tokens)
 }
 
-/// Splits a text into its statements' tokens; empty statements are left out.
-pub(super) fn statements(sql: &str) -> Result<Vec<Vec<Token>>, Reason> {
-    let tokens = read(sql)?;
-    let statements = tokens.split(|token| *token == Token::SemiColon);
-    Ok(statements.filter(|tokens| !tokens.is_empty()).map(<[Token]>::to_vec).collect())
+/// The operator characters just before a token.
+#[derive(Default)]
+struct Run {
+    text: String,
+    /// One of them keeps the signs at the end of the run in the operator.
+    is_special: bool,
 }
 
 /// Checks that PostgreSQL sees the same operators: it takes the longest run of operator characters for one, less the
-/// signs at its end unless the run has a special character, and ends it where a comment begins. `run` holds the
-/// operator characters just before this token.
-fn check_operator(token: &Token, run: &mut String) -> Result<(), Reason> {
+/// signs at its end unless the run has a special character, and ends it where a comment begins.
+fn check_operator(token: &Token, run: &mut Run) -> Result<(), Reason> {
     const SPECIAL: &str = "~!@#%^&|`?";
-    let text = token.to_string();
     let is_operator = |c: char| "+-*/<>=".contains(c) || SPECIAL.contains(c);
-    if matches!(token, Token::Whitespace(_) | Token::Placeholder(_)) || !text.chars().all(is_operator) {
-        run.clear();
+    let text = match token {
+        Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => None,
+        Token::Whitespace(_) | Token::Comma | Token::Period | Token::SemiColon => None,
+        Token::LParen | Token::RParen | Token::LBracket | Token::RBracket => None,
+        token => Some(token.to_string()).filter(|text| text.chars().all(is_operator)),
+    };
+    let Some(text) = text else {
+        run.text.clear();
+        run.is_special = false;
         return Ok(());
-    }
+    };
     if text.contains("--") || text.contains("/*") {
         return Err(Reason::NotUnderstood("a comment begins inside an operator".to_owned()));
     }
-    let goes_on = !run.is_empty();
-    run.push_str(&text);
-    let is_sign = matches!(token, Token::Plus | Token::Minus) && !run.contains(|c| SPECIAL.contains(c));
+    let goes_on = !run.text.is_empty();
+    run.text.push_str(&text);
+    run.is_special |= text.contains(|c| SPECIAL.contains(c));
+    let is_sign = matches!(token, Token::Plus | Token::Minus) && !run.is_special;
     if goes_on && !is_sign {
-        return Err(Reason::NotUnderstood(format!("the operator {run}")));
+        return Err(Reason::NotUnderstood(format!("the operator {}", run.text)));
     }
     Ok(())
+}
+
+/// What stands in a string, in whichever way it is quoted.
+pub(super) fn string(token: &Token) -> Option<&str> {
+    match token {
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text)
+        | Token::NationalStringLiteral(text) => Some(text),
+        Token::DollarQuotedString(quoted) => Some(&quoted.value),
+        _ => None,
+    }
+}
+
+/// The operators among these, as they are written.
+pub(super) fn operators(tokens: &[Token]) -> Vec<String> {
+    let mut operators: Vec<String> =
+        tokens.iter().map(Token::to_string).filter(|text| is_operator(text)).collect();
+    operators.sort();
+    operators.dedup();
+    operators
+}
+
+fn is_operator(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| "+-*/<>=~!@#%^&|`?".contains(c))
 }
 
 /// A place in a statement's tokens, for commands that are recognised by their first words.

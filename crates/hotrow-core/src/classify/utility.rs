@@ -26,7 +26,12 @@ pub(super) fn command(tokens: &[Token]) -> Analysis {
     match word.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
             let boundary = boundary(&word, cursor);
-            Analysis::Pass(Pass { boundary, ..Pass::harmless(Reason::Transaction(name)) })
+            let reason = Reason::Transaction(name);
+            let leaves_open = match boundary {
+                Some(Boundary::Commit) => Some(false),
+                _ => reason.is_begin().then_some(true),
+            };
+            Analysis::Pass(Pass { boundary, leaves_open, ..Pass::harmless(reason) })
         }
         "set" => set(cursor),
         "reset" => reset(cursor),
@@ -106,6 +111,8 @@ fn prepare(mut cursor: Cursor<'_>) -> Pass {
     if cursor.take(&["transaction"]) {
         return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
     }
+    let mut name = cursor;
+    let prepares = name.take_name();
     let inner = if cursor.skip_to(&["as"]) {
         cursor.advance();
         effect_of_query(cursor.rest())
@@ -113,7 +120,7 @@ fn prepare(mut cursor: Cursor<'_>) -> Pass {
         Effect::UNKNOWN
     };
     let effect = Effect { prepared: true, ..Effect::NONE }.union(inner);
-    Pass { effect, ..Pass::harmless(Reason::Session("PREPARE".to_owned())) }
+    Pass { effect, prepares, ..Pass::harmless(Reason::Session("PREPARE".to_owned())) }
 }
 
 fn deallocate(mut cursor: Cursor<'_>) -> Analysis {

@@ -1,6 +1,6 @@
 //! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
 
-use super::{Action, Batch, Kind, Lane, Link, Outcome, Refusal, Unit, Xid};
+use super::{Action, Batch, Doubt, Kind, Lane, Link, Outcome, Refusal, Unit, Xid};
 use crate::limits;
 
 impl<P> Lane<P> {
@@ -29,7 +29,7 @@ impl<P> Lane<P> {
             match self.judge(&batch) {
                 Verdict::Undone => self.run_again(batch),
                 Verdict::Exact => self.answer(batch, actions),
-                Verdict::Ask(_) | Verdict::Unknown => {
+                Verdict::Ask(_) => {
                     actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 }
             }
@@ -48,15 +48,15 @@ impl<P> Lane<P> {
             match self.judge(&batch) {
                 Verdict::Undone => self.run_again(batch),
                 Verdict::Exact => self.answer(batch, actions),
-                Verdict::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
-                Verdict::Ask(xid) => {
+                Verdict::Ask(doubt) => {
                     self.under_way.push_front(batch);
-                    actions.push(Action::Resolve(xid));
+                    actions.push(Action::Resolve(doubt));
                     return;
                 }
             }
         }
         self.link = Link::Up;
+        self.last_id = None;
         let again = std::mem::take(&mut self.again);
         self.requeue(again, actions);
         self.send(actions);
@@ -68,7 +68,7 @@ impl<P> Lane<P> {
         }
         let Some(batch) = self.under_way.pop_front() else { return };
         match outcome {
-            // The id comes after all answers, so that a batch whose id is known has them all.
+            // Only a known id is found committed, and it comes after all answers: the batch has them all.
             Outcome::Committed => self.answer(batch, actions),
             Outcome::Aborted => self.run_again(batch),
             Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
@@ -83,8 +83,8 @@ impl<P> Lane<P> {
         }
         match batch.xid {
             Xid::NothingWritten => Verdict::Exact,
-            Xid::Known(xid) => Verdict::Ask(xid),
-            Xid::Missing => Verdict::Unknown,
+            Xid::Known(xid) => Verdict::Ask(Doubt::Id(xid)),
+            Xid::Missing => Verdict::Ask(Doubt::IdAfter(self.last_id)),
         }
     }
 
@@ -92,12 +92,12 @@ impl<P> Lane<P> {
         self.again.extend(batch.units.into_iter().map(|unit| Unit { losses: unit.losses + 1, ..unit }));
     }
 
-    /// Puts units back in front, but for those that have met with too much: these run alone, and what their sessions
-    /// sent after them waits for that.
+    /// Puts units back in front, but for those that were cancelled, and those that have met with too much: these run
+    /// alone, and what their sessions sent after them waits for that.
     pub(super) fn requeue(&mut self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) {
         let mut kept: Vec<Unit<P>> = Vec::with_capacity(units.len());
         let mut left = Vec::new();
-        for unit in units {
+        for unit in self.refuse_cancelled(units, actions) {
             if left.contains(&unit.session) {
                 actions.push(Action::Return(unit));
             } else if unit.losses > limits::UNIT_LOSSES_MAX || unit.reruns > limits::UNIT_RERUNS_MAX {
@@ -120,8 +120,6 @@ enum Verdict {
     Undone,
     /// Its answers are complete and there was nothing to commit.
     Exact,
-    /// The server can tell.
-    Ask(u64),
-    /// Nobody can tell.
-    Unknown,
+    /// The server may know.
+    Ask(Doubt),
 }

@@ -14,6 +14,8 @@ mod blocked;
 mod doubt;
 mod pause;
 mod queue;
+mod slow;
+mod unit;
 mod view;
 
 use std::collections::{HashSet, VecDeque};
@@ -21,101 +23,11 @@ use std::collections::{HashSet, VecDeque};
 pub use batch::{Batch, Xid};
 use blocked::Blocked;
 use queue::Queue;
+pub use unit::{Claim, Merge, Unit};
 pub use view::Place;
 
 use crate::key::Key;
 use crate::limits;
-
-/// What one client must see as one transaction, with what the lane needs to know of it.
-#[derive(Debug)]
-pub struct Unit<P> {
-    /// Whose unit: a session's units keep their order.
-    pub session: u64,
-    /// All the session's earlier units are done. A session that got a unit back (to run it alone, or to hand it over
-    /// again) is not served before it says so: what it sent on in the meantime would overtake. From the time it deals
-    /// with a unit it got back until nothing of it is on its way, it may send nothing new: one that it sent before may
-    /// not have been seen by the lane, and comes back too.
-    pub first: bool,
-    /// The row it contends for, where it is known.
-    pub key: Option<Key>,
-    /// How many units of this key may share a commit.
-    pub rows_per_commit: u16,
-    /// For a call of a function with a merge rule: what it can become one call with.
-    pub merge: Option<Merge>,
-    /// It may find nothing to answer, and then waits with its session: see [`Event::Waits`].
-    pub may_wait: bool,
-    /// Its row can be locked before it runs.
-    pub lockable: bool,
-    /// How many statements it is.
-    pub statements: u16,
-    /// The rows that the statements of a unit of several contend for; `key` is the least of them.
-    pub claims: Box<[Claim]>,
-    /// The statement that failed last, where it is several.
-    pub at_fault: u16,
-    /// What it weighs on the wire.
-    pub bytes: usize,
-    /// Connections that were lost under it.
-    pub losses: u8,
-    /// Batches that were rolled back because another unit of theirs failed.
-    pub reruns: u8,
-    /// What the shell needs to send it and to answer it.
-    pub payload: P,
-}
-
-impl<P> Unit<P> {
-    /// All rows it is known to contend for.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + use<'_, P> {
-        let only = if self.claims.is_empty() { self.key } else { None };
-        only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
-    }
-
-    /// The row that the statement at fault contends for, or else one that the unit does.
-    fn key_at_fault(&self) -> Option<Key> {
-        let claim = self.claims.iter().find(|claim| claim.statement == self.at_fault);
-        claim.map(|claim| claim.key).or(self.key)
-    }
-
-    /// It has to run again because of another unit.
-    fn rerun(self) -> Self {
-        Unit { reruns: self.reruns + 1, ..self }
-    }
-}
-
-/// A row that one statement of a unit of several contends for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The row.
-    pub key: Key,
-    /// Which of the unit's statements it is, counted from zero.
-    pub statement: u16,
-    /// How many of its versions may share a commit.
-    pub rows_per_commit: u16,
-    /// It is a call of a function with a merge rule, which is not merged here.
-    pub in_key_space: bool,
-    /// The row can be locked before the statement runs.
-    pub lockable: bool,
-}
-
-/// Which calls can become one call: those of one group. Of the functions whose keys are in one space (see
-/// [`Key::table`]), a batch holds one merged call or single calls, never both and never two merged ones: a merged call
-/// takes the locks of all its keys in an order of its own, which only is the same in every gateway if it is the only one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Merge {
-    /// Calls that differ in their values only.
-    pub group: u64,
-    /// How many of them one call may stand for.
-    pub most: u16,
-}
-
-impl Merge {
-    /// A call that is not merged, of a function that could be.
-    pub const NEVER: Merge = Merge { group: 0, most: u16::MAX };
-
-    /// Whether two neighbours in a batch are one call.
-    fn joins(self, other: Self) -> bool {
-        self.group != Self::NEVER.group && self.group == other.group
-    }
-}
 
 /// Whether the lane's batches can change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +45,8 @@ pub enum Event<P> {
     Submit(Unit<P>),
     /// The session's client wants its earliest unit cancelled.
     Cancel(u64),
+    /// The earliest batch takes long, and another lane could do what waits.
+    Slow,
     /// The session has ended.
     Gone(u64),
     /// The connection is up.
@@ -148,9 +62,11 @@ pub enum Event<P> {
     Locked,
     /// One more call of the earliest batch was answered in full by the server: a statement, or a merged call.
     Answered,
-    /// The unit at this place in the earliest batch has found nothing to answer and waits: once the batch is committed its
-    /// session gets it back, and deals with it before all that it has sent after it.
+    /// The unit at this place in the earliest batch has found nothing to answer and waits, or is a read whose answer has no
+    /// room: once the batch is committed its session gets it back, and deals with it before all that it has sent after it.
     Waits(usize),
+    /// The session's client does not read its answers: what waits of its units goes back to the session.
+    Unread(u64),
     /// The earliest batch's transaction id arrived; none when it has written nothing.
     TransactionId(Option<u64>),
     /// The server reported an error for the call that is next to be answered, or for the commit.
@@ -176,6 +92,11 @@ pub enum Failure {
     Error,
     /// It waited for a lock that an outsider holds.
     Blocked,
+    /// None of its units failed: the catalogue may have changed since its statements were prepared, and they have to be
+    /// checked before the batch runs again.
+    Stale,
+    /// It took longer than a statement may in a lane.
+    TooSlow,
 }
 
 /// What became of a transaction.
@@ -187,6 +108,15 @@ pub enum Outcome {
     Aborted,
     /// Nobody can tell any more.
     Unknown,
+}
+
+/// What is known of a transaction in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Its id.
+    Id(u64),
+    /// No id arrived. It is larger than this one, the last that arrived on the connection, if any did.
+    IdAfter(Option<u64>),
 }
 
 /// Why units get an error from the gateway itself.
@@ -220,8 +150,8 @@ pub enum Action<P> {
     Return(Unit<P>),
     /// Answer with an error of the gateway.
     Refuse(Vec<Unit<P>>, Refusal),
-    /// Find out what became of this transaction.
-    Resolve(u64),
+    /// Find out what became of the transaction of a batch.
+    Resolve(Doubt),
     /// Close the connection, on which nothing is under way.
     Disconnect,
 }
@@ -246,6 +176,8 @@ pub struct Lane<P> {
     /// Sessions that got units back and have not said that they are done with them.
     returned: HashSet<u64>,
     batches: u64,
+    /// The last transaction id that arrived on the connection, or on the one that was lost with batches in doubt.
+    last_id: Option<u64>,
     /// The queue's length at which a second batch is worth another look, after one in which too few could go.
     look_again_at: usize,
     /// So many batches more take all their locks first, in key order, since others do not take them as this lane would.
@@ -267,10 +199,18 @@ impl<P> Lane<P> {
             blocked: Blocked::default(),
             returned: HashSet::new(),
             batches: 0,
+            last_id: None,
             look_again_at: 0,
             lock_ahead: 0,
             again: Vec::new(),
             paused: false,
+        }
+    }
+
+    /// The sizes of more answers are known by now: those units that wait and are not unmeasured any more share batches.
+    pub fn measured(&mut self, is_unmeasured: impl Fn(&P) -> bool) {
+        for unit in self.queue.iter_mut().filter(|unit| unit.unmeasured) {
+            unit.unmeasured = is_unmeasured(&unit.payload);
         }
     }
 
@@ -318,6 +258,7 @@ impl<P> Lane<P> {
         match event {
             Event::Submit(unit) => self.submit(unit, actions),
             Event::Cancel(session) => self.cancel(session, actions),
+            Event::Slow => self.make_way(actions),
             Event::Gone(session) => {
                 self.returned.remove(&session);
             }
@@ -346,10 +287,17 @@ impl<P> Lane<P> {
                     batch.waits.push(place);
                 }
             }
+            Event::Unread(session) => {
+                if self.queue.has_session(session) {
+                    self.returned.insert(session);
+                    self.return_followers(session, actions);
+                }
+            }
             Event::TransactionId(xid) => {
                 if let Some(batch) = self.under_way.front_mut() {
                     batch.xid = xid.map_or(Xid::NothingWritten, Xid::Known);
                 }
+                self.last_id = xid.or(self.last_id);
                 self.look_again_at = 0;
                 self.send(actions);
             }
@@ -408,16 +356,6 @@ impl<P> Lane<P> {
     fn give_back(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
         self.returned.insert(unit.session);
         actions.push(Action::Return(unit));
-    }
-
-    fn cancel(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
-        if self.under_way.iter().any(|batch| batch.has_session(session)) {
-            return; // it is with the server, in one transaction with others' units: too late
-        }
-        if let Some(unit) = self.queue.take_first_of(session).or_else(|| self.blocked.take_first_of(session))
-        {
-            actions.push(Action::Refuse(vec![unit], Refusal::Cancelled));
-        }
     }
 
     /// Cuts a batch if there is a reason to send one, or asks for the connection that it takes.
@@ -512,19 +450,30 @@ impl<P> Lane<P> {
         }
         let culprit = match batch.failed_units() {
             Some((units, statement)) if units.len() == 1 => {
-                batch.units[units.start].at_fault = statement;
+                let unit = &mut batch.units[units.start];
+                if unit.cancelled {
+                    return self.rerun(batch, actions); // without it
+                }
+                unit.at_fault = statement;
+                unit.too_slow = failure == Failure::TooSlow;
                 units.start
             }
-            Some((units, _)) => {
-                // Which of the calls is at fault shows when they run one by one.
-                batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
+            None if failure == Failure::Stale => {
                 let again = batch.units.into_iter().map(Unit::rerun).collect();
                 self.requeue(again, actions);
                 return;
             }
+            Some((units, _)) => {
+                // Which of the calls is at fault shows when they run one by one.
+                batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
+                return self.rerun(batch, actions);
+            }
+            // All statements had been answered: none of them took too long.
+            None if failure == Failure::TooSlow => return self.rerun(batch, actions),
             None => {
+                let units = self.refuse_cancelled(batch.units, actions);
                 // Every statement was fine and the commit was not (a deferred constraint): each unit finds out for itself.
-                for unit in batch.units {
+                for unit in units {
                     self.set_aside(unit, None, actions);
                 }
                 return;
@@ -545,11 +494,17 @@ impl<P> Lane<P> {
         self.returned.insert(session);
         let key = match failure {
             Failure::Blocked => Some(self.block(culprit.key_at_fault(), actions)),
-            Failure::Error => None,
+            Failure::Error | Failure::Stale | Failure::TooSlow => None,
         };
+        let before = self.refuse_cancelled(before, actions);
         actions.extend(before.into_iter().map(|unit| Action::Alone(unit, None)));
         actions.push(Action::Alone(culprit, key));
         actions.extend(followers.into_iter().chain(later).map(Action::Return));
+    }
+
+    /// All units of a batch that left nothing behind run again, but for those that were cancelled.
+    fn rerun(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
+        self.requeue(batch.units.into_iter().map(Unit::rerun).collect(), actions);
     }
 
     /// A unit of this key is blocked: what waits for the key from now on is parked, and what its sessions sent after

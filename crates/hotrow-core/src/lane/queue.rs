@@ -64,6 +64,10 @@ impl<P> Queue<P> {
         self.units.iter()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Unit<P>> {
+        self.units.iter_mut()
+    }
+
     pub(super) fn has_session(&self, session: u64) -> bool {
         self.units.iter().any(|unit| unit.session == session)
     }
@@ -131,13 +135,16 @@ impl<P> Queue<P> {
             let is_full = chosen.len() == limits::BATCH_UNITS_MAX
                 || statements + usize::from(unit.statements) > limits::BATCH_STATEMENTS_MAX
                 || bytes + unit.bytes > limits::BATCH_BYTES_MAX;
-            if is_full {
+            if is_full || unit.unmeasured && !chosen.is_empty() {
                 break;
             }
             if cut.admits(unit) {
                 bytes += unit.bytes;
                 statements += usize::from(unit.statements);
                 chosen.push(index);
+                if unit.unmeasured {
+                    break;
+                }
                 if unit.may_wait {
                     cut.closed.insert(unit.session); // what comes behind it may have to wait for it
                 }

@@ -29,6 +29,8 @@ pub struct Newcomer<'a> {
     pub user: &'a str,
     /// Where it wants to go.
     pub database: &'a str,
+    /// Whether that is the console.
+    pub console: bool,
 }
 
 /// The way to it.
@@ -97,12 +99,13 @@ impl Authentication {
 
     /// What the list says.
     fn rule(&self, newcomer: Newcomer<'_>) -> Result<Method, Stopped> {
-        let Newcomer { peer, user, database } = newcomer;
+        let Newcomer { peer, user, database, console } = newcomer;
         let asking = Asking {
             address: peer.address.map(|address| address.ip()),
             tls: peer.tls.is_some(),
             user,
             database,
+            console,
         };
         let lists = self.lists.load();
         let rule = lists.hba.decide(&asking);

@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::console::{self, Command, Courtesy};
+use hotrow_core::console::{self, Access, Command, Courtesy};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Status, tag};
 use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
@@ -42,9 +42,49 @@ const PARAMETERS: [(&str, &str); 7] = [
     ("standard_conforming_strings", "on"),
 ];
 
+/// A user of the console. What the user may do is looked up for each command, so that a reload takes effect at once.
+#[derive(Debug)]
+pub struct Operator {
+    /// The user's name.
+    pub user: String,
+    /// Whether the user connects from this machine.
+    pub is_local: bool,
+}
+
+impl Operator {
+    fn access(&self, shared: &Shared) -> Option<Access> {
+        shared.config().console_access(&self.user, self.is_local)
+    }
+
+    /// Why this user can't use the console, if so.
+    pub fn refusal(&self, shared: &Shared) -> Option<Problem> {
+        if self.access(shared).is_some() {
+            return None;
+        }
+        let user = &self.user;
+        let message = format!(
+            "user \"{user}\" may not use the gateway's console, which is the database \"{DATABASE}\""
+        );
+        let hint = "Add the user to console_readers or console_admins and reload the settings, or name a database of the server.";
+        Some(Problem::fatal("42501", message, hint))
+    }
+
+    /// Why this user can't give a command, if so.
+    fn refusal_of(&self, command: &Command, shared: &Shared) -> Option<Problem> {
+        let word = command.admin_word()?;
+        if self.access(shared) == Some(Access::Admin) {
+            return None;
+        }
+        let message = format!("user \"{}\" may not {word}: only users in console_admins may", self.user);
+        let hint = "Connect as one of them, or add the user to console_admins and reload the settings.";
+        Some(Problem::error("42501", message, hint))
+    }
+}
+
 /// An operator's session.
 pub struct Console {
     shared: Arc<Shared>,
+    operator: Operator,
     read: ReadHalf,
     write: WriteHalf,
     input: BytesMut,
@@ -69,6 +109,7 @@ struct Portal {
 /// Serves an operator who has come in, from the greeting to the end.
 pub async fn serve(
     shared: Arc<Shared>,
+    operator: Operator,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
     mut out: BytesMut,
 ) {
@@ -86,6 +127,7 @@ pub async fn serve(
     out.extend_from_slice(backend::READY_IDLE);
     let mut console = Console {
         shared,
+        operator,
         read,
         write,
         input,
@@ -183,11 +225,12 @@ impl Console {
                 self.out.extend_from_slice(backend::CLOSE_COMPLETE);
             }
             frontend::tag::FLUSH => {}
-            _ => self.refuse(&Problem::error(
-                "0A000",
-                "the gateway's console does not do that",
-                console::hint(),
-            )),
+            // Unlike the messages of an extended query, it is not followed by a Sync.
+            frontend::tag::FUNCTION_CALL => {
+                unsupported().put(&mut self.out);
+                self.put_ready();
+            }
+            _ => self.refuse(&unsupported()),
         }
         Ok(())
     }
@@ -301,6 +344,9 @@ impl Console {
             Command::Courtesy(Courtesy::Commit | Courtesy::Rollback) => self.in_transaction = false,
             _ => {}
         }
+        if let Some(problem) = self.operator.refusal_of(command, &self.shared) {
+            return Ok(Err(problem));
+        }
         self.write.drain(&mut self.out).await?;
         let performed = perform::perform(&self.shared, command);
         tokio::pin!(performed);
@@ -332,6 +378,10 @@ impl Console {
 
 fn problem(unknown: &console::Unknown) -> Problem {
     Problem::error("42601", unknown.to_string(), console::hint())
+}
+
+fn unsupported() -> Problem {
+    Problem::error("0A000", "the gateway's console does not do that", console::hint())
 }
 
 fn missing(kind: &str, name: &[u8], code: &'static str) -> Problem {

@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::statements::Statement;
 
 /// What it shows.
-pub const COLUMNS: [&str; 17] = [
+pub const COLUMNS: [&str; 18] = [
     "pool",
     "statement",
     "verdict",
@@ -27,6 +27,7 @@ pub const COLUMNS: [&str; 17] = [
     "given_back_by_lane",
     "failed_in_lane",
     "left_lane_for_lock",
+    "left_lane_too_slow",
 ];
 
 /// Characters of a shape that are shown.
@@ -63,6 +64,7 @@ fn of(pool: &Pool, statement: &Statement) -> Row {
         Became::GivenBack,
         Became::Failed,
         Became::Blocked,
+        Became::TooSlow,
     ];
     row.extend(rest.map(|became| Some(counts.of(became).to_string())));
     row
@@ -73,7 +75,7 @@ fn verdict(pool: &Pool, statement: &Statement) -> (&'static str, String) {
     match (decided, pool.unpackable()) {
         (Some((verdict @ ("packed" | "merged"), why)), None) if statement.has_credit() => (verdict, why),
         (Some(("packed" | "merged", why)), None) => {
-            ("passed", format!("it fails too often in lanes; otherwise {why}"))
+            ("passed", format!("it fails too often in lanes, or takes too long there; otherwise {why}"))
         }
         (Some((verdict @ ("passed" | "answered here"), why)), _) => (verdict, why),
         (_, Some(why)) => ("passed", why),

@@ -2,17 +2,18 @@
 //! used to ask what became of a transaction.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::lane::{Kind, Outcome};
+use hotrow_core::lane::{Doubt, Kind, Outcome};
 use hotrow_core::limits;
-use hotrow_core::witness::{Bond, Server, Word, believe};
-use hotrow_wire::frontend::Parse;
+use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, Word};
 
-use super::writer::{TRANSACTION_ID, Writer};
+use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
+use crate::pack::{self, OPEN_MARK};
 use crate::pool::Pool;
 use crate::upstream::{Error, Upstream};
 
@@ -49,6 +50,7 @@ pub struct Link {
     pause: Duration,
 }
 
+type Rows = Vec<Vec<Option<String>>>;
 type Making = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
 type Asking = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
 
@@ -81,6 +83,25 @@ impl Link {
         }
     }
 
+    /// The sequence that is the mark of the connection that is up.
+    pub fn mark(&self) -> Option<String> {
+        match &self.state {
+            State::Up { server: Some(Server { mark: Some(mark), .. }), .. } => {
+                mark.name.split_once('/').map(|(sequence, _)| sequence.to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Batches no longer set the mark: it proves nothing about them.
+    pub fn forget_mark(&mut self) {
+        let current = match &mut self.state {
+            State::Up { server, .. } | State::Asking { server, .. } => server.as_mut(),
+            State::Down | State::Making { .. } => None,
+        };
+        self.server.iter_mut().chain(current).for_each(|server| server.mark = None);
+    }
+
     /// Closes the connection.
     pub fn drop_connection(&mut self) {
         self.state = State::Down;
@@ -89,25 +110,27 @@ impl Link {
     /// Begins to make a connection. With a commit in doubt there is more patience.
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
-        let making = make(self.pool.clone(), self.kind, self.index, self.pause, in_doubt);
+        let mark = self.server.as_ref().and_then(|server| server.mark.as_ref()).map(|mark| mark.name.clone());
+        let making = make(self.pool.clone(), self.kind, self.index, self.pause, in_doubt, mark);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
         self.state = State::Making { making: Box::pin(making), in_doubt };
     }
 
     /// Begins to ask what became of a transaction.
-    pub fn resolve(&mut self, xid: u64) {
+    pub fn resolve(&mut self, doubt: Doubt) {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
-            let bond = Bond::between(self.server.as_ref(), server.as_ref());
+            let bond = Bond::for_doubt(doubt, self.server.as_ref(), server.as_ref());
+            let question = witness::question(doubt, self.server.as_ref(), bond);
             let deadline = Instant::now() + self.pool.config().resolve_timeout();
             tracing::warn!(
-                xid,
+                ?question,
                 lane = self.index,
                 ?bond,
                 server = %upstream.address,
                 "a connection was lost around a commit: asking what became of it"
             );
-            self.state = State::Asking { asking: Box::pin(ask(*upstream, xid, bond, deadline)), server };
+            self.state = State::Asking { asking: Box::pin(ask(*upstream, question, bond, deadline)), server };
         }
     }
 
@@ -182,14 +205,16 @@ impl Link {
     }
 }
 
-/// Makes a connection for a lane: with its own lock timeout and name, and the statement every batch ends with. With a
-/// commit in doubt only to a primary: a standby may not have heard of it yet, and could not run it again.
+/// Makes a connection for a lane: with its own timeouts and name, and with the mark of an earlier connection if that
+/// backend has ended. With a commit in doubt only to a primary: a standby may not have heard of it yet, and could not run it
+/// again.
 async fn make(
     pool: Arc<Pool>,
     kind: Kind,
     index: usize,
     pause: Duration,
     in_doubt: bool,
+    mark: Option<String>,
 ) -> Result<(Upstream, Option<Server>), Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
@@ -198,56 +223,153 @@ async fn make(
     };
     let config = pool.config();
     let mut parameters = pool.identity.parameters().to_vec();
-    parameters.retain(|(name, _)| name != "lock_timeout");
+    parameters.retain(|(name, _)| name != "lock_timeout" && name != "idle_session_timeout");
     parameters.push(("application_name".to_owned(), name));
+    // The server would take a lane that waits for the next unit for an idle client.
+    parameters.push(("idle_session_timeout".to_owned(), "0".to_owned()));
     parameters.push(("lock_timeout".to_owned(), pool.lane_lock_timeout().as_millis().to_string()));
     let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.login, in_doubt).await?;
-    if kind == Kind::Read {
-        return Ok((upstream, None));
+    let mut server = match kind {
+        Kind::Write => identify(&mut upstream).await?,
+        Kind::Read => None,
+    };
+    if let Some(server) = &mut server {
+        server.mark = find_mark(&mut upstream, &pool, mark, in_doubt).await?;
     }
-    let server = identify(&mut upstream).await?;
-    let text = include_str!("../../sql/transaction_id.sql").as_bytes();
-    Parse { name: TRANSACTION_ID, text, types: &[] }.put(&mut upstream.output);
-    upstream.query("select 1", &[]).await?;
+    let timeout = pool.lane_statement_timeout().as_millis().to_string();
+    upstream.query(include_str!("../../sql/lane_statement_timeout.sql"), &[&timeout]).await?;
     Ok((upstream, server))
 }
 
 /// Which server this is.
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
-    let cluster = match upstream.query(include_str!("../../sql/cluster.sql"), &[]).await {
-        Ok(rows) => first(rows),
-        Err(Error::Refused { message, .. }) => {
-            tracing::debug!(message, "the server does not say which cluster it belongs to");
+    let cluster = if_allowed(upstream, include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
+    let log = if_allowed(upstream, include_str!("../../sql/log_position.sql"), &[]).await?.and_then(log);
+    Ok(life.map(|life| Server { life, cluster, log, mark: None }))
+}
+
+/// The mark of an earlier connection if it can be had, else a new one; none if the schema pack is not there or the role may not
+/// use it.
+async fn find_mark(
+    upstream: &mut Upstream,
+    pool: &Pool,
+    known: Option<String>,
+    in_doubt: bool,
+) -> Result<Option<Mark>, Error> {
+    if !pack::is_trusted(upstream, &pool.config().upstream.user, OPEN_MARK).await? {
+        return Ok(None);
+    }
+    if let Some(name) = known
+        && let Some(mark) = take_mark(upstream, &name, in_doubt).await?
+    {
+        return Ok(Some(mark));
+    }
+    match new_mark(pool).await {
+        Some(name) => take_mark(upstream, &name, true).await,
+        None => Ok(None),
+    }
+}
+
+/// Takes the mark of an earlier connection, or a new one, once no other backend has it. A backend whose connection was closed ends
+/// after a moment. With a commit in doubt it is waited for longer.
+async fn take_mark(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Option<Mark>, Error> {
+    let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
+    let deadline = Instant::now() + Duration::from_millis(patience);
+    loop {
+        let rows = if_allowed(upstream, include_str!("../../sql/take_mark.sql"), &[name]).await?;
+        let Some(row) = rows.and_then(|rows| rows.into_iter().next()) else { return Ok(None) };
+        if let Some(Some(at)) = row.first() {
+            return Ok(at.parse().ok().map(|at| Mark { name: name.to_owned(), at }));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A new mark. It is made on a connection that is closed after that: event triggers run there, and what they leave behind must
+/// not stay on the lane.
+async fn new_mark(pool: &Pool) -> Option<String> {
+    let config = pool.config().clone();
+    let mut parameters = pool.identity.parameters().to_vec();
+    parameters.push(("application_name".to_owned(), "hotrow mark".to_owned()));
+    let made = async {
+        let mut maker = Upstream::connect(&config.upstream, &parameters, &pool.login, true).await?;
+        maker.query(include_str!("../../sql/open_mark.sql"), &[]).await
+    };
+    match made.await {
+        Ok(rows) => first(rows).filter(|name| is_mark(name)),
+        Err(error) => {
+            tracing::debug!(%error, "no mark: a crash of the server can leave commits in doubt");
             None
         }
-        Err(error) => return Err(error),
-    };
-    Ok(life.map(|life| Server { life, cluster }))
+    }
+}
+
+/// Whether this is the name of a mark. Another sequence of this role's must never be set.
+fn is_mark(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix("hotrow.mark_").and_then(|numbers| numbers.split_once('/'));
+    numbers.is_some_and(|(key, generation)| is_number(key) && is_number(generation))
+}
+
+/// What a query returns that the role may be forbidden to run.
+async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
+    match upstream.query(sql, values).await {
+        Ok(rows) => Ok(Some(rows)),
+        Err(Error::Refused { message, .. }) => {
+            tracing::debug!(message, "the server does not say all that helps to resolve commits in doubt");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Asks what became of a transaction until it is known.
 async fn ask(
     mut upstream: Upstream,
-    xid: u64,
+    question: Question,
     bond: Bond,
     deadline: Instant,
 ) -> (Result<Upstream, Error>, Outcome) {
     loop {
-        let rows =
-            upstream.query(include_str!("../../sql/transaction_status.sql"), &[&xid.to_string()]).await;
-        let word = match rows {
-            Ok(rows) => word(first(rows).as_deref()),
-            // An id that this server has not given out yet.
-            Err(Error::Refused { code, .. }) if code == "22023" => Word::NotGivenOut,
-            Err(error) => return (Err(error), Outcome::Unknown),
+        let answer = match &question {
+            Question::Nothing(outcome) => Ok(Some(*outcome)),
+            Question::Status(id) => status(&mut upstream, *id, bond).await,
+            Question::AnyCommitted(ids) => none_committed(&mut upstream, ids).await.map(Some),
         };
-        match believe(word, bond) {
-            Some(outcome) => return (Ok(upstream), outcome),
-            None if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-            None => return (Ok(upstream), Outcome::Unknown),
+        match answer {
+            Err(error) => return (Err(error), Outcome::Unknown),
+            Ok(Some(outcome)) => return (Ok(upstream), outcome),
+            Ok(None) if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+            Ok(None) => return (Ok(upstream), Outcome::Unknown),
         }
     }
+}
+
+async fn status(upstream: &mut Upstream, id: u64, bond: Bond) -> Result<Option<Outcome>, Error> {
+    let sql = include_str!("../../sql/transaction_status.sql");
+    let word = match upstream.query(sql, &[&id.to_string()]).await {
+        Ok(rows) => word(first(rows).as_deref()),
+        // An id that this server has not given out yet.
+        Err(Error::Refused { code, .. }) if code == "22023" => Word::NotGivenOut,
+        Err(error) => return Err(error),
+    };
+    Ok(witness::believe(id, word, bond))
+}
+
+async fn none_committed(upstream: &mut Upstream, ids: &Range<u64>) -> Result<Outcome, Error> {
+    let sql = include_str!("../../sql/none_committed.sql");
+    let rows = upstream.query(sql, &[&ids.start.to_string(), &ids.end.to_string()]).await?;
+    Ok(witness::believe_none_committed(first(rows).as_deref() == Some("t")))
+}
+
+fn log(rows: Rows) -> Option<Log> {
+    let mut row = rows.into_iter().next()?.into_iter().map(|value| value?.parse().ok());
+    let (checkpoint, first_id, next_id) = (row.next()?, row.next()?, row.next()?);
+    Some(Log { checkpoint: checkpoint?, first_id, next_id: next_id? })
 }
 
 fn word(status: Option<&str>) -> Word {
@@ -260,6 +382,6 @@ fn word(status: Option<&str>) -> Word {
     }
 }
 
-fn first(rows: Vec<Vec<Option<String>>>) -> Option<String> {
+fn first(rows: Rows) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
 }

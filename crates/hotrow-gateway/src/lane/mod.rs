@@ -2,11 +2,14 @@
 //! nothing. One task per lane.
 
 mod connect;
+mod guard;
 mod inbox;
 mod look;
 mod pausing;
 mod replies;
 mod rest;
+mod slow;
+mod unread;
 mod waits;
 mod writer;
 
@@ -15,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hotrow_core::lane::{Action, Batch, Event, Kind, Lane, Refusal, Unit};
+use hotrow_core::lane::{Action, Batch, Event, Failure, Kind, Lane, Refusal, Unit};
 use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
@@ -24,10 +27,12 @@ pub use look::Look;
 
 use crate::counts::Became;
 use crate::lane::connect::{Link, Progress};
+use crate::lane::guard::{Broken, End};
 use crate::lane::look::Done;
 use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Note, Replies};
 use crate::lane::rest::Rest;
+use crate::lane::slow::Watch;
 use crate::lane::writer::Writer;
 use crate::mailbox::{Handed, Mailbox};
 use crate::metrics::{METRICS, microseconds};
@@ -54,11 +59,15 @@ pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
         pausing: Pausing::default(),
         tally: Done::default(),
         done: None,
+        executed: None,
+        watch: Watch::default(),
+        runs_outdated: false,
     };
     loop {
         task.take_messages();
+        task.close_outdated();
         task.report_rest();
-        task.inbox.wake_at(task.core.wake_at());
+        task.inbox.wake_at(if task.watch.makes_way() { 1 } else { task.core.wake_at() });
         task.wait().await;
     }
 }
@@ -84,12 +93,18 @@ struct Task {
     tally: Done,
     /// When the last batch was done.
     done: Option<Instant>,
+    /// When the server had executed all of the earliest batch of writes, whose commit followed.
+    executed: Option<Instant>,
+    watch: Watch,
+    /// A batch has run a statement as it was before a definition changed.
+    runs_outdated: bool,
 }
 
 impl Task {
     /// Waits until something happens, and deals with it.
     async fn wait(&mut self) {
-        let rests = self.core.is_idle() && self.link.upstream().is_some();
+        let is_up = self.link.upstream().is_some();
+        let (rests, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
         tokio::select! {
             progress = self.link.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
@@ -99,7 +114,10 @@ impl Task {
                 }
                 Progress::Written => self.report_written(),
                 Progress::Connected => {
-                    self.writer.reset();
+                    if let Some(upstream) = self.link.upstream() {
+                        self.pool.note_settings(&upstream.parameters);
+                    }
+                    self.writer.reset(self.link.mark());
                     self.replies.reset();
                     self.step(Event::Connected);
                     self.settle();
@@ -113,6 +131,7 @@ impl Task {
             },
             () = self.inbox.woken() => {}
             () = self.rest.is_long(), if rests => self.close(),
+            () = self.watch.is_long(), if works && !self.watch.is_slow() => self.slow(),
             () = self.pausing.time_to_look() => self.expire(),
         }
     }
@@ -121,7 +140,7 @@ impl Task {
     fn close(&mut self) {
         tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
         self.link.drop_connection();
-        self.writer.reset();
+        self.writer.reset(None);
         self.step(Event::Lost);
     }
 
@@ -159,6 +178,9 @@ impl Task {
             self.core.step(event, &mut self.actions);
         }
         self.messages = messages;
+        if self.watch.makes_way() {
+            self.core.step(Event::Slow, &mut self.actions);
+        }
         self.perform();
     }
 
@@ -191,7 +213,9 @@ impl Task {
             "a lane has lost its connection to the server"
         );
         self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
-        self.writer.reset();
+        self.writer.reset(None);
+        self.end_slow();
+        self.executed = None;
         self.step(Event::Lost);
     }
 
@@ -205,35 +229,75 @@ impl Task {
         while let Some(upstream) = self.link.upstream() {
             let Some(batch) = self.core.under_way().front() else {
                 self.replies.idle(&mut upstream.input);
+                self.pool.note_settings(&self.replies.take_settings());
                 return;
             };
-            match self.replies.next(&mut upstream.input, batch, self.kind) {
-                Ok(Some(note)) => self.take_note(note),
+            let end = self.writer.end(batch.number);
+            match self.replies.next(&mut upstream.input, batch, end, self.kind) {
+                Ok(Some(note)) => self.take_note(note, end),
                 Ok(None) => return,
-                Err(error) => {
-                    tracing::error!(%error, lane = self.index, "the server's answers make no sense: connection dropped");
-                    self.link.drop_connection();
-                    self.lost();
-                    return;
-                }
+                Err(error) => return self.drop_senseless(&error),
             }
         }
     }
 
-    fn take_note(&mut self, note: Note) {
+    /// The server has sent something invalid.
+    fn drop_senseless(&mut self, error: &hotrow_wire::Error) {
+        tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
+        self.link.drop_connection();
+        self.lost();
+    }
+
+    fn take_note(&mut self, note: Note, end: End) {
         match note {
             Note::Prepared => self.writer.prepared(self.link.upstream()),
             Note::Locked => self.core.step(Event::Locked, &mut self.actions),
             Note::Answered => {
                 self.note_waits();
+                self.note_overfull();
                 self.core.step(Event::Answered, &mut self.actions);
             }
-            Note::TransactionId(xid) => self.step(Event::TransactionId(xid)),
+            Note::End(row) => match self.writer.guard.holds(end, &row) {
+                Ok(xid) => {
+                    self.executed = Some(Instant::now());
+                    self.step(Event::TransactionId(xid));
+                }
+                Err(error) => self.drop_senseless(&error),
+            },
+            Note::Broken(code) => {
+                let had_mark = self.writer.guard.has_mark();
+                let broken = self.writer.guard.breaks(end, &code);
+                if had_mark && !self.writer.guard.has_mark() {
+                    tracing::info!(lane = self.index, "a lane's mark can no longer be set: going on without");
+                    self.link.forget_mark();
+                }
+                let failure = match broken {
+                    Broken::Maybe => Failure::Stale,
+                    Broken::Surely => {
+                        tracing::info!(
+                            lane = self.index,
+                            "a table has changed: its statements are judged anew"
+                        );
+                        self.pool.catalogue_changed();
+                        // A rollback does not undo what a new trigger has locked or set.
+                        self.renew();
+                        Failure::Error
+                    }
+                    Broken::Not => Failure::Error,
+                };
+                self.core.step(Event::Failed(failure), &mut self.actions);
+            }
             Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             Note::Ready(answers) => {
+                // Functions may change settings while they run: what counts are the values at the end.
+                self.pool.note_settings(&self.replies.take_settings());
+                self.note_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
+                self.end_slow();
+                self.watch.begins(Instant::now()); // the batch behind it, if there is one
                 self.step(Event::Ready);
+                self.executed = None;
             }
         }
     }
@@ -248,7 +312,7 @@ impl Task {
                 Action::Alone(unit, key) => self.alone(unit, key),
                 Action::Return(unit) => self.hand(unit, Handed::Again),
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
-                Action::Resolve(xid) => self.link.resolve(xid),
+                Action::Resolve(doubt) => self.link.resolve(doubt),
                 Action::Disconnect => self.link.drop_connection(),
             }
         }
@@ -265,12 +329,19 @@ impl Task {
         let Some(upstream) = self.link.upstream() else { return };
         let now = Instant::now();
         self.rest.begins(now);
+        if self.core.under_way().len() == 1 {
+            self.watch.begins(now);
+        }
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
-        self.writer.put(batch, self.kind, now, &self.pool.statements, upstream);
+        // Such a statement was judged before a definition changed: what it leaves behind goes with the connection.
+        let is_outdated = |packed: &Packed| packed.runs().any(|run| run.statement.is_superseded());
+        let runs_outdated = batch.units.iter().any(|unit| is_outdated(&unit.payload));
+        self.writer.put(batch, self.kind, now, &self.pool, upstream);
         if self.writer.flush(upstream).is_ok() {
             self.report_written();
         } // the error shows again when the connection is read
+        self.runs_outdated |= runs_outdated;
     }
 
     fn answer(&mut self, batch: Batch<Packed>) {
@@ -287,31 +358,42 @@ impl Task {
             Kind::Write => METRICS.packed.add(answered),
             Kind::Read => METRICS.packed_reads.add(answered),
         }
+        let mut too_slow = false;
         if let Some(since) = self.writer.since(batch.number) {
             METRICS.batch_microseconds.record(microseconds(since.elapsed()));
             let now = Instant::now();
             let began = self.done.replace(now).map_or(since, |before| before.max(since));
+            let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
+            too_slow = Pace::is_too_slow(batch.units.len(), executed);
             if batch.others_wait {
                 self.pace.done(batch.units.len(), now - began);
             }
         }
         self.pool.release(self.kind, self.index, batch.units.iter());
+        let measures = batch.units.iter().any(|unit| unit.unmeasured);
         let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
         let calls: Vec<_> =
             batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
-        let mut units = batch.units.into_iter().map(|unit| unit.payload);
+        let waits = batch.waits;
+        let mut units = batch.units.into_iter().map(|Unit { claims, mut payload, .. }| {
+            payload.claims = claims;
+            payload
+        });
         let mut first = 0;
         for (owed, is_merged, call) in calls {
             let places = first..first + owed;
             first += owed;
             if is_merged {
                 let bytes = answers.of(places.start).unwrap_or_default();
-                let waits: Vec<_> =
-                    batch.waits.iter().filter_map(|place| place.checked_sub(call.start)).collect();
+                let waits: Vec<_> = waits.iter().filter_map(|place| place.checked_sub(call.start)).collect();
                 self.answer_merged(units.by_ref().take(call.len()).collect(), &waits, bytes, &answers.commit);
                 continue;
             }
             let Some(packed) = units.next() else { return };
+            if waits.contains(&call.start) {
+                self.hand_back(packed, Handed::Again);
+                continue;
+            }
             if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
                 packed.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
                 let mailbox = packed.mailbox.clone();
@@ -319,7 +401,11 @@ impl Task {
                 continue;
             }
             packed.runs().for_each(|run| {
-                run.statement.succeeded();
+                if too_slow {
+                    run.statement.failed()
+                } else {
+                    run.statement.succeeded()
+                }
                 run.statement.counts.add(Became::Packed);
             });
             let bytes = places.filter_map(|place| answers.of(place));
@@ -328,19 +414,26 @@ impl Task {
                 self.touched.push(packed.mailbox);
             }
         }
+        if measures {
+            self.core.measured(Packed::is_unmeasured);
+        }
     }
 
     fn alone(&mut self, unit: Unit<Packed>, key: Option<hotrow_core::key::Key>) {
         METRICS.rolled_back.inc();
-        let became = if key.is_some() { Became::Blocked } else { Became::Failed };
-        let at_fault = unit.payload.runs().nth(unit.at_fault.into());
-        at_fault.into_iter().for_each(|run| run.statement.counts.add(became));
-        if key.is_some() {
-            METRICS.blocked.inc();
-        } else {
-            METRICS.failed.inc();
-            let at_fault = unit.payload.runs().nth(unit.at_fault.into());
-            at_fault.into_iter().for_each(|run| run.statement.failed());
+        let (became, metric) = match key {
+            Some(_) => (Became::Blocked, &METRICS.blocked),
+            None if unit.too_slow => (Became::TooSlow, &METRICS.too_slow),
+            None => (Became::Failed, &METRICS.failed),
+        };
+        metric.inc();
+        for run in unit.payload.runs().skip(unit.at_fault.into()).take(1) {
+            run.statement.counts.add(became);
+            match became {
+                Became::TooSlow => run.statement.was_too_slow(),
+                Became::Failed => run.statement.failed(),
+                _ => {}
+            }
         }
         let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
         self.hand(unit, |packed| Handed::Alone(packed, unblock));

@@ -38,11 +38,26 @@ impl Task {
         if stays {
             self.pausing.paused = true;
             self.pausing.next_look = Some(Instant::now() + LOOK);
+            self.core.step(Event::Pause, &mut self.actions);
         } else {
-            self.pausing.renews = true;
+            self.renew();
         }
         self.pausing.waiting.push(done);
+    }
+
+    /// Closes the connection once nothing is under way on it; the next unit opens another. What ran on it may have left something
+    /// that its session does not have.
+    pub(super) fn renew(&mut self) {
+        self.pausing.renews = true;
         self.core.step(Event::Pause, &mut self.actions);
+    }
+
+    /// Does so if a batch has run a statement as it was before a definition changed.
+    pub(super) fn close_outdated(&mut self) {
+        if std::mem::take(&mut self.runs_outdated) {
+            self.renew();
+            self.perform();
+        }
     }
 
     pub(super) fn resume(&mut self) {
@@ -53,9 +68,10 @@ impl Task {
         }
     }
 
-    /// Tells who wants to hear of it that the lane is at rest, if it is.
+    /// If the lane is at rest, tells who wants to hear of it, and goes on unless it stays there.
     pub(super) fn report_rest(&mut self) {
-        if self.pausing.waiting.is_empty() || !self.core.is_at_rest() {
+        let is_told_to = self.pausing.renews || !self.pausing.waiting.is_empty();
+        if !is_told_to || !self.core.is_at_rest() {
             return;
         }
         for waits in self.pausing.waiting.drain(..) {

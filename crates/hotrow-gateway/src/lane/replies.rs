@@ -1,11 +1,14 @@
 //! Takes apart what a lane's connection brings: which bytes answer which unit, and what they say of the batch.
 
+use std::ops::Range;
+
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::lane::{Batch, Failure, Kind};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
+use super::guard::End;
 use crate::unit::Packed;
 
 /// What the bytes say.
@@ -17,10 +20,12 @@ pub enum Note {
     Locked,
     /// One more call is answered.
     Answered,
-    /// The transaction's id.
-    TransactionId(Option<u64>),
+    /// The last statement's row: the transaction's id, and when the statement was analysed.
+    End(Bytes),
     /// The next unit, or the commit, has failed.
     Failed(Failure),
+    /// What the batch ends with has failed with this code.
+    Broken([u8; 5]),
     /// The batch is over.
     Ready(Answers),
 }
@@ -38,11 +43,31 @@ pub struct Answers {
 }
 
 impl Answers {
+    /// Bytes that have come for the calls answered so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that have come for these calls.
+    pub fn len_of(&self, calls: Range<usize>) -> usize {
+        self.start_of(calls.end) - self.start_of(calls.start)
+    }
+
+    /// Forgets what has come for the last calls, from this one on; they count as answered.
+    pub fn forget_from(&mut self, call: usize) {
+        let start = self.start_of(call);
+        self.bytes.truncate(start);
+        self.ends.iter_mut().skip(call).for_each(|end| *end = (start, true));
+    }
+
+    fn start_of(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |previous| self.ends.get(previous).map_or(0, |end| end.0))
+    }
+
     /// What came for the call at this index, unless it was too large.
     pub fn of(&self, index: usize) -> Option<&[u8]> {
-        let start = index.checked_sub(1).map_or(0, |previous| self.ends.get(previous).map_or(0, |end| end.0));
         match self.ends.get(index) {
-            Some((end, true)) => self.bytes.get(start..*end),
+            Some((end, true)) => self.bytes.get(self.start_of(index)..*end),
             _ => None,
         }
     }
@@ -57,7 +82,12 @@ pub struct Replies {
     oversized: bool,
     /// Bytes of that row still to come.
     skip: usize,
-    xid: Option<u64>,
+    /// How many statements at the batch's end are answered.
+    ended: usize,
+    /// The last row that they have brought.
+    row: Bytes,
+    /// The settings that the server has reported: the last value of each.
+    settings: Vec<(String, String)>,
 }
 
 impl Replies {
@@ -73,9 +103,26 @@ impl Replies {
         Some(answers)
     }
 
+    /// What has come for the batch that is being answered.
+    pub fn current(&mut self) -> &mut Answers {
+        &mut self.current
+    }
+
     /// What came for the call that was answered last.
     pub fn last(&self) -> &[u8] {
         self.current.ends.len().checked_sub(1).and_then(|index| self.current.of(index)).unwrap_or_default()
+    }
+
+    /// The settings that the server has reported since the last call.
+    pub fn take_settings(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.settings)
+    }
+
+    fn note_setting(&mut self, body: &[u8]) -> Result<(), Error> {
+        let (name, value) = backend::parameter_status(body)?;
+        self.settings.retain(|(known, _)| known != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+        Ok(())
     }
 
     /// Looks at what the server says when it owes nothing.
@@ -85,6 +132,9 @@ impl Replies {
                 && let Ok(report) = Report::read(frame.body())
             {
                 tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
+            }
+            if frame.tag == tag::PARAMETER_STATUS {
+                let _ = self.note_setting(frame.body()); // an invalid one says nothing
             }
             let length = frame.bytes.len();
             input.advance(length);
@@ -96,6 +146,7 @@ impl Replies {
         &mut self,
         input: &mut BytesMut,
         batch: &Batch<Packed>,
+        end: End,
         kind: Kind,
     ) -> Result<Option<Note>, Error> {
         loop {
@@ -116,7 +167,7 @@ impl Replies {
             }
             let Some(frame) = split(input, |_| usize::MAX)? else { return Ok(None) };
             let length = frame.bytes.len();
-            let note = self.take(frame.tag, frame.body(), frame.bytes, batch)?;
+            let note = self.take(frame.tag, frame.body(), frame.bytes, batch, end)?;
             input.advance(length);
             if let Some(mut note) = note {
                 if let Note::Ready(answers) = &mut note {
@@ -145,6 +196,7 @@ impl Replies {
         body: &[u8],
         bytes: &[u8],
         batch: &Batch<Packed>,
+        end: End,
     ) -> Result<Option<Note>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;
         let is_ahead = batch.locked < batch.ahead.len();
@@ -152,21 +204,30 @@ impl Replies {
             tag::COMMAND_COMPLETE if is_ahead => return Ok(Some(Note::Locked)),
             tag::BIND_COMPLETE | tag::DATA_ROW if is_ahead => {}
             tag::PARSE_COMPLETE => return Ok(Some(Note::Prepared)),
-            tag::CLOSE_COMPLETE | tag::PARAMETER_STATUS | tag::NOTIFICATION => {}
+            tag::PARAMETER_STATUS => self.note_setting(body)?,
+            tag::CLOSE_COMPLETE | tag::NOTIFICATION => {}
             tag::NOTICE if !of_units => self.commit.extend_from_slice(bytes),
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY if of_units => {
                 self.current.bytes.extend_from_slice(bytes);
                 self.current.ends.push((self.current.bytes.len(), !std::mem::take(&mut self.oversized)));
                 return Ok(Some(Note::Answered));
             }
-            tag::COMMAND_COMPLETE => return Ok(Some(Note::TransactionId(self.xid.take()))),
-            tag::DATA_ROW if !of_units => self.xid = transaction_id(body)?,
-            tag::ERROR => return self.failed(body),
+            tag::COMMAND_COMPLETE => {
+                self.ended += 1;
+                let is_last = self.ended > end.checks;
+                return Ok(is_last.then(|| Note::End(std::mem::take(&mut self.row))));
+            }
+            tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
+            tag::ERROR => {
+                let is_end = !of_units && end.is_there && self.ended <= end.checks;
+                return self.failed(body, is_end);
+            }
             tag::READY => {
                 backend::status(body)?;
                 let mut answers = std::mem::take(&mut self.current);
                 answers.commit = self.commit.split().freeze();
-                self.xid = None;
+                self.ended = 0;
+                self.row.clear();
                 self.oversized = false;
                 return Ok(Some(Note::Ready(answers)));
             }
@@ -176,25 +237,20 @@ impl Replies {
         Ok(None)
     }
 
-    fn failed(&mut self, body: &[u8]) -> Result<Option<Note>, Error> {
+    fn failed(&mut self, body: &[u8], is_end: bool) -> Result<Option<Note>, Error> {
         let report = Report::read(body)?;
         if !report.is_error() {
             // FATAL and PANIC say nothing about what became of the commit: the connection will be lost, and then asked.
             tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
             return Ok(None);
         }
-        let blocked = matches!(report.code, b"55P03" | b"40P01");
-        Ok(Some(Note::Failed(if blocked { Failure::Blocked } else { Failure::Error })))
-    }
-}
-
-fn transaction_id(body: &[u8]) -> Result<Option<u64>, Error> {
-    match backend::data_row(body)?.first() {
-        Some(Some(text)) => str::from_utf8(text)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .map(Some)
-            .ok_or(Error::Malformed("a transaction's id that is no number")),
-        _ => Ok(None),
+        if is_end && let Ok(code) = report.code.try_into() {
+            return Ok(Some(Note::Broken(code)));
+        }
+        Ok(Some(Note::Failed(match report.code {
+            b"55P03" | b"40P01" => Failure::Blocked,
+            b"57014" => Failure::TooSlow,
+            _ => Failure::Error,
+        })))
     }
 }

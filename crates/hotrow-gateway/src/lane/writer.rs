@@ -10,13 +10,15 @@ use hotrow_core::classify::Ahead;
 use hotrow_core::lane::{Batch, Kind, Unit};
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
+use super::guard::{End, Guard};
 use crate::merged;
+use crate::pool::Pool;
 use crate::statements::{Statement, Statements};
 use crate::unit::Packed;
 use crate::upstream::{Upstream, statement_name};
 
-/// The name of the statement that asks for the transaction's id.
-pub const TRANSACTION_ID: &[u8] = b"hotrow_transaction_id";
+/// In the place of a statement's number: one of those that a batch ends with.
+const END: u64 = 0;
 
 /// What was put on the connection and is not done.
 #[derive(Debug, Default)]
@@ -32,12 +34,15 @@ pub struct Writer {
     closes: Vec<u64>,
     /// When each batch was written.
     since: VecDeque<(u64, Instant)>,
+    /// What batches rely on, and how those under way end.
+    pub guard: Guard,
+    guarded: VecDeque<(u64, End)>,
 }
 
 impl Writer {
-    /// A new connection: nothing was put on it.
-    pub fn reset(&mut self) {
-        *self = Writer::default();
+    /// A new connection, or none: nothing was put on it.
+    pub fn reset(&mut self, mark: Option<String>) {
+        *self = Writer { guard: Guard::with_mark(mark), ..Writer::default() };
     }
 
     /// Puts a batch on the connection.
@@ -46,7 +51,7 @@ impl Writer {
         batch: &Batch<Packed>,
         kind: Kind,
         now: Instant,
-        statements: &Statements,
+        pool: &Pool,
         upstream: &mut Upstream,
     ) {
         let before = upstream.output.len();
@@ -55,7 +60,7 @@ impl Writer {
         }
         for (unit, statement) in &batch.ahead {
             if let Some((ahead, bind)) = batch.units[*unit].payload.lock(*statement) {
-                let lock = statements.ahead(ahead);
+                let lock = pool.statements.ahead(ahead);
                 self.prepare(&lock, batch.number, upstream);
                 put_lock(&lock.name, ahead, &bind, &mut upstream.output);
             }
@@ -68,12 +73,13 @@ impl Writer {
                         upstream.output.extend_from_slice(unit.payload.frames(run));
                     }
                 }
-                units => self.put_merged(units, statements, batch.number, upstream),
+                units => self.put_merged(units, &pool.statements, batch.number, upstream),
             }
         }
+        let (end, parses) = self.guard.put(batch, kind, pool.catalogue_epoch(), &mut upstream.output);
+        self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
+        self.guarded.push_back((batch.number, end));
         if kind == Kind::Write {
-            frontend::put_bind_text(&mut upstream.output, TRANSACTION_ID, std::iter::empty());
-            upstream.output.extend_from_slice(frontend::EXECUTE);
             // The answers and the id shall come before the commit, not with it.
             upstream.output.extend_from_slice(frontend::FLUSH);
         }
@@ -130,7 +136,9 @@ impl Writer {
 
     /// The earliest Parse was answered.
     pub fn prepared(&mut self, upstream: Option<&mut Upstream>) {
-        if let (Some((_, statement)), Some(upstream)) = (self.parses.pop_front(), upstream) {
+        if let (Some((_, statement)), Some(upstream)) = (self.parses.pop_front(), upstream)
+            && statement != END
+        {
             self.closes.extend(upstream.prepared.add(statement));
         }
     }
@@ -138,8 +146,18 @@ impl Writer {
     /// The batch is over: what it has not prepared by now it never will.
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
-            self.parses.pop_front();
+            if let Some((_, END)) = self.parses.pop_front() {
+                self.guard.unprepare();
+            }
         }
+        while self.guarded.front().is_some_and(|(batch, _)| *batch <= number) {
+            self.guarded.pop_front();
+        }
+    }
+
+    /// How this batch ends.
+    pub fn end(&self, number: u64) -> End {
+        self.guarded.iter().find(|(batch, _)| *batch == number).map(|(_, end)| *end).unwrap_or_default()
     }
 
     /// When the batch was written; asked once.
@@ -156,7 +174,7 @@ impl Writer {
 /// Locks a row: with the client's own values, in its formats.
 fn put_lock(statement: &[u8], ahead: &Ahead, bind: &Bind<'_>, out: &mut BytesMut) {
     let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
-    frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>());
+    frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>(), &[]);
     out.extend_from_slice(frontend::EXECUTE);
 }
 

@@ -30,12 +30,29 @@ impl Session {
         if !free || !self.packs() {
             return Ok(0);
         }
+        let mut rest = input;
+        while let Ok(Some(frame)) = split(rest, |_| limits::UNIT_BYTES_MAX)
+            && input.len() - rest.len() <= limits::UNIT_BYTES_MAX
+        {
+            if frame.bytes.len() > limits::CLASSIFIED_INLINE_BYTES_MAX {
+                self.classify_long(frame).await?;
+            }
+            rest = &rest[frame.bytes.len()..];
+        }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
         self.blocks_settled().await?;
         if self.holding.is_some() {
             return Ok(0);
         }
-        self.statements.remove(&b""[..]); // as the server does at the first Query
+        self.settle_names();
+        if !self.naming.is_empty() {
+            self.drained().await?; // what the names in it stand for is not known before
+            if self.holding.is_some() {
+                return Ok(0);
+            }
+        }
+        // Nothing in it finds the unnamed statement: its first Query takes it away.
+        let unnamed = self.expected.names.remove_entry(&b""[..]);
         let (mut scratch, mut normaliser) =
             (std::mem::take(&mut self.scratch), std::mem::take(&mut self.normaliser));
         let mut draft = Draft::new(&mut scratch);
@@ -60,8 +77,10 @@ impl Session {
         let packed =
             all.then(|| draft.finish(Parts { mailbox: &self.mailbox, raw: [&input[..bytes], &[]], since }));
         (self.scratch, self.normaliser) = (scratch, normaliser);
+        self.expected.names.extend(unnamed);
         let Some(packed) = packed else { return Ok(0) };
-        self.submit(packed).await?;
+        let changes = self.taking_unnamed();
+        self.submit(packed, changes).await?;
         Ok(bytes)
     }
 
@@ -77,6 +96,7 @@ impl Session {
             single.parse.as_ref().is_some_and(|parse| !parse.name.is_empty())
                 || !single.closes.0.is_empty()
                 || !single.closes.1.is_empty()
+                || !single.bind.portal.is_empty()
         };
         let Ok(Some(plans)) = self.plan_all(&statements).await else { return false };
         let is_nested = plans.iter().any(|plan| matches!(plan, Plan::Boundary(..)));

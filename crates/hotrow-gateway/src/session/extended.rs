@@ -11,6 +11,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 use hotrow_wire::{Frame, split};
 
+use super::names::Change;
 use super::submit::is_transaction;
 use super::{End, Session};
 use crate::held;
@@ -22,6 +23,9 @@ impl Session {
     pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
         self.blocks_settled().await?;
         let mut gather = std::mem::take(&mut self.gather);
+        if self.depends_on_lanes(&gather) {
+            self.drained().await?;
+        }
         if self.holding.is_some() || !self.run_unit(&gather, frame, since).await? {
             gather.push(frame);
             self.pass(gather.raw()).await?;
@@ -38,7 +42,7 @@ impl Session {
         }
         let statement = match frame.tag {
             tag::PARSE => Some(self.parsed_statement(&Parse::read(frame.body())?)),
-            _ => self.statements.get(Bind::read(frame.body())?.statement).cloned(),
+            _ => self.statement_now(Bind::read(frame.body())?.statement),
         };
         Ok(statement.is_some_and(|statement| !self.packs() || self.pool.passes(&statement, now)))
     }
@@ -72,17 +76,10 @@ impl Session {
                 return Ok(true);
             }
         };
-        for (single, plan) in statements.iter().zip(&plans) {
-            let (before, behind) = &single.closes;
-            before.iter().for_each(|close| self.forget(close));
-            if let Some(parse) = &single.parse {
-                self.name_statement(parse.name, plan.statement().clone())?;
-            }
-            behind.iter().for_each(|close| self.forget(close));
-        }
+        let changes = self.changes(statements, &plans)?;
         let parts = Parts { mailbox: &self.mailbox, raw: [gather.raw(), sync.bytes], since };
         let packed = Packed::extended(parts, statements.iter().zip(plans), &mut self.scratch);
-        self.submit(packed).await?;
+        self.submit(packed, changes).await?;
         Ok(true)
     }
 
@@ -117,7 +114,7 @@ impl Session {
         let name = single.bind.statement;
         let closes = |closes: &[Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
         // Of what the unit did to this name before, the last counts.
-        let mut there = self.statements.get(name).cloned();
+        let mut there = self.statement_now(name);
         for (earlier, plan) in before.iter().zip(plans) {
             if closes(&earlier.closes.0) {
                 there = None;
@@ -137,27 +134,35 @@ impl Session {
         }
     }
 
-    /// Statements that a lane has not seen fail are known by their names from now on. Should the Parse turn out to
-    /// be wrong, the lane gives the unit back, and it is named, or not, by what the server then says.
-    fn name_statement(&mut self, name: &[u8], statement: Arc<Statement>) -> Result<(), End> {
-        if self.statements.len() >= limits::CLIENT_STATEMENTS_MAX {
-            return Err(too_many_statements());
-        }
-        match self.statements.get_mut(name) {
-            Some(there) => *there = statement,
-            None => {
-                self.statements.insert(Bytes::copy_from_slice(name), statement);
+    /// What the client's name stands for now.
+    fn statement_now(&self, name: &[u8]) -> Option<Arc<Statement>> {
+        self.expected.names.get(name).map(|named| named.statement.clone())
+    }
+
+    /// What a unit does to names if a lane runs it.
+    fn changes(&self, statements: &[Single<'_>], plans: &[Plan]) -> Result<Vec<Change>, End> {
+        let mut changes = Vec::new();
+        let closed = |close: &Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
+        for (single, plan) in statements.iter().zip(plans) {
+            changes.extend(single.closes.0.iter().filter_map(closed));
+            if let Some(parse) = &single.parse {
+                let named = self.pool.statements.named(plan.statement().clone());
+                changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
+                if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
+                    return Err(too_many_statements());
+                }
             }
+            changes.extend(single.closes.1.iter().filter_map(closed));
         }
-        Ok(())
+        Ok(changes)
     }
 
     fn close_all(&mut self, closes: &[Named<'_>]) {
-        closes.iter().for_each(|close| self.forget(close));
         self.mailbox.append_in_turn(|out| {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
             out.extend_from_slice(backend::READY_IDLE);
         });
+        closes.iter().filter(|close| close.statement).for_each(|close| self.unname(close.name));
     }
 
     /// Takes a connection and forwards what has been gathered so far.
@@ -173,7 +178,7 @@ impl Session {
     /// is ignored.
     pub(super) async fn pass_gathered_with(&mut self, frame: Frame<'_>) -> Result<(), End> {
         self.pass_gathered().await?;
-        if self.holding.is_some() { self.forward(frame).await } else { Ok(()) }
+        if self.holding.is_some() { self.forward_all(frame.bytes).await } else { Ok(()) }
     }
 
     /// The first message of a unit of which all is here, when nothing is gathered: what has come behind it follows.
@@ -224,7 +229,7 @@ impl Session {
                 tag::PARSE => Parse::read(frame.body()).ok().map(|parse| self.parsed_statement(&parse)),
                 tag::BIND => {
                     let bind = Bind::read(frame.body()).ok();
-                    bind.and_then(|bind| self.statements.get(bind.statement).cloned())
+                    bind.and_then(|bind| self.statement_now(bind.statement))
                 }
                 tag::SYNC => break,
                 _ => None,
@@ -232,23 +237,6 @@ impl Session {
             open = statement.and_then(|statement| statement.leaves_open()).unwrap_or(open);
         }
         (open, messages)
-    }
-
-    /// Forwards whole messages one by one.
-    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), End> {
-        let mut rest = messages;
-        while let Some(frame) = split(rest, |_| usize::MAX)? {
-            self.forward(frame).await?;
-            rest = &rest[frame.bytes.len()..];
-        }
-        Ok(())
-    }
-
-    /// A Close: the session doesn't know the statement any more.
-    pub(super) fn forget(&mut self, close: &Named<'_>) {
-        if close.statement {
-            self.statements.remove(close.name);
-        }
     }
 }
 

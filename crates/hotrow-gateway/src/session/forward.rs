@@ -6,23 +6,30 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::{Analysis, Effect};
-use hotrow_core::expect::Owed;
+use hotrow_core::expect::{Message, Place, Preparation, Runs};
 use hotrow_core::limits;
-use hotrow_wire::Frame;
 use hotrow_wire::backend::Status;
-use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
+use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
+use hotrow_wire::{Frame, split};
 
 use super::extended::too_many_statements;
 use super::hold::Holding;
 use super::{End, Sequences, Session};
 use crate::counts::Became;
 use crate::metrics::METRICS;
-use crate::statements::Statement;
+use crate::statements::{Named, Statement};
+use crate::upstream;
 
 impl Session {
     /// Forwards one message on the connection that the session holds; it is written with all others that are there
     /// when the session next waits.
     pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        if self.expected.skips() && frame.tag != tag::SYNC {
+            return Ok(()); // as the server would
+        }
+        if frame.tag != tag::SYNC {
+            self.close_shown();
+        }
         let body = frame.body();
         match frame.tag {
             tag::QUERY => {
@@ -30,67 +37,89 @@ impl Session {
                 return self.forward_query(frame, statement).await;
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
-            tag::BIND => return self.forward_bind(frame, &Bind::read(body)?).await,
+            tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
             tag::DESCRIBE => {
-                let named = Named::read(body)?;
-                let statement = if named.statement { self.named(named.name) } else { None };
-                let holding = self.held();
-                match statement {
-                    Some(statement) => {
-                        let name = holding.prepare(&statement, named.name.is_empty());
-                        Named { statement: true, name: &name }.put(tag::DESCRIBE, holding.output());
+                let described = frontend::Named::read(body)?;
+                let named = if described.statement { self.named(described.name) } else { None };
+                match named {
+                    Some(named) => {
+                        let name = self.prepare(&named, described.name.is_empty());
+                        frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
+                    }
+                    None if described.statement && upstream::is_own_name(described.name) => {
+                        let nobody = upstream::statement_name(0);
+                        frontend::Named { statement: true, name: nobody.as_bytes() }
+                            .put(tag::DESCRIBE, self.output());
                     }
                     None => {
-                        if named.statement {
-                            holding.close_unnamed(named.name);
+                        if described.statement {
+                            self.close_unnamed(described.name);
                         }
-                        holding.output().extend_from_slice(frame.bytes);
+                        self.output().extend_from_slice(frame.bytes);
                     }
                 }
-                holding.sent(Owed::Describe);
+                self.expected.sent(Message::Describe);
             }
+            tag::EXECUTE => self.forward_execute(frame)?,
             tag::CLOSE => {
-                let close = Named::read(body)?;
-                let statement = if close.statement { self.named(close.name) } else { None };
-                self.forget(&close);
-                let holding = self.held();
-                if close.statement {
-                    holding.unname(close.name);
+                let close = frontend::Named::read(body)?;
+                match close.statement && upstream::is_own_name(close.name) {
+                    true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
+                        .put(tag::CLOSE, self.output()),
+                    false => self.output().extend_from_slice(frame.bytes),
                 }
-                let name = Bytes::copy_from_slice(close.name);
-                holding.closing.push_back(statement.map(|statement| (name, statement)));
-                holding.output().extend_from_slice(frame.bytes);
-                holding.sent(Owed::Close);
+                self.expected
+                    .sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
             }
-            other => {
+            tag::SYNC => {
+                METRICS.passed_through.inc();
+                self.control.doing.passes();
+                self.output().extend_from_slice(frame.bytes);
+                self.expected.sent(Message::Sync);
+                self.close_shown();
+            }
+            tag::FUNCTION_CALL => {
                 let holding = self.held();
-                holding.output().extend_from_slice(frame.bytes);
-                match other {
-                    tag::EXECUTE => holding.sent(Owed::Execute),
-                    tag::SYNC => {
-                        METRICS.passed_through.inc();
-                        self.control.doing.passes();
-                        let holding = self.held();
-                        holding.sent(Owed::Sync);
-                    }
-                    tag::FUNCTION_CALL => holding.sent(Owed::Query),
-                    tag::COPY_DONE | tag::COPY_FAIL => holding.held.upstream.expected.sent(Owed::CopyEnd),
-                    _ => {}
+                // It names its function by number.
+                (holding.unproven, holding.may_unlock) = (true, true);
+                holding.held.moved_sequence = true;
+                self.changes_catalogue = true;
+                self.output().extend_from_slice(frame.bytes);
+                self.expected.sent(Message::FunctionCall);
+            }
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected.is_reading_copy() => {} // ignored by the server too
+            other => {
+                self.output().extend_from_slice(frame.bytes);
+                if matches!(other, tag::COPY_DONE | tag::COPY_FAIL) {
+                    self.expected.sent_copy_end();
                 }
             }
         }
         Ok(())
     }
 
+    /// Forwards whole messages one by one, each as soon as it is known what it means. The client is not read meanwhile.
+    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), End> {
+        let mut rest = messages;
+        while let Some(frame) = split(rest, |_| usize::MAX)? {
+            while self.is_in_doubt(frame) {
+                let left = self.mailbox.try_write()?;
+                self.relay_alone(left.unread).await?;
+            }
+            self.forward(frame).await?;
+            rest = &rest[frame.bytes.len()..];
+        }
+        Ok(())
+    }
+
     /// The client has said goodbye: what it has sent before is run and answered all the same.
     pub(super) async fn finish(&mut self) {
-        let Some(holding) =
-            self.holding.as_mut().filter(|holding| !holding.held.upstream.expected.is_settled())
-        else {
+        if self.expected.is_settled() {
             return;
-        };
+        }
+        let Some(holding) = self.holding.as_mut() else { return };
         holding.spoilt = true;
-        holding.output().extend_from_slice(frontend::TERMINATE);
+        holding.held.upstream.output.extend_from_slice(frontend::TERMINATE);
         // Until the last answer, or until the server closes the connection, or the client its own.
         while self.holding.is_some() {
             let Ok(left) = self.mailbox.try_write() else { return };
@@ -112,35 +141,33 @@ impl Session {
         statement: Arc<Statement>,
     ) -> Result<(), End> {
         let status = self.held().status;
-        if self.held().is_settled() && self.answer_here(&statement, status) {
+        if self.is_settled() && self.answer_here(&statement, status) {
+            self.unname(b"");
             self.let_go().await;
             self.note_cancel_target();
             return Ok(());
         }
-        if !self.note_effect(&statement).await? {
+        if !self.note_effect(&statement) {
             // The server raises it, in its turn and with what it does to a transaction.
-            let holding = self.held();
-            frontend::put_query(holding.output(), include_str!("../../sql/no_sequence_values.sql"));
-            holding.unname(b"");
-            holding.sent(Owed::Query);
+            frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
+            self.expected.sent(Message::Query(Runs::default()));
             return Ok(());
         }
         METRICS.passed_through.inc();
         self.control.doing.passes();
-        self.statements.remove(&b""[..]);
-        let holding = self.held();
-        holding.unname(b""); // the server drops it at every simple query
+        let runs = self.will_run(&statement);
+        self.will_clear(Some(&statement));
+        self.output().extend_from_slice(frame.bytes);
+        self.expected.sent(Message::Query(runs));
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-            holding.on_trial = Some(statement);
+            self.held().on_trial = Some(statement);
         }
-        holding.output().extend_from_slice(frame.bytes);
-        holding.sent(Owed::Query);
         Ok(())
     }
 
     /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
     /// sequence values.
-    async fn note_effect(&mut self, statement: &Arc<Statement>) -> Result<bool, End> {
+    fn note_effect(&mut self, statement: &Arc<Statement>) -> bool {
         match &statement.analysis {
             Analysis::SetPack(on) => self.set_pack(*on),
             Analysis::ResetPack => self.set_pack(true),
@@ -148,25 +175,25 @@ impl Session {
         }
         statement.counts.add(self.why_passed(statement));
         let effect = Self::effect_of(statement);
-        if effect.needs_sequence_state && !self.prepare_sequences().await? {
-            return Ok(false);
+        if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
+            return false;
         }
-        if effect.touches_sequence {
+        let proof = self.pool.proof(statement);
+        let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
+        if moves_sequence {
             self.sequences = Sequences::Here;
-            let session = self.mailbox.session;
-            self.held().held.sequences = Some(session);
         }
         let holding = self.held();
+        holding.unproven |= !proof.is_clean;
+        holding.may_unlock |= statement.unlocks;
+        holding.held.moved_sequence |= proof.moves_sequence;
         if let Analysis::Pass(pass) = &statement.analysis {
-            holding.clears = pass.clears;
-            if pass.ddl {
-                self.pool.catalogue_changed();
-            }
+            self.changes_catalogue |= pass.ddl;
         }
         let effect =
             effect.without(Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE });
         self.left = self.left.union(effect);
-        Ok(true)
+        true
     }
 
     /// Why a statement is run on the session's own connection.
@@ -190,137 +217,213 @@ impl Session {
     }
 
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), End> {
-        let taken = !parse.name.is_empty()
-            && (self.statements.contains_key(parse.name) || self.held().naming(parse.name).is_some());
         let statement = self.parsed_statement(&parse);
-        let holding = self.held();
-        if taken {
-            // The server has the right words for that: it is shown the client's name twice.
-            Parse { name: parse.name, text: b"", types: &[] }.put(holding.output());
-            holding.sent(Owed::OwnParse(0));
-            Parse { name: parse.name, text: b"", types: &[] }.put(holding.output());
-            holding.sent(Owed::Parse(0));
-            holding.naming.push_back((None, statement));
-            holding.spoilt = true;
+        let named = self.pool.statements.named(statement.clone());
+        let (id, parsed) = (statement.id, named.parsed);
+        if !parse.name.is_empty() && self.named(parse.name).is_some() {
+            // The server has the right words for that, after those for what is wrong with the text.
+            self.show(parse.name);
+            self.put_as_it_is(frame, parse.name, named, None);
             return Ok(());
         }
-        if self.statements.len() >= limits::CLIENT_STATEMENTS_MAX {
+        if self.expected.names.len() >= limits::CLIENT_STATEMENTS_MAX {
             return Err(too_many_statements());
         }
-        let holding = self.held();
-        let id = statement.id;
         if parse.name.is_empty() {
-            holding.output().extend_from_slice(frame.bytes);
-            holding.held.upstream.prepared.unnamed = Some(id);
+            self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(id, parsed)));
+        } else if self.left.prepared {
+            // PREPARE may have taken the name: the server says so if it has.
+            self.put_as_it_is(frame, parse.name, named.clone(), None);
+            self.close(parse.name, None);
+            self.prepare(&named, false);
         } else {
             // Parsed anew, whether or not this connection has it: the client wants to know whether it is right now.
-            holding.close(&statement.name);
-            Parse { name: &statement.name, ..parse }.put(holding.output());
-        }
-        holding.naming.push_back((Some(Bytes::copy_from_slice(parse.name)), statement));
-        holding.sent(Owed::Parse(id));
-        if !parse.name.is_empty() {
-            holding.note_prepared(id); // may close another, which is answered after the Parse
+            self.make_room(&statement);
+            Parse { name: &statement.name, ..parse }.put(self.output());
+            let (name, preparation) = (Bytes::copy_from_slice(parse.name), Preparation::named(id, parsed));
+            self.expected.sent(Message::Parse(name, named, Some(preparation)));
         }
         Ok(())
     }
 
-    /// The statement of this name, also if its Parse is not answered yet.
-    fn named(&self, name: &[u8]) -> Option<Arc<Statement>> {
-        let naming = self.holding.as_ref().and_then(|holding| holding.naming(name));
-        naming.or_else(|| self.statements.get(name)).cloned()
+    fn put_as_it_is(
+        &mut self,
+        frame: Frame<'_>,
+        name: &[u8],
+        named: Named,
+        preparation: Option<Preparation>,
+    ) {
+        self.output().extend_from_slice(frame.bytes);
+        self.expected.sent(Message::Parse(Bytes::copy_from_slice(name), named, preparation));
     }
 
-    /// Whether a message depends on what becomes of an earlier unit, which is not answered. Such a message waits: it
-    /// names a statement that was parsed there, so that it is there or not; or it takes away what is left behind on the
-    /// connection, or the earlier unit does; or the gateway answers it itself.
+    /// What this name stands for when the next message is run.
+    fn named(&self, name: &[u8]) -> Option<Named> {
+        self.expected.meaning(name).cloned()
+    }
+
+    /// Whether a message depends on an earlier one that is not answered, and waits for the answer: what it means, or what the
+    /// gateway notes of it, is not known before. The answer does not need another message of the client's.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
-        let Some(holding) =
-            self.holding.as_ref().filter(|holding| holding.held.upstream.expected.has_unit_under_way())
-        else {
+        if self.holding.is_none() || self.expected.skips() || self.expected.is_reading_copy() {
             return false;
-        };
-        let is_clearing = holding.clears != Effect::NONE;
+        }
+        let waits = self.expected.must_wait() || self.depends_on_others(frame);
+        if waits && self.expected.needs_flush() {
+            self.output().extend_from_slice(frontend::FLUSH);
+        }
+        waits
+    }
+
+    fn depends_on_others(&mut self, frame: Frame<'_>) -> bool {
+        if self.expected.owes_nothing() {
+            return false;
+        }
+        let under_way = self.expected.has_unit_under_way();
+        let is_clearing = under_way && self.held().clears != Effect::NONE;
         let body = frame.body();
         let name = match frame.tag {
-            tag::QUERY if is_clearing => return true,
+            tag::QUERY | tag::BIND if is_clearing => return true,
             tag::QUERY => {
                 let Ok(text) = frontend::query(body) else { return false };
-                return waits_for_all(&self.simple_statement(text).analysis);
+                let statement = self.simple_statement(text);
+                let mentions = statement.mentions_name().is_some_and(|name| self.expected.is_in_doubt(name));
+                return mentions || under_way && waits_for_all(&statement.analysis);
             }
-            tag::BIND if is_clearing => return true,
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
             tag::PARSE => Parse::read(body).ok().map(|parse| parse.name).filter(|name| !name.is_empty()),
-            tag::DESCRIBE | tag::CLOSE => {
-                Named::read(body).ok().filter(|named| named.statement).map(|named| named.name)
+            tag::DESCRIBE => {
+                let described = frontend::Named::read(body).ok();
+                described.filter(|described| described.statement).map(|described| described.name)
+            }
+            tag::EXECUTE => {
+                let statement = self.statement_of_portal(body);
+                let name = statement.as_ref().and_then(|statement| statement.mentions_name());
+                return name.is_some_and(|name| self.expected.is_in_doubt(name));
             }
             _ => None,
         };
-        let Some(statement) = name.and_then(|name| self.named(name)) else { return false };
-        self.held().held.upstream.expected.is_in_doubt(statement.id)
-            || frame.tag == tag::BIND && waits_for_all(&statement.analysis)
+        let Some(name) = name else { return false };
+        let waits = |named: &Named| frame.tag == tag::BIND && waits_for_all(&named.statement.analysis);
+        self.expected.is_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
     }
 
-    async fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), End> {
+    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), End> {
         match self.named(bind.statement) {
-            Some(statement) => {
-                if !self.note_effect(&statement).await? {
+            Some(named) => {
+                let statement = &named.statement;
+                if !self.note_effect(statement) {
                     // The server is asked for something that fails, so that it and the client agree on what follows.
-                    return self.fail_sequence_read();
+                    self.fail_sequence_read();
+                    return Ok(());
                 }
-                let holding = self.held();
-                let name = holding.prepare(&statement, bind.statement.is_empty());
+                self.note_portal(bind.portal, statement)?;
+                let name = self.prepare(&named, bind.statement.is_empty());
                 match bind.statement.is_empty() {
-                    true => holding.output().extend_from_slice(frame.bytes),
-                    false => bind.put(bind.portal, &name, holding.output()),
+                    true => self.output().extend_from_slice(frame.bytes),
+                    false => bind.put(bind.portal, &name, self.output()),
                 }
                 if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-                    holding.on_trial = Some(statement);
+                    self.held().on_trial = Some(named.statement);
                 }
             }
+            None if upstream::is_own_name(bind.statement) => {
+                bind.put(bind.portal, upstream::statement_name(0).as_bytes(), self.output());
+            }
             None => {
-                let holding = self.held();
-                holding.close_unnamed(bind.statement);
-                holding.output().extend_from_slice(frame.bytes);
+                self.close_unnamed(bind.statement);
+                self.output().extend_from_slice(frame.bytes);
             }
         }
-        let holding = self.held();
-        holding.sent(Owed::Bind);
+        self.expected.sent(Message::Bind(Bytes::copy_from_slice(bind.statement)));
+        Ok(())
+    }
+
+    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let statement = self.statement_of_portal(frame.body());
+        self.will_clear(statement.as_deref());
+        let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
+        self.output().extend_from_slice(frame.bytes);
+        self.expected.sent(Message::Execute(runs));
         Ok(())
     }
 
     /// Ends the unit with the error that belongs to a sequence read that has no right answer: the server is made to
     /// raise it, so that it and the client agree on the state of the transaction.
-    fn fail_sequence_read(&mut self) -> Result<(), End> {
-        let holding = self.held();
+    fn fail_sequence_read(&mut self) {
         let text = include_bytes!("../../sql/no_sequence_values.sql");
-        Parse { name: b"", text, types: &[] }.put(holding.output());
-        holding.held.upstream.prepared.unnamed = None;
-        holding.sent(Owed::OwnParse(0));
-        frontend::put_bind_text(holding.output(), b"", std::iter::empty());
-        holding.sent(Owed::Bind);
-        holding.output().extend_from_slice(frontend::EXECUTE);
-        holding.sent(Owed::Execute);
+        Parse { name: b"", text, types: &[] }.put(self.output());
+        self.expected.sent(Message::OwnParse(Preparation::unnamed(0, 0)));
+        frontend::put_bind_text(self.output(), b"", std::iter::empty());
+        self.expected.sent(Message::Bind(Bytes::new()));
+        self.output().extend_from_slice(frontend::EXECUTE);
+        self.expected.sent(Message::Execute(Runs::default()));
+    }
+
+    /// Notes what the statement that is about to run clears if its unit succeeds. Only what runs last counts: a statement behind
+    /// it could leave the same behind again.
+    fn will_clear(&mut self, statement: Option<&Statement>) {
+        let clears = statement.map_or(Effect::NONE, Statement::clears);
+        let holding = self.held();
+        holding.clears = clears;
+        holding.name_reset |= clears.name;
+    }
+
+    /// Notes a portal whose statement may be COPY, is about names of statements, or clears what is left behind.
+    fn note_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), End> {
+        let clears = statement.clears() != Effect::NONE;
+        if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
+            if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {
+                return Err(too_many_statements());
+            }
+            self.portals.insert(Bytes::copy_from_slice(portal), statement.clone());
+        } else if !self.portals.is_empty() {
+            self.portals.remove(portal);
+        }
         Ok(())
     }
-}
 
-impl Holding {
-    /// The statement that gets this name if its Parse succeeds.
-    fn naming(&self, name: &[u8]) -> Option<&Arc<Statement>> {
-        let naming = self.naming.iter().rev().find(|(other, _)| other.as_deref() == Some(name));
-        naming.map(|(_, statement)| statement)
+    /// The statement of an Execute's portal, if it was noted.
+    fn statement_of_portal(&self, body: &[u8]) -> Option<Arc<Statement>> {
+        if self.portals.is_empty() {
+            return None;
+        }
+        self.portals.get(Execute::read(body).ok()?.portal).cloned()
     }
 
-    /// Takes the name away from statements whose Parse is not answered yet.
-    fn unname(&mut self, name: &[u8]) {
-        if name.is_empty() {
-            self.held.upstream.prepared.unnamed = None;
+    /// What a statement that is about to run does to names. The server is shown the name that it mentions.
+    fn will_run(&mut self, statement: &Statement) -> Runs {
+        let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
+        if let Some(name) = name {
+            self.show(name);
         }
-        for (other, _) in &mut self.naming {
-            if other.as_deref() == Some(name) {
-                *other = None;
-            }
+        let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
+        Runs {
+            may_copy: statement.may_copy,
+            takes: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
+            takes_all: statement.takes_all(),
+        }
+    }
+
+    /// Shows the server a name of the client's, for a message that fails if it is taken, or takes it away.
+    fn show(&mut self, name: &[u8]) {
+        self.close(name, None);
+        Parse { name, text: b"", types: &[] }.put(self.output());
+        self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
+    }
+
+    /// Closes what the server was shown, where it does not skip that.
+    pub(super) fn close_shown(&mut self) {
+        if self.expected.is_reading_copy() {
+            return;
+        }
+        let shown = self.expected.take_shown();
+        if shown.is_empty() {
+            return;
+        }
+        shown.iter().for_each(|name| self.close(name, None));
+        if self.expected.needs_flush() {
+            self.output().extend_from_slice(frontend::FLUSH);
         }
     }
 
@@ -328,54 +431,58 @@ impl Holding {
     /// client has closed while it held none.
     fn close_unnamed(&mut self, name: &[u8]) {
         if name.is_empty() {
-            self.close(name);
-            self.held.upstream.prepared.unnamed = None;
+            self.close(name, Some(Place::Unnamed));
         }
     }
 
     /// Closes a statement of the connection's; the client hears nothing of it.
-    fn close(&mut self, name: &[u8]) {
-        Named { statement: true, name }.put(tag::CLOSE, self.output());
-        self.sent(Owed::OwnClose);
+    fn close(&mut self, name: &[u8], place: Option<Place>) {
+        frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
+        self.expected.sent(Message::OwnClose(place));
     }
 
     fn output(&mut self) -> &mut bytes::BytesMut {
-        &mut self.held.upstream.output
-    }
-
-    /// Notes a message that will be answered.
-    fn sent(&mut self, owed: Owed) {
-        self.open = !matches!(owed, Owed::Sync | Owed::Query);
-        self.held.upstream.expected.sent(owed);
+        &mut self.held().held.upstream.output
     }
 
     /// Makes sure that the statement is prepared; the name it has on the connection.
-    fn prepare(&mut self, statement: &Arc<Statement>, unnamed: bool) -> Bytes {
-        let prepared = &self.held.upstream.prepared;
-        if unnamed {
-            if prepared.unnamed != Some(statement.id) {
-                statement.put_parse(b"", self.output());
-                self.held.upstream.prepared.unnamed = Some(statement.id);
-                self.sent(Owed::OwnParse(statement.id));
+    fn prepare(&mut self, named: &Named, unnamed: bool) -> Bytes {
+        let statement = &named.statement;
+        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
+        let prepared = |parsed| match unnamed {
+            true => Preparation::unnamed(statement.id, parsed),
+            false => Preparation::named(statement.id, parsed),
+        };
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        if !self.expected.is_prepared(&holding.held.upstream.prepared, prepared(named.parsed)) {
+            if !unnamed {
+                self.make_room(statement);
             }
-            return Bytes::new();
+            statement.put_parse(&name, self.output());
+            let parsed = self.pool.statements.last_parse();
+            self.expected.sent(Message::OwnParse(prepared(parsed)));
+            self.held().prepared_anew = true;
         }
-        if !prepared.has(statement.id) {
-            // Closed first: after a Parse of the same text that failed or was skipped it may be there all the same.
-            self.close(&statement.name);
-            statement.put_parse(&statement.name, self.output());
-            self.sent(Owed::OwnParse(statement.id));
-            self.note_prepared(statement.id);
-        }
-        statement.name.clone()
+        name
     }
 
-    fn note_prepared(&mut self, statement: u64) {
-        if let Some(oldest) = self.held.upstream.prepared.add(statement) {
-            self.close(crate::upstream::statement_name(oldest).as_bytes());
+    /// Before a statement is prepared: closes it, since after a Parse that failed or was skipped it may be there all the same,
+    /// and another one if there are too many.
+    fn make_room(&mut self, statement: &Statement) {
+        self.close(&statement.name, Some(Place::Named(statement.id)));
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        if let Some(place @ Place::Named(oldest)) = self.expected.oldest(&holding.held.upstream.prepared) {
+            self.close(upstream::statement_name(oldest).as_bytes(), Some(place));
         }
     }
 
+    /// Nothing is owed on the connection, and nothing was begun.
+    pub(super) fn is_settled(&self) -> bool {
+        self.expected.is_settled() && self.holding.as_ref().is_none_or(|holding| holding.rest == 0)
+    }
+}
+
+impl Holding {
     /// Writes what the server takes now. An error shows again when the connection is read, with what the server
     /// had to say.
     pub(super) fn write(&mut self) {

@@ -1,13 +1,10 @@
 //! Taking an upstream connection for a session and giving it back when nothing is left behind on it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hotrow_core::classify::Effect;
 use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, Status};
-use hotrow_wire::{frontend, split};
 
 use super::{End, Sequences, Session};
 use crate::control::Target;
@@ -21,16 +18,10 @@ use crate::upstream;
 /// A connection that the session holds, and what is going on there.
 pub struct Holding {
     pub(super) held: Held,
-    /// Statements whose Parse is not answered, with the names they get, unless something behind takes them away.
-    pub(super) naming: VecDeque<(Option<Bytes>, Arc<Statement>)>,
-    /// For each Close that is not answered what it takes away, if anything: an error before it puts it back.
-    pub(super) closing: VecDeque<Option<(Bytes, Arc<Statement>)>>,
     /// What is true of the session when the unit under way succeeds: things that the unit clears.
     pub(super) clears: Effect,
     /// The unit under way has failed.
     pub(super) failed: bool,
-    /// Messages were forwarded since the last Sync or Query.
-    pub(super) open: bool,
     /// What the last ReadyForQuery said.
     pub(super) status: Status,
     /// Bytes still to come of a message that is being relayed in pieces.
@@ -39,8 +30,16 @@ pub struct Holding {
     pub(super) on_trial: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
     pub(super) spoilt: bool,
-    /// The client's settings were reset in this unit, its name with them.
+    /// Something ran that is not proven to leave nothing behind: the server is asked before another session gets it.
+    pub(super) unproven: bool,
+    /// Something ran that may have given back advisory locks.
+    pub(super) may_unlock: bool,
+    /// The gateway has prepared a statement anew that the client had prepared before.
+    pub(super) prepared_anew: bool,
+    /// The client's name was reset in this unit, or all its settings were.
     pub(super) name_reset: bool,
+    /// A ReadyForQuery that the client gets once the reset name is its own again.
+    pub(super) ready_kept: Option<Status>,
 }
 
 impl Holding {
@@ -57,11 +56,6 @@ impl Holding {
             secret: upstream.secret.clone(),
             address: upstream.address.clone(),
         }
-    }
-
-    /// Nothing is owed and nothing was begun.
-    pub(super) fn is_settled(&self) -> bool {
-        self.held.upstream.expected.is_settled() && !self.open && self.rest == 0
     }
 }
 
@@ -83,16 +77,17 @@ impl Session {
         };
         self.holding = Some(Holding {
             held,
-            naming: VecDeque::new(),
-            closing: VecDeque::new(),
             clears: Effect::NONE,
             failed: false,
-            open: false,
             status: Status::Idle,
             rest: 0,
             on_trial: None,
             spoilt: false,
+            unproven: false,
+            may_unlock: false,
+            prepared_anew: false,
             name_reset: false,
+            ready_kept: None,
         });
         if self.note_cancel_target() {
             self.let_go().await;
@@ -116,12 +111,22 @@ impl Session {
 
     /// Gives the connection back if the session doesn't need it any more.
     pub(super) async fn let_go(&mut self) {
+        if self.holding.is_some() && self.is_settled() {
+            self.close_shown();
+        }
+        let is_settled = self.is_settled();
         let Some(holding) = &mut self.holding else { return };
-        let needed = !holding.is_settled()
-            || holding.status != Status::Idle
-            || self.left.pins()
-            || (!self.pack && self.pool.packs());
-        if needed {
+        let is_busy = !is_settled || holding.status != Status::Idle;
+        // Whether a lock was given back shows only when the server is asked.
+        let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
+        let may_be_free = !self.left.without(unlocked).pins();
+        if !is_busy && holding.unproven && !holding.spoilt && may_be_free && self.look_behind().await.is_err()
+        {
+            self.disconnect();
+            return;
+        }
+        let Some(holding) = &mut self.holding else { return };
+        if is_busy || self.left.pins() || (!self.pack && self.pool.packs()) {
             holding.held.leave_turn(); // it may keep the connection for long
             return;
         }
@@ -129,11 +134,17 @@ impl Session {
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
-        if let Some(holding) = self.holding.take()
-            && !holding.spoilt
-        {
+        let Some(holding) = self.disconnect() else { return };
+        if !holding.spoilt {
             self.pool.give_back(holding.held);
         }
+    }
+
+    /// The session has no connection any more.
+    pub(super) fn disconnect(&mut self) -> Option<Holding> {
+        self.expected.disconnect();
+        self.portals.clear();
+        self.holding.take()
     }
 
     /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
@@ -146,28 +157,10 @@ impl Session {
             self.mailbox.append(|out| put_refusals(&problem, packed.readies(), out));
             return Ok(());
         }
-        // Names mean what they meant when the unit came, whatever the client has sent since; afterwards they mean again
-        // what they do for what it sends next.
-        let mentioned = mentioned(packed);
-        let since = mentioned.iter().map(|mention| self.statements.remove(&mention.name));
-        let since: Vec<_> = since.collect();
-        for Mention { name, statement, .. } in mentioned.iter().filter(|mention| !mention.is_parsed) {
-            self.statements.insert(name.clone(), statement.clone());
-        }
+        self.forget_naming();
         self.alone = Some(packed.readies());
         let result = self.forward_to_end(packed.raw()).await;
         let owed = self.alone.take().unwrap_or_default();
-        for (Mention { name, statement, .. }, since) in mentioned.into_iter().zip(since) {
-            match since {
-                Some(since) if since.id == statement.id => {}
-                Some(since) => {
-                    self.statements.insert(name, since);
-                }
-                None => {
-                    self.statements.remove(&name);
-                }
-            }
-        }
         match result {
             Err(End::Problem(_)) if owed > 0 => {
                 self.lose_alone(owed);
@@ -179,7 +172,7 @@ impl Session {
 
     async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), End> {
         self.forward_all(messages).await?;
-        while self.holding.as_ref().is_some_and(|holding| !holding.is_settled()) {
+        while self.holding.is_some() && !self.is_settled() {
             let left = self.mailbox.try_write()?;
             self.relay_alone(left.unread).await?;
         }
@@ -189,7 +182,7 @@ impl Session {
     /// The connection is gone under a unit that ran alone. The client is told in the place of each message that is not
     /// answered, or else the answers of the units behind it would be taken for its own.
     fn lose_alone(&mut self, owed: usize) {
-        self.holding = None;
+        self.disconnect();
         self.note_cancel_target();
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
@@ -203,67 +196,45 @@ impl Session {
         self.mailbox.append(|out| put_refusals(&problem, owed, out));
     }
 
-    /// Before currval or lastval are read: makes sure that no other session's values answer. False if the values
-    /// are on a connection that the session doesn't hold, so that there is no right answer.
-    pub(super) async fn prepare_sequences(&mut self) -> Result<bool, End> {
-        let session = self.mailbox.session;
-        let Some(holding) = &mut self.holding else { return Ok(true) };
-        match self.sequences {
-            Sequences::Elsewhere => Ok(false),
-            Sequences::Here => Ok(true),
-            Sequences::Untouched if holding.held.sequences.is_none_or(|owner| owner == session) => Ok(true),
-            Sequences::Untouched if !holding.is_settled() => Ok(false),
-            Sequences::Untouched => {
-                let forgotten =
-                    holding.held.upstream.query(include_str!("../../sql/discard_sequences.sql"), &[]).await;
-                forgotten.map_err(|error| End::from(held::Error::from(error)))?;
-                holding.held.sequences = None;
-                Ok(true)
-            }
+    /// Asks the server what is left behind on the connection.
+    async fn look_behind(&mut self) -> Result<(), held::Error> {
+        let _ = self.mailbox.try_write(); // the client has its answer; an error shows when it is read
+        let first_role = self.pool.first_role();
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        (holding.unproven, holding.may_unlock) = (false, false);
+        let text = include_str!("../../sql/left_behind.sql");
+        let rows = holding.held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
+        let is_there = |column: usize| {
+            rows.first().and_then(|row| row.get(column)?.as_deref()).is_none_or(|value| value == "t")
+        };
+        self.left = Effect {
+            settings: is_there(0),
+            role: is_there(1),
+            temporary: is_there(2),
+            prepared: is_there(3),
+            listen: is_there(4),
+            holdable_cursor: is_there(5),
+            advisory_lock: is_there(6),
+            ..Effect::NONE
+        };
+        let count = rows.first().and_then(|row| row.get(7)?.as_deref()?.parse().ok());
+        let holding = self.held();
+        // A function may have deallocated statements of other sessions.
+        holding.spoilt |= count != Some(holding.held.upstream.prepared.count());
+        if !self.left.pins() {
+            let held = &mut self.held().held;
+            held.upstream.query(include_str!("../../sql/reset_settings.sql"), &[]).await?;
+            held.forget_name();
         }
+        Ok(())
     }
-}
 
-/// A name in a unit's messages, and the statement it stands for there.
-struct Mention {
-    name: Bytes,
-    statement: Arc<Statement>,
-    /// The unit prepares it itself.
-    is_parsed: bool,
-}
-
-/// The names of statements that a unit's extended queries mention.
-fn mentioned(packed: &Packed) -> Vec<Mention> {
-    let mut mentioned: Vec<Mention> = Vec::new();
-    let mut parsed: Vec<&[u8]> = Vec::new();
-    let mut statements = packed.statements();
-    let mut rest = packed.raw();
-    while let Ok(Some(frame)) = split(rest, |_| usize::MAX) {
-        rest = &rest[frame.bytes.len()..];
-        match frame.tag {
-            frontend::tag::QUERY => drop(statements.next()),
-            frontend::tag::PARSE => {
-                parsed.extend(frontend::Parse::read(frame.body()).map(|parse| parse.name));
-            }
-            frontend::tag::BIND => {
-                let (Some(statement), Ok(bind)) = (statements.next(), frontend::Bind::read(frame.body()))
-                else {
-                    break;
-                };
-                let is_parsed = parsed.contains(&bind.statement);
-                match mentioned.iter_mut().find(|mention| mention.name == bind.statement) {
-                    Some(earlier) => earlier.statement = statement.clone(),
-                    None => mentioned.push(Mention {
-                        name: Bytes::copy_from_slice(bind.statement),
-                        statement: statement.clone(),
-                        is_parsed,
-                    }),
-                }
-            }
-            _ => {}
-        }
+    /// Whether a read of currval or lastval has a right answer here: not if the session's values are on another
+    /// connection and it has moved no sequence on this one since. Whatever the server answers then is its own.
+    pub(super) fn can_read_sequences(&self) -> bool {
+        let moved = self.holding.as_ref().is_some_and(|holding| holding.held.moved_sequence);
+        moved || self.sequences != Sequences::Elsewhere
     }
-    mentioned
 }
 
 /// What a client is told when there is no connection for it.
@@ -280,6 +251,7 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             error.to_string(),
             "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",
         ),
+        held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again."),
         held::Error::Paused => return Problem { fatal, ..crate::lane::paused() },
         held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => (
             "57P03",

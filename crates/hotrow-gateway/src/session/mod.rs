@@ -3,26 +3,30 @@
 //! on it. Answers keep the order of the questions.
 
 mod block;
+mod classify;
 mod extended;
 mod forward;
 mod hold;
+mod names;
 mod relay;
 mod simple;
 mod submit;
 mod wait;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
+use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::Effect;
+use hotrow_core::expect::Expected;
 use hotrow_core::gather::Gather;
 use hotrow_core::lane::Kind;
 use hotrow_core::limits;
 use hotrow_core::normalise::Normaliser;
-use hotrow_wire::backend::Problem;
+use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
 
@@ -32,10 +36,11 @@ use crate::lane::Message;
 use crate::mailbox::{Left, Mailbox};
 use crate::net::ReadHalf;
 use crate::pool::Pool;
-use crate::statements::Statement;
+use crate::statements::{Named, Statement};
 use crate::stop::{Stage, Stop};
 pub use forward::put_ready;
 use hold::Holding;
+use names::Naming;
 pub use wait::WAITS;
 
 /// Why a session ends.
@@ -97,8 +102,12 @@ pub struct Session {
     normaliser: Normaliser,
     gather: Gather,
     scratch: BytesMut,
-    /// Named and unnamed statements of the client.
-    statements: BTreeMap<Bytes, Arc<Statement>>,
+    /// What its connection owes, and what the client's names of statements mean.
+    expected: Expected<Named>,
+    /// What units that are not answered do to these names, those in lanes above all.
+    naming: VecDeque<Naming>,
+    /// The portals whose statements may be COPY, or are about names of statements.
+    portals: BTreeMap<Bytes, Arc<Statement>>,
     /// The simple query before this one, which is often the same again.
     last_simple: Option<(Bytes, Arc<Statement>)>,
     /// The statement parsed before this one, likewise.
@@ -109,8 +118,12 @@ pub struct Session {
     sequences: Sequences,
     /// It runs what a lane gave back, whose client waits for so many ReadyForQuery.
     alone: Option<usize>,
+    /// It has run what can change the catalogue, in a transaction whose end it has not heard of.
+    changes_catalogue: bool,
     /// The client's own switch.
     pack: bool,
+    /// What the client knows of the server's settings, unless it has heard of others from a connection that it held.
+    told: Arc<ServerSettings>,
     /// The lane that has units of this session.
     lane: Option<(Kind, usize)>,
     /// A lane has given units back to this session, and may remember it.
@@ -142,6 +155,8 @@ pub struct Start {
     pub input: BytesMut,
     /// The client's name for itself.
     pub application_name: String,
+    /// What the client was told of the server's settings.
+    pub told: Arc<ServerSettings>,
     /// Whether the gateway stops; the mailbox wakes the session when it does.
     pub stop: Arc<Stop>,
 }
@@ -151,6 +166,7 @@ impl Session {
     pub fn new(start: Start) -> Self {
         Session {
             pack: true,
+            told: start.told,
             pool: start.pool,
             mailbox: start.mailbox,
             control: start.control,
@@ -162,13 +178,16 @@ impl Session {
             normaliser: Normaliser::new(),
             gather: Gather::default(),
             scratch: BytesMut::new(),
-            statements: BTreeMap::new(),
+            expected: Expected::default(),
+            naming: VecDeque::new(),
+            portals: BTreeMap::new(),
             last_simple: None,
             last_parsed: None,
             holding: None,
             left: Effect::NONE,
             sequences: Sequences::Untouched,
             alone: None,
+            changes_catalogue: false,
             lane: None,
             was_handed: false,
             has_block: false,
@@ -187,13 +206,13 @@ impl Session {
             end = Err(End::Server); // whatever the reason, it can't be said within a message
         }
         self.ends = true;
-        self.holding = None; // dropped, not given back: what was open is rolled back by the server
+        self.disconnect(); // not given back: what was open is rolled back by the server
         let patience = self.pool.config().drain_timeout;
         if !matches!(end, Err(End::Server)) {
             // What went to lanes is answered first, also to a client that has only stopped sending.
             let _ = tokio::time::timeout(patience, self.drained()).await;
         }
-        self.holding = None;
+        self.disconnect();
         if let Err(End::Problem(problem)) = &end {
             self.mailbox.append(|out| problem.put(out));
         }
@@ -226,14 +245,14 @@ impl Session {
     }
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
-    async fn wait(&mut self, Left { unread, pending }: Left) -> Result<(), End> {
+    async fn wait(&mut self, Left { unread, pending, is_full }: Left) -> Result<(), End> {
         let stage = self.stop.stage();
         if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
         let silent = stage == Stage::Handed && self.gather.is_empty() && pending == 0;
-        let room = unread < limits::UNREAD_BYTES_MAX && pending < limits::PIPELINE_UNITS_MAX;
+        let room = !is_full;
         let watched = !room || stage == Stage::Handed;
         if watched {
             self.mailbox.watch(true);
@@ -281,20 +300,37 @@ impl Session {
         self.keep_budget()
     }
 
+    /// Tells the client which settings have changed at the server, as that would with the answer to the next statement. A
+    /// client with a connection of its own hears of them there.
+    fn tell_settings(&mut self) {
+        if self.holding.is_some() {
+            return;
+        }
+        let Some(newer) = self.pool.newer_settings(&self.told) else { return };
+        for (name, value) in newer.changed_since(&self.told) {
+            self.mailbox.append_in_turn(|out| backend::put_parameter_status(out, name, value));
+        }
+        self.told = newer;
+    }
+
     async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
         let since = Instant::now();
         self.control.doing.heard(since);
+        self.tell_settings();
         let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         loop {
             let wait = match &self.holding {
                 Some(holding) => holding.is_full(),
-                None => self.mailbox.pending() >= limits::PIPELINE_UNITS_MAX,
+                None => self.mailbox.is_full(),
             };
             let rest = &input[*taken..];
             let Some(tag) = rest.first().filter(|_| !wait) else { return Ok(()) };
             frontend::check_tag(*tag)?;
             let Some(frame) = split(rest, bytes_max)? else { return Ok(()) };
+            if frame.bytes.len() > limits::CLASSIFIED_INLINE_BYTES_MAX {
+                Box::pin(self.classify_long(frame)).await?;
+            }
             if self.is_in_doubt(frame) {
                 return Ok(()); // until the server has answered more
             }
@@ -345,6 +381,12 @@ impl Session {
             tag::FLUSH if behind.first() == Some(&tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => self.pass_gathered_with(frame).await,
+            // A COPY may be among what is gathered, and a FunctionCall is run behind it.
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL
+                if !self.gather.is_empty() =>
+            {
+                self.pass_gathered_with(frame).await
+            }
             tag::FUNCTION_CALL => match self.hold().await {
                 Ok(()) => self.forward(frame).await,
                 Err(End::Problem(problem)) if !problem.fatal => {
@@ -374,9 +416,11 @@ impl Session {
         )))
     }
 
-    /// Waits until everything that went to lanes is answered, running alone what a lane gave back.
+    /// Waits until everything that went to lanes is answered, running alone what a lane gave back. Then it is known what
+    /// names mean.
     async fn drained(&mut self) -> Result<(), End> {
         if self.mailbox.pending() == 0 {
+            self.settle_names();
             return Ok(());
         }
         self.mailbox.watch(true);
@@ -387,6 +431,21 @@ impl Session {
             }
         }
         self.mailbox.watch(false);
+        self.settle_names();
+        Ok(())
+    }
+
+    /// Waits until the client has read so much that it may get more.
+    async fn has_room(&mut self) -> Result<(), End> {
+        while self.mailbox.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
+            if self.stop.stage() == Stage::Leaving && !self.ends {
+                return Err(End::Problem(stopping()));
+            }
+            tokio::select! {
+                writable = self.mailbox.write.writable() => writable?,
+                () = self.mailbox.wake.woken() => {} // the gateway may stop
+            }
+        }
         Ok(())
     }
 
@@ -403,6 +462,7 @@ impl Session {
         if let Some(statement) = &self.last_parsed
             && statement.text == parse.text
             && statement.types == parse.types
+            && statement.is_current()
         {
             return statement.clone();
         }

@@ -1,17 +1,19 @@
 //! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
 //! own messages.
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::classify::Effect;
-use hotrow_core::expect::{Owed, Reply};
+use hotrow_core::expect::Reply;
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Report, Status, tag};
-use hotrow_wire::{Frame, HEADER_BYTES, put_frame, split};
+use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
-use super::{End, Session, stopping};
+use super::hold::Holding;
+use super::{End, Sequences, Session, put_ready, stopping};
+use crate::held;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::stop::Stage;
-use crate::upstream::Upstream;
+use crate::upstream::{self, Upstream};
 
 /// What woke the session.
 enum Woken {
@@ -23,7 +25,6 @@ enum Woken {
 }
 
 /// What becomes of a reply.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Passing {
     /// The client gets it.
     AsItIs,
@@ -33,6 +34,8 @@ enum Passing {
     OwnNotification,
     /// An error about a statement that the client prepared before its result changed.
     ChangedResult,
+    /// An error that mentions a statement by the gateway's name; the client's is this.
+    Mentions(Bytes),
 }
 
 /// What the server says of such a statement on the connection where it was prepared. Drivers prepare it anew.
@@ -54,7 +57,14 @@ impl Session {
             Woken::Server(_) => Err(self.server_gone()),
             Woken::Client(count) => {
                 if count? == 0 {
-                    self.finish().await; // it may have closed its own side only
+                    // It may have closed its own side only: what it has sent is run, also what waits for an answer.
+                    while self.holding.is_some() && matches!(split(&self.input, |_| usize::MAX), Ok(Some(_)))
+                    {
+                        let left = self.mailbox.try_write()?;
+                        self.relay_alone(left.unread).await?;
+                        self.take_frames().await?;
+                    }
+                    self.finish().await;
                     Err(End::Client)
                 } else {
                     Ok(())
@@ -74,8 +84,8 @@ impl Session {
     }
 
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
+        let active = !self.is_settled();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
-        let active = !holding.is_settled();
         self.control.doing.holds(active, holding.status, self.pack, self.left);
         let was_full = holding.is_full();
         holding.write();
@@ -97,8 +107,8 @@ impl Session {
 
     /// The gateway stops: a session without a transaction ends now, one with a transaction when it is over.
     fn stop_if_idle(&mut self) -> Result<(), End> {
-        let holding = self.held();
-        let idle = holding.is_settled() && holding.status == Status::Idle;
+        let is_settled = self.is_settled();
+        let idle = is_settled && self.held().status == Status::Idle;
         if idle && self.stop.stage() == Stage::Leaving { Err(End::Problem(stopping())) } else { Ok(()) }
     }
 
@@ -128,7 +138,11 @@ impl Session {
             input = BytesMut::new();
         }
         self.held().held.upstream.input = input;
-        if ready? {
+        let ready = ready?;
+        if let Some(status) = self.held().ready_kept.take() {
+            self.restore_name(status).await?;
+        }
+        if ready {
             self.let_go().await;
             if self.holding.is_some() {
                 self.note_cancel_target();
@@ -137,6 +151,26 @@ impl Session {
                 self.stop_if_idle()?;
             }
         }
+        Ok(())
+    }
+
+    /// The server has reset the client's name to that of a client without one: gives the client its own again, before it is
+    /// told that the unit is over. Where more is under way already, the server learns the name with the next connection.
+    async fn restore_name(&mut self, status: Status) -> Result<(), End> {
+        let name = self.first_name.clone();
+        if self.is_settled() {
+            let renamed = self.held().held.rename(&name).await;
+            renamed.map_err(|error| End::from(held::Error::from(error)))?;
+        }
+        let is_new = self.application_name != name;
+        self.mailbox.append(|out| {
+            if is_new {
+                backend::put_parameter_status(out, "application_name", &name);
+            }
+            put_ready(status, out);
+        });
+        self.control.doing.rename(&name);
+        self.application_name = name;
         Ok(())
     }
 
@@ -173,8 +207,10 @@ impl Session {
                 *taken = end; // nothing follows from it
                 continue;
             }
-            ready |= frame.tag == tag::READY;
-            match self.take_reply(frame) {
+            let passing = self.take_reply(frame);
+            // The last reply to the gateway's own messages may come behind it.
+            ready |= frame.tag == tag::READY || frame.tag == tag::CLOSE_COMPLETE && self.is_settled();
+            match passing {
                 Ok(Passing::AsItIs) => {}
                 Ok(passing) => {
                     self.mailbox.append(|out| {
@@ -187,6 +223,7 @@ impl Session {
                                 out.extend_from_slice(&process_id);
                                 out.extend_from_slice(&frame.body()[process_id.len()..]);
                             }
+                            Passing::Mentions(name) => put_with_name(frame.body(), &name, out),
                             Passing::ChangedResult => {
                                 put_frame(out, tag::ERROR, |out| out.extend_from_slice(CHANGED_RESULT));
                             }
@@ -205,10 +242,33 @@ impl Session {
     /// Notes what a reply means; whether it is the client's.
     fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, End> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
+        let mut lost_name = false;
+        let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
+        match self.expected.received(&mut holding.held.upstream.prepared, frame.tag, frame.body()) {
+            Reply::Forward => {}
+            Reply::Swallow => return Ok(Passing::Swallowed),
+            Reply::ForwardAndAsk => {
+                let out = &mut holding.held.upstream.output;
+                out.extend_from_slice(frontend::SYNC);
+                let nobody = upstream::statement_name(0);
+                frontend::Named { statement: true, name: nobody.as_bytes() }.put(frontend::tag::CLOSE, out);
+                out.extend_from_slice(frontend::FLUSH);
+            }
+            Reply::Unexpected => {
+                return Err(End::Problem(Problem::fatal(
+                    "08P01",
+                    format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
+                    "",
+                )));
+            }
+        }
         match frame.tag {
             tag::ERROR => {
                 holding.failed = true;
                 let report = Report::read(frame.body())?;
+                // The client's own name: the statement on the connection is gone, and perhaps others with it.
+                let is_own = |name: &Bytes| self.expected.names.contains_key(&name[..]);
+                holding.spoilt |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
                 if !report.is_error() {
                     holding.spoilt = true;
                     if self.alone.is_some() {
@@ -219,62 +279,46 @@ impl Session {
                     }
                 }
             }
-            tag::COMMAND_COMPLETE => match frame.body() {
-                b"DISCARD ALL\0" | b"DEALLOCATE ALL\0" => {
-                    holding.held.upstream.prepared.clear();
-                    holding.held.set_name(None);
-                    holding.name_reset = frame.body() == b"DISCARD ALL\0";
-                    self.statements.retain(|name, _| name.is_empty()); // as the server does
-                }
-                b"RESET\0" => {
-                    holding.held.set_name(None);
-                    holding.name_reset = true;
-                }
-                _ => {}
-            },
+            tag::COMMAND_COMPLETE => {
+                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0")
+            }
             tag::PARAMETER_STATUS => {
                 let (name, value) = backend::parameter_status(frame.body())?;
                 if name == "application_name" {
-                    // After a reset it is the name the connection began with, which may be that of another client.
-                    let own = !holding.name_reset;
-                    holding.held.set_name(own.then(|| value.to_owned()));
-                    self.application_name = if own { value } else { &self.first_name }.to_owned();
-                    self.control.doing.rename(&self.application_name);
+                    holding.held.note_name(value);
+                    if holding.has_lost_name(&self.first_name) {
+                        return Ok(Passing::Swallowed);
+                    }
+                    self.application_name = value.to_owned();
+                    self.control.doing.rename(value);
                 }
             }
             tag::READY => {
                 holding.status = backend::status(frame.body())?;
+                // What is behind it may be answered already: then the server learns the name with the next connection.
+                lost_name = holding.has_lost_name(&self.first_name)
+                    && holding.status != Status::Failed
+                    && self.expected.is_settled();
                 holding.name_reset = false;
                 self.alone = self.alone.map(|owed| owed.saturating_sub(1));
+                if holding.status == Status::Idle && self.expected.is_settled() {
+                    self.portals.clear();
+                }
             }
             _ => {}
         }
-        let reply = holding.held.upstream.expected.received(frame.tag);
-        if matches!(frame.tag, tag::ERROR | tag::READY) {
-            self.undo_skipped();
-        }
-        let holding = self.held();
-        match reply {
-            Reply::Forward => {}
-            Reply::Closed => {
-                holding.closing.pop_front();
-            }
-            Reply::Swallow => return Ok(Passing::Swallowed),
-            Reply::Prepared(_) => {
-                if let Some((Some(name), statement)) = holding.naming.pop_front() {
-                    self.statements.insert(name, statement);
-                }
-            }
-            Reply::Unexpected => {
-                return Err(End::Problem(Problem::fatal(
-                    "08P01",
-                    format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
-                    "",
-                )));
-            }
+        // Before the client hears that its change is there, nobody relies on what was there before.
+        if self.changes_catalogue && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
+            self.pool.catalogue_changed();
+            self.changes_catalogue = frame.tag != tag::READY || holding.status != Status::Idle;
         }
         if frame.tag == tag::READY {
             self.unit_over();
+            if lost_name {
+                let holding = self.held();
+                holding.ready_kept = Some(holding.status);
+                return Ok(Passing::Swallowed);
+            }
         }
         let own = self.held().held.upstream.process_id.to_be_bytes();
         if frame.tag == tag::NOTIFICATION && frame.body().starts_with(&own) {
@@ -282,33 +326,10 @@ impl Session {
         }
         // Prepared anew here, it has the columns of today, and the client asks for those it was told of.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
-        if frame.tag == tag::ERROR && !self.statements.is_empty() && is_wrong_columns() {
+        if frame.tag == tag::ERROR && self.held().prepared_anew && is_wrong_columns() {
             return Ok(Passing::ChangedResult);
         }
-        Ok(Passing::AsItIs)
-    }
-
-    /// Takes back what was noted of messages that the server has skipped.
-    fn undo_skipped(&mut self) {
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
-        let skipped = holding.held.upstream.expected.take_skipped();
-        for owed in &skipped {
-            match *owed {
-                Owed::Parse(id) => {
-                    holding.naming.pop_front();
-                    holding.held.upstream.prepared.forget(id);
-                }
-                Owed::OwnParse(id) => holding.held.upstream.prepared.forget(id),
-                Owed::Close => {
-                    if let Some((name, statement)) = holding.closing.pop_front().flatten()
-                        && !skipped.contains(&Owed::Parse(statement.id))
-                    {
-                        self.statements.insert(name, statement);
-                    }
-                }
-                _ => {}
-            }
-        }
+        Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
     }
 
     /// A unit is over: what it clears is cleared if it has succeeded.
@@ -323,8 +344,33 @@ impl Session {
         }
         if !failed && holding.status == Status::Idle {
             self.left = self.left.without(clears);
+            if clears.touches_sequence {
+                self.sequences = Sequences::Untouched;
+            }
         }
     }
+}
+
+impl Holding {
+    /// Whether the server has reset the client's name, and what it has now is not the name that the client began with.
+    fn has_lost_name(&self, first_name: &str) -> bool {
+        let held = &self.held;
+        self.name_reset && held.name() == held.default_name() && held.name() != first_name
+    }
+}
+
+/// Appends an error to a Bind. The wrong number of parameters is told with the name of the statement.
+fn put_with_name(body: &[u8], name: &[u8], out: &mut BytesMut) {
+    let own = upstream::OWN_NAMES.as_bytes();
+    let quoted = [b"\"", own].concat();
+    let start = body.windows(quoted.len()).position(|part| part == quoted).map(|at| at + 1);
+    let end = start.and_then(|start| Some(start + body[start..].iter().position(|byte| *byte == b'"')?));
+    put_frame(out, tag::ERROR, |out| match start.zip(end) {
+        Some((start, end)) if body[start + own.len()..end].iter().all(u8::is_ascii_digit) => {
+            [&body[..start], name, &body[end..]].iter().for_each(|part| out.extend_from_slice(part));
+        }
+        _ => out.extend_from_slice(body),
+    });
 }
 
 /// How many bytes a message has that has begun and is worth relaying in pieces.

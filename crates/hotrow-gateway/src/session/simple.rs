@@ -29,9 +29,14 @@ impl Session {
             return self.forward(frame).await;
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
-        self.statements.remove(&b""[..]); // as the server does
-        self.forget_unnamed();
+        if matches!(&statement.analysis, Analysis::Deallocate(_)) {
+            self.drained().await?;
+            if self.holding.is_some() {
+                return self.forward(frame).await;
+            }
+        }
         if self.answer_here(&statement, Status::Idle) {
+            self.unname(b""); // as the server does at every Query
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX {
@@ -43,7 +48,8 @@ impl Session {
                     let shape = normaliser.run(text);
                     let packed = Packed::simple(parts, plans, &shape, &mut self.scratch);
                     self.normaliser = normaliser;
-                    return self.submit(packed).await;
+                    let changes = self.taking_unnamed();
+                    return self.submit(packed, changes).await;
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -89,8 +95,7 @@ impl Session {
         statement: &Arc<Statement>,
     ) -> Result<Option<Vec<(Plan, Range<usize>)>>, held::Error> {
         if statement.pieces.is_empty() {
-            let packing = self.packing(statement).await?;
-            return Ok(packing.map(|packing| vec![(Plan::Run(statement.clone(), packing), 0..usize::MAX)]));
+            return Ok(self.run_in_lane(statement).await?.map(|plan| vec![(plan, 0..usize::MAX)]));
         }
         if !self.packs() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
             return Ok(None);
@@ -103,13 +108,6 @@ impl Session {
         Ok(is_transaction(plans.iter().map(|(plan, _)| plan)).then_some(plans))
     }
 
-    /// A simple query takes the unnamed statement away.
-    pub(super) fn forget_unnamed(&mut self) {
-        if !self.statements.is_empty() {
-            self.statements.remove(&b""[..]);
-        }
-    }
-
     /// The statement behind a text. Clients send the same shape again and again: the last one is kept at hand.
     pub(super) fn simple_statement(&mut self, text: &[u8]) -> Arc<Statement> {
         let Ok(text) = str::from_utf8(text) else {
@@ -118,6 +116,7 @@ impl Session {
         let shape = self.normaliser.run(text);
         if let Some((signature, statement)) = &self.last_simple
             && signature[..] == *shape.signature
+            && statement.is_current()
         {
             return statement.clone();
         }
@@ -141,8 +140,10 @@ impl Session {
                 self.show_pack(status);
                 return true;
             }
-            Analysis::Deallocate(name) if self.statements.contains_key(name.as_bytes()) => {
-                self.statements.remove(name.as_bytes());
+            Analysis::Deallocate(name)
+                if status != Status::Failed && self.expected.names.contains_key(name.as_bytes()) =>
+            {
+                self.expected.names.remove(name.as_bytes());
                 "DEALLOCATE"
             }
             _ => return false,

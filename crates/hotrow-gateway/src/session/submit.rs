@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotrow_core::classify::{Analysis, Boundary, Packing, Pass};
+use hotrow_core::classify::{Analysis, Boundary, Pass};
 use hotrow_core::limits;
 
+use super::names::Change;
 use super::{End, Sequences, Session};
 use crate::held;
 use crate::lane::Unblock;
@@ -30,17 +31,25 @@ pub(super) fn is_transaction<'p>(plans: impl Iterator<Item = &'p Plan> + Clone) 
 }
 
 impl Session {
-    /// How the statement may be packed, if it may.
-    pub(super) async fn packing(
-        &self,
-        statement: &Arc<Statement>,
-    ) -> Result<Option<Arc<Packing>>, held::Error> {
+    /// How a lane runs the statement, if it may.
+    pub(super) async fn run_in_lane(&self, statement: &Arc<Statement>) -> Result<Option<Plan>, held::Error> {
         if !self.packs() || !statement.has_credit() {
             return Ok(None);
         }
-        Ok(match self.pool.verdict(statement).await? {
-            Verdict::Packed(packing) => Some(packing),
-            Verdict::Pass => None,
+        if !statement.is_superseded() {
+            if let Verdict::Packed(packing) = self.pool.verdict(statement).await? {
+                return Ok(Some(Plan::Run(statement.clone(), packing)));
+            }
+            if !statement.is_superseded() {
+                return Ok(None);
+            }
+        }
+        let current = self.pool.statements.successor(statement);
+        Ok(match self.pool.verdict(&current).await? {
+            Verdict::Packed(packing) if current.is_described_as(statement) => {
+                Some(Plan::Run(current, packing))
+            }
+            _ => None,
         })
     }
 
@@ -50,13 +59,14 @@ impl Session {
             Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.packs() => {
                 Ok(Some(Plan::Boundary(statement.clone(), *boundary)))
             }
-            _ => Ok(self.packing(statement).await?.map(|packing| Plan::Run(statement.clone(), packing))),
+            _ => self.run_in_lane(statement).await,
         }
     }
 
     /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
-    /// the unit waits for it. One whose rows are on their way in different lanes runs alone.
-    pub(super) async fn submit(&mut self, mut packed: Packed) -> Result<(), End> {
+    /// the unit waits for it. One whose rows are on their way in different lanes runs alone. If a lane runs it, it does this
+    /// to names.
+    pub(super) async fn submit(&mut self, mut packed: Packed, changes: Vec<Change>) -> Result<(), End> {
         let kind = packed.kind();
         if packed.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
@@ -88,6 +98,8 @@ impl Session {
         self.has_block |= packed.may_stay_open();
         self.control.doing.packs();
         packed.slot = self.mailbox.reserve();
+        packed.changes_names = !changes.is_empty();
+        self.will_name(packed.slot, changes);
         self.pool.submit(lane, self.mailbox.session, first, packed);
         Ok(())
     }
@@ -117,7 +129,13 @@ impl Session {
     pub(super) async fn take_back(&mut self, slot: u64, handed: Handed) -> Result<(), End> {
         self.was_handed = true;
         match handed {
-            Handed::Again(packed) => self.submit_again(slot, packed).await,
+            Handed::Again(packed) => {
+                self.has_room().await?; // the lane may have given it back because the client does not read
+                if packed.has_lost_credit() {
+                    return self.alone(&packed).await;
+                }
+                self.submit_again(slot, packed).await
+            }
             Handed::Waits(packed, wait) => self.wait_with(slot, packed, wait).await,
             Handed::Alone(packed, unblock) => {
                 let result = if packed.may_wait() && unblock.is_some() {

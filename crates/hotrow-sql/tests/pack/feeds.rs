@@ -66,6 +66,40 @@ fn a_registered_ranking_orders_what_is_unread() {
 }
 
 #[test]
+fn a_ranking_stays_what_it_was_when_it_was_registered() {
+    let database = Database::migrated();
+    let owner = database.session("postgres");
+    let developer = database.login("developer", true);
+    let name = developer.value("select current_user");
+    owner.run(&format!("create schema shop authorization {name}"));
+    let function = |body: &str| {
+        format!(
+            "create or replace function shop.\"the longest\"(bigint, bigint, timestamptz, text)
+            returns double precision language plpgsql as $$ begin {body} end $$"
+        )
+    };
+    let register =
+        "select hotrow.add_ranking('by \"size\"', 'shop.\"the longest\"(bigint,bigint,timestamptz,text)')";
+    check_in(&owner, "push(1, 7, 'a') -> 1 ok\npush(1, 8, 'ccc') -> 2 ok\npush(1, 9, 'bb') -> 3 ok");
+    developer.run(&function("return length($4);"));
+    owner.run(register);
+    developer.run(&function(&format!("execute 'alter role {name} superuser'; return 1;")));
+    let ranked = "select string_agg(content, ' ') from hotrow.peek(1, 3, 'by \"size\"')";
+    assert_eq!(developer.value(ranked), "ccc bb a");
+    assert_eq!(owner.value(&format!("select rolsuper from pg_roles where rolname = '{name}'")), "f");
+    developer.run("drop function shop.\"the longest\"");
+    assert_eq!(developer.value(ranked), "ccc bb a");
+    // Whoever may register can register again. The copy runs as its caller, which is the pack.
+    developer.run(&function("return - length($4);"));
+    developer.run("alter function shop.\"the longest\" security definer");
+    owner.run(register);
+    assert_eq!(developer.value(ranked), "a bb ccc");
+    let open = "select count(*) from pg_proc where proname like 'ranking\\_%' and pronamespace = 'hotrow'::regnamespace
+        and (prosecdef or has_function_privilege('public', oid, 'execute') or proowner <> 'postgres'::regrole)";
+    assert_eq!(owner.value(open), "0");
+}
+
+#[test]
 fn readers_and_writers_of_an_inbox_do_not_wait_for_each_other() {
     let database = Database::migrated();
     let (one, other) = (database.session("postgres"), database.session("postgres"));

@@ -60,20 +60,147 @@ fn a_role_that_owns_only_its_schema_installs() {
 }
 
 #[test]
-fn whoever_migrates_later_leaves_the_owner_as_it_is() {
+fn superusers_leave_the_owner_as_it_is_and_others_are_told_to_log_in_as_the_owner() {
     let database = Database::empty();
-    let mut owner = database.login("owner", false);
-    let name = owner.value("select current_user");
-    let mut administrator = database.session("postgres");
-    administrator.run(&format!("create schema hotrow authorization {name}"));
+    let mut administrator = database.login("administrator", false);
+    let name = administrator.value("select current_user");
+    let mut superuser = database.session("postgres");
+    superuser.run(&format!("alter role {name} superuser"));
     let group = format!("\"Group of {name}\"");
     assert_eq!(administrator.migrate(group.trim_matches('"')).unwrap().role, GroupRole::Created);
+    assert_eq!(superuser.migrate(group.trim_matches('"')).unwrap().role, GroupRole::Granted);
     let others = "select count(*) from pg_class where relnamespace = 'hotrow'::regnamespace and relowner <> ";
-    assert_eq!(administrator.value(&format!("{others} '{name}'::regrole")), "0");
-    assert_eq!(owner.migrate(group.trim_matches('"')).unwrap().role, GroupRole::Granted);
+    assert_eq!(superuser.value(&format!("{others} '{name}'::regrole")), "0");
 
-    let mut stranger = database.login("stranger", false);
-    assert!(matches!(stranger.migrate(DEFAULT_ROLE), Err(Error::Owner { owner }) if owner == name));
+    // A refused installer's rollback is sent with its session's next statement.
+    let is_refused = |session: &mut Session| {
+        let refused = matches!(session.migrate(DEFAULT_ROLE), Err(Error::Owner { owner }) if owner == name);
+        session.run("select 1");
+        refused
+    };
+    assert!(is_refused(&mut database.login("stranger", false)));
+    superuser.run(&format!("alter role {name} nosuperuser"));
+    assert!(is_refused(&mut superuser));
+    assert_eq!(administrator.migrate(group.trim_matches('"')).unwrap().role, GroupRole::Granted);
+}
+
+/// A function that makes whoever calls it superuser do so, if anybody else than its owner calls it.
+fn trap(name: &str, arguments: &str, returns: &str, mallory: &str) -> String {
+    let answer = if returns == "trigger" { "new" } else { "null" };
+    format!(
+        "create function {name}({arguments}) returns {returns} language plpgsql as $$
+        begin
+            if session_user <> '{mallory}' then
+                reset role;
+                alter role {mallory} superuser;
+                set local role {mallory};
+            end if;
+            return {answer};
+        end $$;"
+    )
+}
+
+/// Installs and compares as a superuser; whether one of them was refused, and nobody became a superuser.
+fn is_harmless(administrator: &mut Session, mallory: &str) -> Vec<Error> {
+    let found = [
+        administrator.block_on(check(&administrator.client)).err(),
+        administrator.block_on(plan(&administrator.client)).err(),
+        administrator.migrate(DEFAULT_ROLE).err(),
+    ];
+    let rights = format!("select rolsuper from pg_roles where rolname = '{mallory}'");
+    assert_eq!(administrator.value(&rights), "f");
+    found.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_schema_that_somebody_else_has_prepared_is_not_used() {
+    let trigger = "create table hotrow.migration (number int primary key, name text not null,
+            installed_at timestamptz not null default clock_timestamp());
+        create trigger gift before insert on hotrow.migration for each row execute function hotrow.gift();";
+    let view = "create view hotrow.migration as select hotrow.gift() as number, 'x'::text as name;";
+    for (returns, traps) in [("trigger", trigger), ("int", view)] {
+        let database = Database::empty();
+        let mut administrator = database.session("postgres");
+        let mallory = database.login("mallory", false);
+        let name = mallory.value("select current_user");
+        administrator.run(&format!("create schema hotrow authorization {name}"));
+        mallory.run(&trap("hotrow.gift", "", returns, &name));
+        mallory.run(traps);
+        let errors = is_harmless(&mut administrator, &name);
+        assert!(
+            errors.len() == 3
+                && errors.iter().all(|error| matches!(error, Error::Owner { owner } if *owner == name)),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
+fn what_others_have_put_into_the_schema_or_could_is_named() {
+    let database = Database::migrated();
+    let mut administrator = database.session("postgres");
+    let mallory = database.login("mallory", false);
+    let name = mallory.value("select current_user");
+    let mut refused = |what: &str| {
+        let errors = is_harmless(&mut administrator, &name);
+        let named = |error: &Error| matches!(error, Error::Foreign { thing, .. } if thing.contains(what));
+        assert!(errors.len() == 3 && errors.iter().all(named), "{what}: {errors:?}");
+    };
+    let owner = database.session("postgres");
+    owner.run(&format!("grant create on schema hotrow to {name}"));
+    refused(&format!("{name} may create objects in it"));
+    mallory.run(
+        &trap("hotrow.add_merge_rule", "text, text, text, text, int", "void", &name)
+            .replace("return null;", ""),
+    );
+    owner.run(&format!("revoke create on schema hotrow from {name}"));
+    refused(&format!("hotrow.add_merge_rule(text,text,text,text,integer) belongs to {name}"));
+    owner.run("drop function hotrow.add_merge_rule(text, text, text, text, int)");
+    owner.run(&format!(
+        "grant trigger on hotrow.migration to {name}; create schema lair authorization {name}"
+    ));
+    refused(&format!("{name} may create triggers on hotrow.migration"));
+    mallory.run(&trap("lair.gift", "", "trigger", &name));
+    mallory.run(
+        "create trigger gift before insert on hotrow.migration for each row execute function lair.gift()",
+    );
+    owner.run(&format!("revoke trigger on hotrow.migration from {name}"));
+    refused("the trigger gift on hotrow.migration");
+    owner.run("drop trigger gift on hotrow.migration");
+    assert!(administrator.migrate(DEFAULT_ROLE).is_ok());
+}
+
+#[test]
+fn a_database_whose_owner_chooses_the_search_path_and_the_role_changes_nothing() {
+    let database = Database::empty();
+    let mallory = database.login("mallory", false);
+    let name = mallory.value("select current_user");
+    let owner = database.session("postgres");
+    owner.run(&format!("create schema lair authorization {name}; create schema hotrow authorization {name}"));
+    for (function, arguments, returns) in [
+        ("current_setting", "text", "text"),
+        ("to_regclass", "text", "regclass"),
+        ("pg_advisory_xact_lock", "bigint", "void"),
+        ("stolen", "oid, oid", "boolean"),
+    ] {
+        let body = trap(&format!("lair.{function}"), arguments, returns, &name);
+        mallory.run(&if returns == "void" { body.replace("return null;", "") } else { body });
+    }
+    mallory.run(
+        "create operator lair.= (leftarg = oid, rightarg = oid, function = lair.stolen);
+        create operator lair.<> (leftarg = oid, rightarg = oid, function = lair.stolen)",
+    );
+    let here = owner.value("select current_database()");
+    owner.run(&format!("alter database {here} set search_path = lair, pg_catalog"));
+    let errors = is_harmless(&mut database.session("postgres"), &name);
+    assert!(
+        errors.len() == 3 && errors.iter().all(|error| matches!(error, Error::Owner { .. })),
+        "{errors:?}"
+    );
+
+    owner.run(&format!("alter database {here} set role = {name}"));
+    let errors = is_harmless(&mut database.session("postgres"), &name);
+    assert!(matches!(&errors[2], Error::ActsAs { role } if *role == name), "{errors:?}");
 }
 
 #[test]

@@ -135,3 +135,20 @@ fn a_reader_of_the_oldest_part_makes_rotation_wait_for_another_time() {
     check_in(&session, "rotate_history() -> rotated 1\nincrement('b') -> 2 2 ok");
     assert_eq!(session.value("select count(*) from hotrow.ledger_1"), "1");
 }
+
+#[test]
+fn memory_of_what_was_rolled_back_is_not_believed_after_the_clock_was_set_back() {
+    let (_database, session) = log_counter();
+    // The last command came while the clock was ahead: until it has caught up, all commands have its time.
+    session.run("update hotrow.counter set last_at = last_at + interval '1 hour'");
+    session.run("update hotrow.log_entry set at = at + interval '1 hour'");
+    for (undone, value) in [("rollback", 6), ("rollback to s", 7)] {
+        session.run("begin; savepoint s; select hotrow.increment('a', 100)");
+        let signed = session.value(&format!("select current_setting({MEMORY})"));
+        session.run(undone);
+        session.run("select hotrow.increment('a')");
+        session.run(&format!("select set_config({MEMORY}, '{signed}', false)"));
+        check_in(&session, &format!("counter('a') -> {value} {}", value - 4));
+        session.run("commit");
+    }
+}

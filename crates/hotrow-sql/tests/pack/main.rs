@@ -5,13 +5,16 @@
 
 mod counter_plans;
 mod counters;
+mod due_work;
 mod feed_plans;
+mod feed_upkeep;
 mod feeds;
 mod golden;
 mod install;
 mod locks;
 mod log;
 mod plans;
+mod queue_limits;
 mod queue_plans;
 mod queues;
 mod requests;

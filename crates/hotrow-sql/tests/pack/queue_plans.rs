@@ -99,7 +99,7 @@ const CALLS: [(&str, i64); 51] = [
     ("take('big')", 200),
     ("take('grouped', 1, null)", 200),
     ("take('grouped')", 200),
-    ("take('sorted', 1, null)", 1500),
+    ("take('sorted', 1, null)", 1700),
     ("take('sorted')", 200),
     ("complete('big', 16384)", 200),
     ("complete('big', 32768)", 40),

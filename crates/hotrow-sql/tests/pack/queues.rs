@@ -3,7 +3,7 @@
 use crate::script::check_in;
 use crate::server::{Database, Session};
 
-fn queue(options: &str) -> (Database, Session) {
+pub fn queue(options: &str) -> (Database, Session) {
     let database = Database::migrated();
     let session = database.session("postgres");
     session.run(&format!("select hotrow.create_queue('q'{options})"));
@@ -11,7 +11,7 @@ fn queue(options: &str) -> (Database, Session) {
 }
 
 /// Enqueues the order with this number.
-fn enqueue(session: &Session, number: u32, more: &str) -> String {
+pub fn enqueue(session: &Session, number: u32, more: &str) -> String {
     let rows = session.ask(&format!(
         "select status from hotrow.enqueue('q', '00000000-0000-0000-0000-{number:012}', '{{\"n\": {number}}}'{more})"
     ));
@@ -19,7 +19,7 @@ fn enqueue(session: &Session, number: u32, more: &str) -> String {
 }
 
 /// What a take answers: number of the order, a colon, its attempt; and the receipts.
-fn take(session: &Session, arguments: &str) -> (String, Vec<String>) {
+pub fn take(session: &Session, arguments: &str) -> (String, Vec<String>) {
     let rows = session
         .ask(&format!("select (payload->>'n') || ':' || attempt, receipt from hotrow.take('q', {arguments})"))
         .unwrap();
@@ -28,7 +28,7 @@ fn take(session: &Session, arguments: &str) -> (String, Vec<String>) {
     (orders.join(" "), pairs.iter().map(|(_, receipt)| (*receipt).to_owned()).collect())
 }
 
-fn outcome(session: &Session, call: &str) -> String {
+pub fn outcome(session: &Session, call: &str) -> String {
     session.ask(&format!("select outcome from hotrow.{call}")).unwrap().join(" ")
 }
 
@@ -379,7 +379,10 @@ fn a_ring_with_too_many_open_orders_waits_or_moves_them_bit_by_bit() {
     check_in(&session, "rotate_queues(2) -> rotated 2");
     check_in(&session, "rotate_queues(2) -> young 2");
     other.run("begin; select from hotrow.queue_ring for update");
-    check_in(&session, "rotate_queues() -> busy -");
+    check_in(&session, "rotate_queues() -> young 2");
+    other.run("rollback; update hotrow.queue_ring set opened_at = opened_at - interval '400 days'");
+    other.run("begin; select from hotrow.queue_ring for update");
+    check_in(&session, "rotate_queues() -> busy 2");
     check_in(&session, "rotate_queues(0) -> 22023\nrotate_queues(null) -> 22004");
 }
 

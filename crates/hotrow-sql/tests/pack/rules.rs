@@ -191,3 +191,74 @@ fn a_rule_whose_function_has_changed_or_gone_is_left_out() {
     session.run("select hotrow.remove_merge_rule('shop.buy(text,integer)')");
     check_in(&session, "remove_merge_rule('shop.buy(text,integer)') -> 22023");
 }
+
+/// As a gateway whose upstream URL has this user asks before it asks for rules, with the rights of its client.
+fn can_ask(upstream_user: &str) -> String {
+    include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
+        .replace("$1", &format!("'{upstream_user}'"))
+        .replace("$2", "'merge_rules'")
+        .replace("$3", "'1009'")
+}
+
+#[test]
+fn rules_are_asked_for_only_where_the_schema_belongs_to_a_role_that_can_be_trusted() {
+    let database = Database::empty();
+    let owner = database.session("postgres");
+    assert_eq!(owner.value(&can_ask("postgres")), "f", "the pack is not there");
+    let (mallory, other) = (database.login("mallory", false), database.login("other", false));
+    let name = mallory.value("select current_user");
+    owner.run(&format!("create schema hotrow authorization {name}"));
+    mallory.run(
+        "grant usage on schema hotrow to public;
+        create function hotrow.merge_rules(names text[]) returns json language sql as $$ select '[]'::json $$",
+    );
+    let answers = |upstream_user: &str| {
+        [&mallory, &other, &owner].map(|session| session.value(&can_ask(upstream_user))).join(" ")
+    };
+    assert_eq!(answers("postgres"), "t f f", "an ordinary role made it");
+    assert_eq!(answers(&name), "t t f", "the gateway works as that role");
+    owner.run(&format!("alter database {} owner to {name}", owner.value("select current_database()")));
+    assert_eq!(answers("postgres"), "t t f", "the database belongs to that role");
+    owner.run("alter function hotrow.merge_rules(text[]) owner to postgres");
+    assert_eq!(answers("postgres"), "f f f", "the schema's owner could replace the superuser's function");
+    owner.run("alter schema hotrow owner to postgres");
+    assert_eq!(answers("postgres"), "t t t");
+    owner.run(&format!("grant create on schema hotrow to {name}"));
+    mallory.run("create function hotrow.other() returns int language sql as 'select 1'");
+    assert_eq!(answers("postgres"), "f f f", "another role has put a function there");
+}
+
+#[test]
+fn asking_whether_rules_can_be_asked_for_never_fails() {
+    let database = Database::migrated();
+    assert_eq!(database.session("postgres").value(&can_ask("postgres")), "t");
+    let stranger = database.login("stranger", false);
+    assert_eq!(stranger.value(&can_ask("postgres")), "t");
+    let owner = database.session("postgres");
+    owner.run("revoke execute on function hotrow.merge_rules(text[]) from public");
+    assert_eq!(stranger.value(&can_ask("postgres")), "f");
+    owner.run("grant execute on function hotrow.merge_rules(text[]) to public");
+    owner.run("revoke usage on schema hotrow from public");
+    assert_eq!(stranger.value(&can_ask("postgres")), "f");
+}
+
+/// The owner of the database can choose the current role of those who log in.
+#[test]
+fn a_session_whose_current_role_is_a_superuser_does_not_trust_the_databases_owner() {
+    let database = Database::empty();
+    let owner = database.session("postgres");
+    let (mallory, admin) = (database.login("mallory", false), database.login("admin", false));
+    let [mallory_name, admin_name] = [&mallory, &admin].map(|session| session.value("select current_user"));
+    owner.run(&format!(
+        "grant postgres to {admin_name}; create schema hotrow authorization {mallory_name};
+        alter database {} owner to {mallory_name}",
+        owner.value("select current_database()")
+    ));
+    mallory.run(
+        "grant usage on schema hotrow to public;
+        create function hotrow.merge_rules(names text[]) returns json language sql as $$ select '[]'::json $$",
+    );
+    assert_eq!(admin.value(&can_ask("postgres")), "t");
+    admin.run("set role postgres");
+    assert_eq!(admin.value(&can_ask("postgres")), "f");
+}

@@ -4,7 +4,12 @@ use crate::script::{check, check_in};
 use crate::server::{Database, Session};
 
 /// As the gateway asks.
-const ALLOWED: &str = include_str!("../../../hotrow-gateway/sql/upkeep_allowed.sql");
+fn allowed() -> String {
+    include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
+        .replace("$1", "'postgres'")
+        .replace("$2", "'keep'")
+        .replace("$3", "''")
+}
 
 /// Calls until a round ends; how many calls that took.
 fn round(session: &Session) -> usize {
@@ -78,39 +83,149 @@ fn how_much_at_most_is_no_number_below_zero() {
 }
 
 #[test]
-fn one_is_at_it_and_what_fails_stops_nobody() {
+fn a_transaction_that_is_left_open_after_its_upkeep_stops_nobody() {
     let database = Database::migrated();
-    let (one, other) = (database.session("postgres"), database.session("postgres"));
-    one.run("begin; select hotrow.keep()");
-    check_in(&other, "keep() -> f");
-    one.run("rollback; alter table hotrow.follow rename to gone");
-    other.run("update hotrow.setting set feed_inline = 0");
-    // What is wrong is said as a warning, and the round goes on.
-    one.run("insert into hotrow.fan_out (author, post_id, marks, at) values (1, 1, false, now())");
-    assert_eq!(round(&one), 6);
-    one.run("alter table hotrow.gone rename to follow");
-    assert_eq!(one.value("select count(*) from hotrow.fan_out"), "1");
-    assert_eq!(round(&one), 6);
-    assert_eq!(one.value("select count(*) from hotrow.fan_out"), "0");
+    let (member, other) = (database.login("member", true), database.session("postgres"));
+    other.run("set statement_timeout = '20s'; update hotrow.setting set feed_inline = 0");
+    check_in(
+        &other,
+        "follow(1, 9) -> followed\nfollow(2, 9) -> followed\ncreate_queue('q', retention => '1 day') -> created",
+    );
+    let work = "post(9, 'x') -> 1 ok
+        push(1, 7, 'old', now() - interval '91 days') -> 1 ok
+        push(3, 7, 'x', null, '00000000-0000-4000-8000-000000000002') -> 1 ok";
+    for calls in 1..=6 {
+        // Whatever piece it has done last, and all pieces before it.
+        other.run("update hotrow.setting set history_retention = '7 days'; update hotrow.queue set retention = '1 day'");
+        member.run("begin");
+        for _ in 0..calls {
+            member.run("select hotrow.keep()");
+        }
+        check_in(&other, work);
+        other.run(
+            "update hotrow.setting set history_retention = '0'; update hotrow.queue set retention = '0'",
+        );
+        other.run("update hotrow.request set at = at - interval '400 days'");
+        let parts = || {
+            ["history_part from hotrow.setting", "part from hotrow.queue_ring"]
+                .map(|part| other.value(&format!("select {part}")))
+        };
+        let before = parts();
+        // Each call by another session, as by a shell.
+        for _ in 0..12 {
+            database.session("postgres").run("select hotrow.keep()");
+        }
+        assert_eq!(other.value("select count(*) from hotrow.fan_out"), "0", "after {calls}");
+        assert_eq!(other.value("select count(*) from hotrow.request"), "0", "after {calls}");
+        assert_eq!(
+            other.value("select count(*) from hotrow.inbox_entry where content = 'old'"),
+            "0",
+            "after {calls}"
+        );
+        assert!(parts().iter().zip(&before).all(|(part, before)| part != before), "after {calls}");
+        member.run("rollback");
+        other.run("delete from hotrow.inbox_entry; update hotrow.inbox set last = 0; delete from hotrow.reader; delete from hotrow.post;
+            update hotrow.author set last_post = 0, forgotten_to = 0; update hotrow.follow set since_post = 0;
+            insert into hotrow.reader (user_id) values (1), (2)");
+    }
 }
 
 #[test]
-fn a_superuser_runs_no_upkeep_that_others_wrote() {
+fn what_fails_stops_nothing_else() {
+    let (_database, session) = check("push(1, 7, 'old', now() - interval '91 days') -> 1 ok");
+    // What is wrong is said as a warning, and the round goes on.
+    session.run("alter table hotrow.fan_out_turn rename to gone");
+    assert_eq!(round(&session), 6);
+    assert_eq!(session.value("select count(*) from hotrow.inbox_entry"), "0");
+    session.run("alter table hotrow.gone rename to fan_out_turn");
+    assert_eq!(round(&session), 6);
+    assert_eq!(session.value("select count(*) from hotrow.upkeep"), "1", "the places before are gone");
+}
+
+#[test]
+fn nobody_runs_upkeep_that_others_wrote() {
     let database = Database::migrated();
     let owner = database.session("postgres");
-    assert_eq!(owner.value(ALLOWED), "t");
-    assert_eq!(database.login("member", true).value(ALLOWED), "t");
-    assert_eq!(database.login("stranger", false).value(ALLOWED), "f");
+    assert_eq!(owner.value(&allowed()), "t");
+    let member = database.login("member", true);
+    assert_eq!(member.value(&allowed()), "t");
+    assert_eq!(database.login("stranger", false).value(&allowed()), "f");
+    // The function belongs to somebody else than the schema.
+    let name = member.value("select current_user");
+    owner.run(&format!(
+        "grant create on schema hotrow to {name}; alter function hotrow.keep() owner to {name}"
+    ));
+    assert_eq!(
+        (owner.value(&allowed()), database.login("other", true).value(&allowed())),
+        ("f".to_owned(), "f".to_owned())
+    );
+
     let database = Database::empty();
     let owner = database.session("postgres");
-    assert_eq!(owner.ask(ALLOWED), Ok(vec![]), "the pack is not there");
-    let stranger = database.login("mallory", false);
-    let name = stranger.value("select current_user");
+    assert_eq!(owner.value(&allowed()), "f", "the pack is not there");
+    let mallory = database.login("mallory", false);
+    let other = database.login("other", false);
+    let name = mallory.value("select current_user");
     owner.run(&format!("create schema hotrow authorization {name}"));
-    stranger.run("create function hotrow.keep() returns boolean language sql as 'select true'");
-    assert_eq!(stranger.value(ALLOWED), "t");
-    assert_eq!(owner.value(ALLOWED), "f");
-    // Who owns the schema could put his own in a superuser's function's place.
+    mallory.run("create function hotrow.keep() returns boolean language sql as 'select true'");
+    let answers = || [&mallory, &other, &owner].map(|session| session.value(&allowed())).join(" ");
+    assert_eq!(answers(), "t f f", "it is not the pack's");
+    mallory.run("alter function hotrow.keep() security definer");
+    assert_eq!(answers(), "t f f");
+    // The schema's owner could put another function into the place of a superuser's.
     owner.run("alter function hotrow.keep() owner to postgres");
-    assert_eq!(owner.value(ALLOWED), "f");
+    assert_eq!(answers(), "f f f");
+}
+
+#[test]
+fn a_mark_is_one_connections_and_gets_another_owner_after_ten_minutes_without_one() {
+    let database = Database::migrated();
+    let owner = database.session("postgres");
+    let (member, other) = (database.login("member", true), database.login("other", true));
+    let take = |session: &Session, mark: &str| session.ask(&format!("select hotrow.take_mark('{mark}')"));
+    let mark = member.value("select hotrow.open_mark()");
+    let (sequence, generation) = mark.split_once('/').unwrap();
+    assert_eq!(generation, "1");
+    assert_eq!(take(&member, &mark), Ok(vec!["0".to_owned()]));
+    member.run(&format!("select setval('{sequence}', 7)"));
+    assert_eq!(other.ask(&format!("select setval('{sequence}', 8)")), Err("42501".to_owned()));
+    assert_eq!(take(&other, &mark), Ok(vec![]), "it is another role's");
+    let name = member.value("select session_user");
+    let second = database.session(&name);
+    assert_eq!(take(&second, &mark), Ok(vec!["-".to_owned()]), "a connection has it");
+    let opened = || second.value("select hotrow.open_mark()");
+    // In use it stays its owner's, however long ago it was once found unused.
+    let later = || owner.run("update hotrow.mark set unused_since = unused_since - interval '1 hour'");
+    owner.run("update hotrow.mark set unused_since = now() - interval '1 hour'");
+    assert_ne!(opened().split_once('/').unwrap().0, sequence);
+    drop(member);
+    let free = || while owner.value("select count(*) from pg_locks where locktype = 'advisory'") != "0" {};
+    free();
+    // Found unused now: ten minutes begin.
+    owner.run(&format!("delete from hotrow.mark where 'hotrow.mark_' || key <> '{sequence}'"));
+    assert_ne!(opened().split_once('/').unwrap().0, sequence);
+    later();
+    let again = database.session(&name);
+    assert_eq!(take(&again, &mark), Ok(vec!["7".to_owned()]), "its lane is back in time");
+    drop(again);
+    free();
+    owner.run(&format!("delete from hotrow.mark where 'hotrow.mark_' || key <> '{sequence}'"));
+    assert_ne!(opened().split_once('/').unwrap().0, sequence);
+    later();
+    assert_eq!(opened(), format!("{sequence}/2"));
+    assert_eq!(take(&second, &mark), Ok(vec![]), "it is another owner's");
+    assert_eq!(take(&second, &format!("{sequence}/2")), Ok(vec!["7".to_owned()]));
+    assert_eq!(take(&second, "nonsense"), Ok(vec![]));
+}
+
+#[test]
+fn a_session_that_acts_as_another_role_gets_no_mark() {
+    let database = Database::migrated();
+    let owner = database.session("postgres");
+    let other = database.login("third", true);
+    let name = other.value("select session_user");
+    owner.run(&format!(
+        "create role {name}_acting; grant {name}_acting to {name}; grant hotrow_caller to {name}_acting"
+    ));
+    assert_eq!(other.value(&format!("set role {name}_acting; select hotrow.open_mark() is null")), "t");
 }

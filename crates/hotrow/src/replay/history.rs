@@ -46,7 +46,7 @@ pub async fn connect(upstream: &str) -> Result<Client, Error> {
 pub async fn begin(client: &mut Client) -> Result<Transaction<'_>, Error> {
     let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = builder.start().await?;
-    transaction.batch_execute("lock table hotrow.ledger, hotrow.log_entry in access share mode").await?;
+    transaction.batch_execute(include_str!("../../sql/history_lock.sql")).await?;
     Ok(transaction)
 }
 

@@ -30,7 +30,7 @@ async fn one_client_too_many_is_sent_away() {
 
 #[tokio::test]
 async fn connections_to_hold_may_be_used_up() {
-    let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "200"]).await;
+    let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "800"]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (one, other, third) = (connect(&config).await, connect(&config).await, connect(&config).await);
     for client in [&one, &other] {

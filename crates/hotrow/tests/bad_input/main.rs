@@ -2,6 +2,7 @@
 //! why, and the others don't notice. The tests are in the modules; here is only what they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod bounds;
 mod clients;
 mod limits;
 mod messages;

@@ -75,7 +75,8 @@ async fn clients_with_what_they_do() {
     ] {
         ann.simple_query(sql).await.unwrap();
         let name = if sql.contains("'bob'") { "bob" } else { "ann" };
-        assert_eq!(client(&console, name).await["state"], state, "{sql}");
+        let seen = || async { client(&console, name).await["state"] == state };
+        until(&format!("{state} after {sql}"), seen).await;
     }
     ann.simple_query("set hotrow.pack = off").await.unwrap();
     ann.simple_query(UPDATE).await.unwrap();
@@ -118,10 +119,12 @@ async fn lanes_units_and_who_is_parked_behind_whom() {
         assert!(unit["table"].ends_with(".t"), "{unit:?}");
         assert_eq!(unit["statement"], "update t set n = $1 where id = $2", "no values");
     }
-    let states: Vec<String> =
-        table(&console, "clients").await.iter().map(|client| client["state"].clone()).collect();
-    assert_eq!(states.iter().filter(|state| *state == "in a lane").count(), 2, "{states:?}");
-    assert_eq!(states.iter().filter(|state| *state == "active").count(), 1, "{states:?}");
+    until("the one that has left is at work on a connection of its own", || async {
+        let clients = table(&console, "clients").await;
+        let count = |state: &str| clients.iter().filter(|client| client["state"] == state).count();
+        (count("in a lane"), count("active")) == (2, 1)
+    })
+    .await;
     stage.direct.batch_execute("rollback").await.unwrap();
     for update in waiting {
         update.await.unwrap();
@@ -132,6 +135,7 @@ async fn lanes_units_and_who_is_parked_behind_whom() {
 #[tokio::test]
 async fn statements_say_why_they_were_not_packed() {
     let stage = Stage::new("", &[]).await;
+    stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
     let (console, client) = (stage.console().await, stage.client().await);
     for _ in 0..3 {
         client.simple_query(UPDATE).await.unwrap();
@@ -186,7 +190,6 @@ async fn statements_say_why_they_were_not_packed() {
         "{seen:#?}"
     );
     let client = stage.client().await;
-    stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
     client.simple_query("update t set n = n + 5000 where id = 2").await.unwrap_err();
     let failed: Vec<_> =
         table(&console, "statements").await.into_iter().filter(|one| one["failed_in_lane"] == "1").collect();

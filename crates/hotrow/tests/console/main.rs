@@ -2,11 +2,14 @@
 //! tests are in the modules; here is only what they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
+mod access;
+mod log_ins;
 mod looks;
 mod pausing;
 mod pools;
 mod reload;
 mod roles;
+mod server_settings;
 #[path = "../support/mod.rs"]
 mod support;
 mod words;

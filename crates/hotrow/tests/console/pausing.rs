@@ -201,3 +201,28 @@ async fn a_client_that_comes_during_a_pause_waits_for_its_end() {
     console.simple_query("resume").await.unwrap();
     assert_eq!(comes.await.unwrap(), "1");
 }
+
+#[tokio::test]
+async fn a_database_whose_clients_have_left_can_be_dropped_once_it_pauses() {
+    let stage = Stage::new("", &[]).await;
+    let name = format!("{}_gone", stage.schema);
+    stage.direct.simple_query(&format!("create database {name}")).await.unwrap();
+    let mut config = stage.gateway.config();
+    config.dbname(&name);
+    let client = connect(&config).await;
+    client
+        .batch_execute("create table t (id int primary key, n int); insert into t values (1, 1)")
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        client.simple_query("update t set n = n + 1 where id = 1").await.unwrap();
+    }
+    drop(client);
+    let drop_it = format!("drop database {name}");
+    let error = stage.direct.simple_query(&drop_it).await.unwrap_err();
+    assert_eq!(sqlstate(&error), "55006");
+    let console = stage.console().await;
+    console.simple_query(&format!("pause {name}")).await.unwrap();
+    stage.direct.simple_query(&drop_it).await.unwrap();
+    console.simple_query(&format!("resume {name}")).await.unwrap();
+}

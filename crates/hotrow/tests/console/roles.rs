@@ -71,7 +71,7 @@ async fn statement_timeout_holds_in_a_lane() {
     let error = client.simple_query(UPDATE).await.unwrap_err();
     assert_eq!(sqlstate(&error), "57014");
     assert!(error.as_db_error().unwrap().message().contains("statement timeout"), "{error:?}");
-    assert_eq!(stage.gateway.metric("failed_units_total"), 1, "it was the lane's statement first");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "it was the lane's statement first");
     stage.direct.batch_execute("rollback").await.unwrap();
     assert_eq!(value(&client, UPDATE).await, "1");
 }

@@ -4,12 +4,15 @@
 
 mod after_errors;
 mod blocks;
+mod copies;
 mod frames;
 mod names;
+mod names_in_pipelines;
 mod pgbench;
 mod pipelines;
 mod postgres_driver;
 mod psql;
+mod random_messages;
 mod refused;
 mod stage;
 #[path = "../support/mod.rs"]

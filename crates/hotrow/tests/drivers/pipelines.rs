@@ -3,6 +3,7 @@
 
 use futures_util::future::join_all;
 
+use crate::support::raw::{Raw, bind, execute, parse, sync, tags};
 use crate::support::{Gateway, connect, new_schema, sqlstate, value};
 
 const TABLE: &str = "create table t (id int primary key, n int not null check (n >= 0));
@@ -124,4 +125,18 @@ async fn a_dropped_question_is_answered_to_nobody() {
     }
     let refused = client.query_one("update t set n = n / 0 where id = 2", &[]).await.unwrap_err();
     assert_eq!(sqlstate(&refused), "22012");
+}
+
+/// The name of the client is its own again after a RESET; nothing that follows overtakes the end of that.
+#[tokio::test]
+async fn what_is_behind_a_reset_of_the_name_is_answered_behind_it() {
+    let gateway = Gateway::start(&[]);
+    for reset in ["reset all", "discard all", "set application_name to default"] {
+        let mut raw = Raw::log_in(gateway.port(), &[("application_name", "ann")]).await;
+        raw.query("begin; commit").await;
+        let once = |text: &str| [parse("", text), bind("", "", &[]), execute("", 0), sync()].concat();
+        raw.send(&[once(reset), once("select pg_backend_pid()"), once("select 1 / 0")].concat()).await;
+        let said: String = tags(&raw.until_ready(3).await).replace('S', "");
+        assert_eq!(said, "12CZ12DCZ1EZ", "{reset}");
+    }
 }

@@ -4,7 +4,7 @@
 use hotrow_postgres::PrivateServer;
 
 use crate::stage::{RESET, Stage, UPDATE, once, step};
-use crate::support::raw::{Message, Raw, query, tags};
+use crate::support::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
 use crate::support::{Gateway, connect, until, value};
 
 /// Six messages: of text, extended queries, and one behind the block.
@@ -145,15 +145,25 @@ async fn a_server_that_is_away() {
         raw.send(&with_one_behind("2")).await;
         assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
     }
+    let named = |name: &str| {
+        let update = "update t set n = n + 1 where id = 9 returning n";
+        step![parse(name, update), bind("", name, &[]), execute("", 0), sync()]
+    };
+    raw.send(&named("first")).await;
+    assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
     let client = connect(&gateway.config()).await;
     server.stop().unwrap();
     raw.send(&with_one_behind("2")).await;
     let said = raw.until_ready(READIES).await;
     refused(&said[..10], "57P03");
     assert_eq!(tags(&said[10..]), "EZ");
+    raw.send(&named("second")).await;
+    refused(&raw.until_ready(1).await, "57P03");
     server.restart().unwrap();
     let update = "update t set n = n + 1 where id = 9";
     until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
+    raw.send(&step![named("second"), named("first")]).await;
+    assert_eq!(tags(&raw.until_ready(2).await), "12DCZEZ", "only what was answered has a name");
     assert_eq!(value(&client, "select n from t where id = 2").await, "6", "what was refused was not done");
 }
 

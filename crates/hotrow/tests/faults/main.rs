@@ -26,7 +26,9 @@ mod crowd;
 mod disk;
 mod failover;
 mod idle;
+mod lost_ids;
 mod marathon;
+mod marks;
 mod pauses;
 mod restart;
 

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use crate::checker::check;
 use crate::load::{Fate, Load};
 use crate::support::Gateway;
+use crate::support::server::migrate;
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// How long it runs.
@@ -25,6 +26,7 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_doubled() {
     let end = Instant::now() + Duration::from_secs(seconds);
     let server = PrivateServer::builder().label("marathon").start().unwrap();
     prepare(server.port(), "marathon");
+    migrate(&server.url());
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let load = Load::start(CLIENTS, gateways[0].port(), "marathon");
     let (mut random, mut kills, mut resident) = (fastrand::Rng::with_seed(seconds), [0; 3], 0);

@@ -34,6 +34,14 @@ async fn bodies_names_and_keys() {
         ("POST", "/v1/reservations", "{\"buyer\": \"ann\", \"items\": [[\"cup\", 1]]}"),
         ("POST", "/v1/reservations", "{\"buyer\": \"ann\", \"items\": [{\"item\": \"cup\", \"n\": 1}]}"),
         ("POST", "/v1/reservations/7/confirm", ""),
+        ("POST", "/v1/users/1/posts", r#"{"content": "a\u0000b"}"#),
+        ("POST", "/v1/users/1/inbox", r#"{"from_user": 1, "content": "a\u0000b"}"#),
+        ("POST", "/v1/users/1/inbox/consume", r#"{"sort": "\u0000"}"#),
+        (
+            "POST",
+            "/v1/users/1/inbox",
+            r#"{"from_user": 1, "content": "a", "created_at": "-004800-01-01T00:00:00Z"}"#,
+        ),
     ];
     for (method, path, body) in cases {
         let reply = json(api.port, method, path, body).await;
@@ -44,6 +52,29 @@ async fn bodies_names_and_keys() {
         assert_eq!((reply.status, reply.problem().as_str()), (400, "bad-request"), "{key:?}");
     }
     assert_eq!(api.ok("GET", "/v1/counters/bad", "").await["version"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_would_be_ignored_is_refused() {
+    let api = Api::start(&[]).await;
+    let key = ("idempotency-key", "0193e1a0-7b1c-7e2a-9d3f-5c4b6a7980aa");
+    api.ok("POST", "/v1/users/31/inbox", r#"{"from_user": 1, "content": "a"}"#).await;
+    api.ok("PUT", "/v1/queues/keys", "").await;
+    for (method, path, body) in [
+        ("POST", "/v1/users/31/inbox/consume", "{\"max\": 1}"),
+        ("POST", "/v1/users/31/inbox/read", "{\"up_to\": 1}"),
+        ("POST", "/v1/queues/keys/take", "{}"),
+        ("POST", "/v1/queues/keys/receipts/16384/fail", "{}"),
+        ("PUT", "/v1/counters/keys", "{}"),
+        ("DELETE", "/v1/queues/keys", ""),
+    ] {
+        let reply = send(api.port, method, path, &[JSON, key], body).await;
+        assert_eq!((reply.status, reply.problem().as_str()), (400, "bad-request"), "{method} {path}");
+        assert!(reply.json()["detail"].as_str().unwrap().contains("Idempotency-Key"), "{reply:?}");
+    }
+    assert_eq!(send(api.port, "GET", "/v1/users/31/inbox/unread", &[key], "").await.json()["unread"], 1);
+    let reply = send(api.port, "POST", "/v1/counters/keys/increment", &[key], "").await;
+    assert_eq!(reply.json()["status"], "ok", "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,7 +67,7 @@ pub async fn send(port: u16, method: &str, path: &str, headers: &[Header<'_>], b
     tokio::spawn(connection);
     let mut request = request(port, method, path, headers, body);
     let host = format!("127.0.0.1:{port}").parse().unwrap();
-    request.headers_mut().insert("host", host);
+    request.headers_mut().entry("host").or_insert(host);
     Reply::read(sender.send_request(request).await.unwrap()).await
 }
 

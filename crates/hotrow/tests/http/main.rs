@@ -10,8 +10,10 @@ mod document;
 mod queues;
 #[path = "../support/mod.rs"]
 mod support;
+mod times;
 mod together;
 mod tokens;
+mod trust;
 
 use std::sync::OnceLock;
 

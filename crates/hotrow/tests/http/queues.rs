@@ -344,7 +344,7 @@ async fn those_who_wait_are_told_when_the_queue_is_dropped() {
 async fn begin(api: &Api, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", api.port)).await.unwrap();
     let request = format!(
-        "POST {path}/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST {path}/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -360,8 +360,9 @@ async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
     let lock = "begin; select from hotrow.queue_lock l join hotrow.queue q on q.number = l.queue
         where q.queue = 'orphan' and l.side = 'h' for update of l";
     outsider.batch_execute(lock).await.unwrap();
-    let leaving = begin(&api, &path, r#"{"lease": 86400}"#).await;
     let watcher = connect(&support::config(support::server().port())).await;
+    let before = leases(&watcher).await;
+    let leaving = begin(&api, &path, r#"{"lease": 86400}"#).await;
     let blocked =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.take%'";
     until("the take waits for the lock", async || value(&watcher, blocked).await != "0").await;
@@ -372,17 +373,17 @@ async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
     outsider.batch_execute("commit").await.unwrap();
     until("it is given back", async || {
         let found = api.ok("GET", &format!("{path}/orders/{}", id(1)), "").await;
-        found["state"] == "waiting" && found["attempt"] == 0 && leases(&watcher).await == "1"
+        found["state"] == "waiting" && found["attempt"] == 0 && leases(&watcher).await == before + 1
     })
     .await;
     assert_eq!(take(&api, &path, "").await[0]["attempt"], 1);
 }
 
-/// How many leases the queue has given: an order that waits may never have been taken.
-async fn leases(watcher: &tokio_postgres::Client) -> String {
+/// The number of the queue's last lease: an order that waits may never have been taken.
+async fn leases(watcher: &tokio_postgres::Client) -> i64 {
     let sql = "select max(h.leases) from hotrow.queue_head h join hotrow.queue q on q.number = h.queue
         where q.queue = 'orphan'";
-    value(watcher, sql).await
+    value(watcher, sql).await.parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,4 +35,32 @@ async fn a_web_page_can_not_call_what_needs_no_token() {
     let api = Api::start(&[]).await;
     let reply = send(api.port, "POST", PATH, &[("origin", "https://shop.example")], "").await;
     assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"));
+    for site in ["cross-site", "same-site"] {
+        let reply = send(api.port, "GET", "/v1/queues", &[("sec-fetch-site", site)], "").await;
+        assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"), "{site}");
+    }
+    let same = send(api.port, "GET", "/v1/queues", &[("sec-fetch-site", "same-origin")], "").await;
+    assert_eq!(same.status, 200, "the page of queues asks like this");
+}
+
+/// A page whose name was made to lead to this machine is of the same origin to its browser.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_to_another_host_are_refused_where_no_token_is_needed() {
+    let api = Api::start(&[]).await;
+    for path in ["/v1/queues", "/queues", "/queues/queues.js"] {
+        for host in ["evil.example", "evil.example:8080", "10.0.0.1", ""] {
+            let headers = [("host", host), ("sec-fetch-site", "same-origin")];
+            let reply = send(api.port, "GET", path, &headers, "").await;
+            assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"), "{path} {host}");
+        }
+        for host in ["localhost", "127.0.0.1:1", "[::1]:8080"] {
+            assert_eq!(send(api.port, "GET", path, &[("host", host)], "").await.status, 200, "{path} {host}");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, "one-token-0123456789\n").unwrap();
+    let api = Api::start(&["--http-token-file", file.to_str().unwrap()]).await;
+    let headers = [("host", "shop.example"), ("authorization", "Bearer one-token-0123456789")];
+    assert_eq!(send(api.port, "GET", "/v1/queues", &headers, "").await.status, 200);
 }

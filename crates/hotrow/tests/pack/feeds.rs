@@ -135,12 +135,17 @@ impl Client<'_> {
         }
     }
 
-    /// Brings posts to their followers, two at a time.
+    /// Brings posts to their followers, two at a time. An answer of 0 also means that the rest is locked by others, so it is
+    /// over only when nothing is under way.
     fn fan_out(&mut self) {
         while !self.feeds.over.load(SeqCst) {
             let all_is_there = self.feeds.acknowledged.load(SeqCst) == WRITERS * WRITES;
             let rows = self.ask("select * from hotrow.fan_out(2)", &[]);
-            if all_is_there && rows.is_ok_and(|rows| rows[0][0].as_deref() == Some("0")) {
+            let is_over = |rows: Vec<Vec<Option<String>>>| {
+                rows[0][0].as_deref() == Some("0")
+                    && self.ask("select 1 from hotrow.fan_out_turn", &[]).is_ok_and(|rows| rows.is_empty())
+            };
+            if all_is_there && rows.is_ok_and(is_over) {
                 return;
             }
         }

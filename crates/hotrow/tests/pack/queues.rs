@@ -369,7 +369,11 @@ fn random_calls_get_the_models_answers() {
 const FAULTS: [Fault; 20] = [
     ("append_orders", "and r.rank >= tail.place as in_order", "as in_order"),
     ("rank_of", "- priority::bigint", "+ priority::bigint"),
-    ("next_orders", "limit 1) is not null", "limit 1) is null"),
+    (
+        "next_orders",
+        "exists (select from hotrow.first_of_group(",
+        "not exists (select from hotrow.first_of_group(",
+    ),
     (
         "next_orders",
         "(partition by b.group_hash order by b.n) > 1",
@@ -380,7 +384,7 @@ const FAULTS: [Fault; 20] = [
     ("serve_takes", "head.leases := head.leases + cardinality(wants);", ""),
     ("end_leases", "(e.l).attempt >= q.max_attempts", "(e.l).attempt > q.max_attempts"),
     ("give_back", "l.open is null or get_bit(l.open, n.spot - l.first) = 1", "true"),
-    ("leave_groups", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
+    ("first_of_group", "g.rank, g.id limit 1", "g.rank desc, g.id limit 1"),
     ("settle_shard", "g.attempt - (action = 'release')::int", "g.attempt"),
     ("extend_lease_batch", "greatest(e.due, head.at + piece.extension)", "head.at + piece.extension"),
     ("rotate_queues", "previous := (ring.part + 3) % 4", "previous := (ring.part + 1) % 4"),

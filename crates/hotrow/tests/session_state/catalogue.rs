@@ -4,7 +4,10 @@
 use std::time::{Duration, Instant};
 
 use crate::Stage;
-use crate::support::{sqlstate, until, value};
+use crate::support::raw::{Raw, bind, execute, parse, sync, tags};
+use tokio_postgres::types::Type;
+
+use crate::support::{config, connect, rows, server, sqlstate, until, value};
 
 /// Looks at the catalogue again five times a second.
 const OFTEN: &[&str] = &["--catalogue-age-ms", "200"];
@@ -27,13 +30,13 @@ async fn columns_that_are_added_are_seen_at_once() {
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&id, &0];
         match client.query_one(statement, &values[..statement.params().len()]).await {
             Ok(row) => assert_eq!(row.get::<_, i32>(0), id),
-            Err(error) => assert_eq!(sqlstate(&error), "0A000"),
+            Err(error) => assert_eq!(sqlstate(&error), "0A000", "{error:?}"),
         }
     }
     let again = client.prepare("select * from t where id = $1").await.unwrap();
     let row = client.query_one(&again, &[&1]).await.unwrap();
     assert_eq!((row.len(), row.get::<_, &str>(2)), (3, "new"));
-    let rows = crate::support::rows(&other, "select * from t where id = 1").await.unwrap();
+    let rows = rows(&other, "select * from t where id = 1").await.unwrap();
     assert_eq!(rows[0].len(), 3);
     assert!(stage.packs(&client).await && stage.packs(&other).await);
 }
@@ -101,4 +104,239 @@ async fn a_unique_index_that_somebody_drops_is_noticed() {
     assert_eq!(client.execute(update, &[]).await.unwrap(), 2, "both rows");
     stage.direct.batch_execute("delete from u where n > 50; create unique index on u (code)").await.unwrap();
     until("it is packed again", async || packs().await).await;
+}
+
+/// A column's type before and after, what is written first, and what is written then.
+const CHANGED_TYPES: &[(&str, &str, &str, &str)] = &[
+    ("int", "text", "7", "007"),
+    ("timestamp", "timestamptz", "2020-01-01 00:00", "2020-01-01 00:00:00+05"),
+    ("float8", "numeric", "1.5", "12345678901234567890.123"),
+    ("date", "timestamp", "2020-01-01", "2020-01-01 12:34:56"),
+    ("char(10)", "text", "a", "a   "),
+    ("jsonb", "json", "{}", r#"{"b":1, "a":2, "a":3}"#),
+];
+
+/// Both protocols, DDL by a client of the gateway and by somebody else: there is no moment at which a value is read by
+/// the type that its column had.
+#[tokio::test]
+async fn a_value_is_read_by_the_type_that_its_column_has_now() {
+    let stage = Stage::new(&[]).await;
+    let other = stage.client().await;
+    for (number, (before, after, first, then)) in CHANGED_TYPES.iter().enumerate() {
+        for (who, ddl) in [("a client", &other), ("somebody else", &stage.direct)] {
+            let table = format!("changed_{number}_{}", who.len());
+            let create = format!(
+                "create table {table} (id int primary key, v {before}); insert into {table} values (1)"
+            );
+            stage.direct.batch_execute(&create).await.unwrap();
+            let options = format!("-c search_path={}", stage.schema);
+            let mut client = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+            for written in [first, first, then] {
+                if written == then {
+                    let change = format!("alter table {table} alter v type {after} using v::{after}");
+                    ddl.batch_execute(&change).await.unwrap();
+                }
+                let answer = client.query(&format!("update {table} set v = '{written}' where id = 1")).await;
+                assert_eq!(tags(&answer), "CZ", "{before} to {after}, {written}");
+                let simple = value(&stage.direct, &format!("select v::text from {table}")).await;
+                let text = format!("update {table} set v = $1 where id = 1");
+                let messages =
+                    [parse("", &text), bind("", "", &[Some(written)]), execute("", 0), sync()].concat();
+                client.send(&messages).await;
+                assert_eq!(tags(&client.until_ready(1).await), "12CZ", "{before} to {after}, {written}");
+                let extended = value(&stage.direct, &format!("select v::text from {table}")).await;
+                let expected = value(
+                    &stage.direct,
+                    &format!("select ('{written}'::{})::text", if written == then { after } else { before }),
+                )
+                .await;
+                assert_eq!((&simple, &extended), (&expected, &expected), "{before} to {after} by {who}");
+            }
+        }
+    }
+    assert!(stage.gateway.metric("packed_units_total") > 0);
+}
+
+#[tokio::test]
+async fn no_row_is_found_by_the_type_that_a_key_had() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let create = "create table d (day date primary key); insert into d values ('2020-01-01')";
+    stage.direct.batch_execute(create).await.unwrap();
+    client.simple_query("delete from d where day = '1999-01-01'").await.unwrap();
+    assert!(rows(&client, "select day from d where day = '1999-01-01'").await.unwrap().is_empty());
+    stage.direct.batch_execute("alter table d alter day type timestamp").await.unwrap();
+    assert!(rows(&client, "select day from d where day = '2020-01-01 12:34:56'").await.unwrap().is_empty());
+    client.simple_query("delete from d where day = '2020-01-01 12:34:56'").await.unwrap();
+    assert_eq!(value(&stage.direct, "select count(*) from d").await, "1");
+}
+
+#[tokio::test]
+async fn a_name_means_the_table_that_search_path_finds_now() {
+    let stage = Stage::new(&[]).await;
+    let first = format!("{}_first", stage.schema);
+    let both = format!("{first}, {}", stage.schema);
+    let client = connect(
+        stage.gateway.config_in(&stage.schema).options(format!("-c search_path={}", both.replace(' ', ""))),
+    )
+    .await;
+    stage.direct.batch_execute(&format!("create schema {first}")).await.unwrap();
+    for _ in 0..3 {
+        client.simple_query("update t set n = 5 where id = 2").await.unwrap();
+        assert_eq!(value(&client, "select n from t where id = '2'").await, "5");
+    }
+    let shadow =
+        format!("create table {first}.t (id int primary key, n int); insert into {first}.t values (2, 50)");
+    stage.direct.batch_execute(&shadow).await.unwrap();
+    assert_eq!(value(&client, "select n from t where id = '2'").await, "50");
+    client.simple_query("update t set n = n + 1 where id = 2").await.unwrap();
+    assert_eq!(value(&stage.direct, &format!("select n from {first}.t where id = 2")).await, "51");
+    assert_eq!(value(&stage.direct, &format!("select n from {}.t where id = 2", stage.schema)).await, "5");
+    stage.direct.batch_execute(&format!("drop schema {first} cascade")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_means_the_overload_that_fits_best_now() {
+    let stage = Stage::new(&[]).await;
+    let (client, other) = (stage.client().await, stage.client().await);
+    let numeric =
+        "create function vat(numeric) returns text immutable language sql as $$ select 'numeric' $$";
+    stage.direct.batch_execute(numeric).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(value(&client, "select vat(5)").await, "numeric");
+    }
+    let int = "create function vat(int) returns text immutable language sql as $$ select 'int' $$";
+    other.batch_execute(int).await.unwrap();
+    assert_eq!(value(&client, "select vat(5)").await, "int");
+    // In a transaction it takes effect when that ends.
+    other.batch_execute("begin; drop function vat(int)").await.unwrap();
+    other.batch_execute("commit").await.unwrap();
+    assert_eq!(value(&client, "select vat(5)").await, "numeric");
+}
+
+/// A default that tells transactions apart: from the moment it is there, no two clients share one.
+#[tokio::test]
+async fn a_default_that_somebody_adds_holds_for_the_next_row() {
+    let stage = std::sync::Arc::new(Stage::new(&[]).await);
+    stage
+        .direct
+        .batch_execute("create table told (id bigserial primary key, v int, tx bigint default 0)")
+        .await
+        .unwrap();
+    let added = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let clients = (0..8).map(|number| {
+        let (stage, added) = (stage.clone(), added.clone());
+        tokio::spawn(async move {
+            let client = stage.client().await;
+            let insert = format!("insert into told (v) values ({number}) returning tx");
+            let (mut shared, mut after) = (0, Vec::new());
+            while after.len() < 30 {
+                let is_after = added.load(std::sync::atomic::Ordering::SeqCst);
+                let tx = value(&client, &insert).await;
+                if is_after { after.push(tx) } else { shared += 1 }
+            }
+            (shared, after)
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    until("the clients share commits", async || stage.gateway.metric("packed_units_total") > 200).await;
+    stage.direct.batch_execute("alter table told alter tx set default txid_current()").await.unwrap();
+    added.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut seen = std::collections::HashSet::new();
+    for client in clients {
+        let (before, after) = client.await.unwrap();
+        assert!(before > 0);
+        for tx in after {
+            assert_ne!(tx, "0");
+            assert!(seen.insert(tx.clone()), "transaction {tx} was shared");
+        }
+    }
+}
+
+/// The function of a trigger is replaced: the table itself does not change.
+#[tokio::test]
+async fn a_trigger_function_that_somebody_replaces_is_noticed_at_once() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let stamp = |value: &str| {
+        format!(
+            "create or replace function stamp() returns trigger language plpgsql as $$ begin new.n := {value}; return new; end $$"
+        )
+    };
+    stage.direct.batch_execute(&stamp("old.n + 10")).await.unwrap();
+    stage
+        .direct
+        .batch_execute("create trigger stamp before update on t for each row execute function stamp()")
+        .await
+        .unwrap();
+    for n in [10, 20, 30] {
+        assert_eq!(value(&client, crate::UPDATE).await, n.to_string());
+    }
+    let packed = stage.gateway.metric("packed_units_total");
+    assert!(packed >= 2);
+    stage.direct.batch_execute(&stamp("pg_backend_pid()")).await.unwrap();
+    let pid = value(&client, crate::UPDATE).await;
+    assert_eq!(stage.gateway.metric("packed_units_total"), packed, "the update was not packed");
+    let lanes = value(
+        &stage.direct,
+        &format!(
+            "select count(*) from pg_stat_activity where pid = {pid} and application_name like 'hotrow%lane%'"
+        ),
+    )
+    .await;
+    assert_eq!(lanes, "0");
+}
+
+/// Directly, too, a prepared statement takes its table from the names of today as soon as it is analysed again.
+#[tokio::test]
+async fn a_prepared_statement_means_the_table_that_search_path_finds_now_once_it_is_analysed_again() {
+    let stage = Stage::new(&[]).await;
+    let first = format!("{}_first", stage.schema);
+    stage.direct.batch_execute(&format!("create schema {first}")).await.unwrap();
+    let path = format!("-c search_path={first},{}", stage.schema);
+    let shadow =
+        format!("create table {first}.t (id int primary key, n int); insert into {first}.t values (1, 50)");
+    let mut seen = Vec::new();
+    for mut config in [config(server().port()), stage.gateway.config()] {
+        stage.direct.batch_execute(&format!("drop table if exists {first}.t")).await.unwrap();
+        let client = connect(config.options(&path)).await;
+        let prepared = client.prepare_typed("select n from t where id = $1", &[Type::INT4]).await.unwrap();
+        let n = async || client.query_one(&prepared, &[&1_i32]).await.unwrap().get::<_, i32>(0);
+        assert_eq!(n().await, 0);
+        stage.direct.batch_execute(&shadow).await.unwrap();
+        let _either = n().await;
+        let change = format!("alter table {}.t set (fillfactor = {})", stage.schema, 90 + seen.len());
+        stage.direct.batch_execute(&change).await.unwrap();
+        seen.push(n().await);
+    }
+    assert_eq!(seen, [50, 50]);
+}
+
+/// A check comes to a domain far below the column's: no batch is committed by the fingerprint of before.
+#[tokio::test]
+async fn a_check_of_a_nested_domain_changes_the_fingerprint() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let tables = "create domain d1 as int; create domain d2 as d1; create domain d3 as d2; create domain of_list as int;
+        create domain list as of_list[]; create table nested (id int primary key, v d3, w list);
+        insert into nested values (1, 1)";
+    stage.direct.batch_execute(tables).await.unwrap();
+    let update = "update nested set v = 3 where id = 1";
+    let packs = async || {
+        let before = stage.gateway.metric("packed_units_total");
+        client.simple_query(update).await.unwrap();
+        stage.gateway.metric("packed_units_total") > before
+    };
+    for (domain, fillfactor) in [("d1", 90), ("of_list", 91)] {
+        assert!(packs().await);
+        let check =
+            format!("alter domain {domain} add constraint tells check (pg_backend_pid() > 0) not valid");
+        stage.direct.batch_execute(&check).await.unwrap();
+        // Makes the server analyse statements on the table again, upon which the gateway compares its fingerprint.
+        let unrelated = format!("alter table nested set (fillfactor = {fillfactor})");
+        stage.direct.batch_execute(&unrelated).await.unwrap();
+        assert!(!packs().await, "{domain}");
+        client.batch_execute(&format!("alter domain {domain} drop constraint tells")).await.unwrap();
+    }
+    assert!(packs().await);
 }

@@ -2,7 +2,7 @@
 //! up.
 
 use crate::Stage;
-use crate::support::raw::{Raw, query, tags};
+use crate::support::raw::{Raw, bind, execute, parse, query, sync, tags};
 use crate::support::{rows, sqlstate, until, value};
 
 /// What is said, what is there then, and what takes it away.
@@ -98,10 +98,16 @@ async fn discard_all_gives_the_connection_back() {
     assert_ne!(value(&other, "select pg_backend_pid()").await, backend);
     assert_eq!(value(&stage.direct, held).await, "1");
     client.batch_execute("discard all").await.unwrap();
-    let late = stage.named("late").await;
-    assert_eq!(value(&late, "select pg_backend_pid()").await, backend, "it serves another");
-    assert_ne!(value(&late, "show work_mem").await, "5MB");
-    assert_eq!(value(&late, "show application_name").await, "late");
+    let (mut served, mut clients) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        let late = stage.named("late").await;
+        late.batch_execute("begin").await.unwrap();
+        served.push(value(&late, "select pg_backend_pid()").await);
+        assert_ne!(value(&late, "show work_mem").await, "5MB");
+        assert_eq!(value(&late, "show application_name").await, "late");
+        clients.push(late); // keeps its connection
+    }
+    assert!(served.contains(&backend), "it serves another");
     assert_eq!(value(&stage.direct, held).await, "0", "the connection has the other's name now");
 }
 
@@ -166,5 +172,282 @@ async fn what_is_cleared_in_a_pipeline_counts_when_it_has_happened() {
         let before = stage.gateway.metric("packed_units_total");
         assert_eq!(tags(&raw.query(crate::UPDATE).await), "TDCZ");
         assert_eq!(stage.gateway.metric("packed_units_total") > before, packs, "{texts:?}");
+    }
+}
+
+/// Things that change a setting without saying so in the statement that runs: a view, an operator, a function that looks
+/// like a column, a cast, a default, a trigger.
+const HIDDEN: &str = "
+    create function hide(text) returns text language sql as $$ select set_config('work_mem', $1, false) $$;
+    create view v as select hide('7MB') as s;
+    create function by_operator(int, int) returns bool language sql as $$ select hide('7MB') is not null $$;
+    create operator === (leftarg = int, rightarg = int, function = by_operator);
+    create function like_column(t) returns text language sql as $$ select hide('7MB') $$;
+    create function declared_immutable(int) returns text immutable language sql as $$ select hide('7MB') $$;
+    create table by_default (id int primary key, v text default ('7MB' ##! 1));
+    create table by_trigger (id int primary key, v text);
+    insert into by_trigger values (1);
+    create function trigger_hides() returns trigger language plpgsql as $$
+        begin new.v := '7MB' ##! 1; return new; end $$;
+    create trigger hides before update on by_trigger for each row execute function trigger_hides()";
+
+#[tokio::test]
+async fn what_a_statement_does_not_show_stays_with_its_session_too() {
+    let stage = Stage::new(&[]).await;
+    let operator = "create function hide_by(text, int) returns text language sql as $$ select set_config('work_mem', $1, false) $$;
+        create operator ##! (leftarg = text, rightarg = int, function = hide_by)";
+    stage.direct.batch_execute(operator).await.unwrap();
+    stage.direct.batch_execute(HIDDEN).await.unwrap();
+    let look = "show work_mem";
+    let by_default = value(&stage.direct, look).await;
+    for leaves in [
+        "select * from v",
+        "select 1 === 2",
+        "select t.like_column from t where id = 1",
+        "select declared_immutable(1)",
+        "insert into by_default (id) values (1)",
+        "update by_trigger set v = null where id = 1",
+    ] {
+        let (client, other) = (stage.client().await, stage.client().await);
+        assert_eq!(value(&other, look).await, by_default);
+        rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
+        assert_eq!(value(&other, look).await, by_default, "another after {leaves}");
+        assert_eq!(value(&client, look).await, "7MB", "itself after {leaves}");
+        assert_eq!(value(&stage.client().await, look).await, by_default, "a new one after {leaves}");
+        rows(&client, "discard all").await.unwrap();
+        assert!(stage.packs(&client).await, "after discard all behind {leaves}");
+        assert_eq!(value(&client, look).await, by_default);
+    }
+}
+
+#[tokio::test]
+async fn an_extension_that_remembers_something_does_so_for_one_session() {
+    let stage = Stage::new(&[]).await;
+    stage.direct.batch_execute("create extension if not exists pg_trgm schema public").await.unwrap();
+    let (client, other) = (stage.client().await, stage.client().await);
+    for client in [&client, &other] {
+        assert_eq!(value(client, "select public.show_limit()").await, "0.3");
+    }
+    rows(&client, "select public.set_limit(0.9)").await.unwrap();
+    assert_eq!(value(&other, "select public.show_limit()").await, "0.3");
+    assert_eq!(value(&client, "select public.show_limit()").await, "0.9");
+    assert_eq!(value(&stage.client().await, "select public.show_limit()").await, "0.3");
+}
+
+#[tokio::test]
+async fn a_function_called_by_its_number_is_looked_after() {
+    let stage = Stage::new(&[]).await;
+    let lock = value(&stage.direct, "select 'pg_advisory_lock(bigint)'::regprocedure::oid").await;
+    let lock: u32 = lock.parse().unwrap();
+    let call = {
+        let mut body = lock.to_be_bytes().to_vec();
+        body.extend([0, 0, 0, 1, 0, 0, 0, 4]); // one argument, as text
+        body.extend(b"4713");
+        body.extend([0, 0]);
+        crate::support::raw::frame(b'F', &body)
+    };
+    let mut client = Raw::log_in(stage.gateway.port(), &[]).await;
+    client.send(&call).await;
+    assert_eq!(tags(&client.until_ready(1).await), "VZ");
+    let mut other = Raw::log_in(stage.gateway.port(), &[]).await;
+    let tried = other.query("select pg_try_advisory_lock(4713)").await;
+    assert_eq!(tried[1].values(), [Some(b"f".to_vec())]);
+    drop(client);
+    let held = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4713";
+    until("the lock goes with its session", async || value(&stage.direct, held).await == "0").await;
+}
+
+#[tokio::test]
+async fn a_lock_is_given_back_when_it_is_and_not_when_a_statement_says_so() {
+    let stage = Stage::new(&[]).await;
+    let (client, other) = (stage.client().await, stage.client().await);
+    value(&client, "select 'x' || pg_advisory_lock(4714)::text").await;
+    rows(&client, "with x as (select 1) select pg_advisory_unlock_all() from x where false").await.unwrap();
+    assert_eq!(value(&other, "select pg_try_advisory_lock(4714)").await, "f");
+    assert!(!stage.packs(&client).await);
+    rows(&client, "select pg_advisory_unlock_all()").await.unwrap();
+    assert!(stage.packs(&client).await);
+    assert_eq!(value(&other, "select pg_try_advisory_lock(4714)").await, "t");
+    assert_eq!(value(&other, "select pg_advisory_unlock(4714)").await, "t");
+    assert!(stage.packs(&other).await);
+}
+
+/// Only what was run has cleared anything.
+#[tokio::test]
+async fn a_command_that_is_bound_and_not_executed_clears_nothing() {
+    let stage = Stage::new(&[]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    for clears in ["reset all", "discard all"] {
+        let mut first = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+        first.query("set work_mem = '77MB'").await;
+        first.send(&[parse("", clears), bind("", "", &[]), sync()].concat()).await;
+        assert_eq!(tags(&first.until_ready(1).await), "12Z");
+        let second = stage.client().await;
+        assert_ne!(value(&second, "show work_mem").await, "77MB", "{clears}");
+        let said = first.query("show work_mem").await;
+        assert_eq!(said[1].values(), [Some(b"77MB".to_vec())], "{clears}");
+    }
+}
+
+/// The server lists no settings that users have made up.
+#[tokio::test]
+async fn a_made_up_setting_that_a_trigger_sets_reaches_nobody_else() {
+    let stage = Stage::new(&[]).await;
+    let trigger = "create function tells() returns trigger language plpgsql as $$
+            begin perform set_config('app.tenant', 'ann', false); return new; end $$;
+        create trigger tells after update on t for each row execute function tells()";
+    stage.direct.batch_execute(trigger).await.unwrap();
+    for _ in 0..3 {
+        let ann = stage.client().await;
+        rows(&ann, "update t set n = n + 1 where id = 1").await.unwrap();
+        let bob = stage.client().await;
+        assert_eq!(value(&bob, "select coalesce(current_setting('app.tenant', true), '')").await, "");
+    }
+}
+
+#[tokio::test]
+async fn checks_of_domains_within_other_types_are_known_to_leave_something_behind() {
+    let stage = Stage::new(&[]).await;
+    let types = "create domain checked as int check (set_config('datestyle', 'German', false) is not null);
+        create type pair as (a int, c checked);
+        create table kept (pairs pair[]);
+        create domain \"Odd\" as checked";
+    stage.direct.batch_execute(types).await.unwrap();
+    let look = "show datestyle";
+    for leaves in [
+        "select '(1,5)'::pair",
+        "select row(1, 5)::pair",
+        "select '{5}'::_checked",
+        "select jsonb_populate_record(null::pair, '{\"a\": 1, \"c\": 5}')",
+        "select jsonb_populate_record(null::kept, '{\"pairs\": [{\"c\": 5}]}')",
+        "select 5::U&\"\\004fdd\"",
+    ] {
+        // The first runs find out what there is to know.
+        for _ in 0..4 {
+            let client = stage.client().await;
+            rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            assert_eq!(value(&stage.client().await, look).await, "ISO, MDY", "another after {leaves}");
+        }
+    }
+}
+
+/// What a domain, a default of an argument or a cast runs stands in no text that the gateway gets.
+#[tokio::test]
+async fn code_behind_types_and_arguments_is_not_run_in_lanes() {
+    let stage = Stage::new(&[]).await;
+    let german = "set_config('datestyle', 'German', false)";
+    let before = format!(
+        "create domain checked as int check ({german} is not null);
+         create domain filled as text default {german};
+         create function argument(int, text default {german}) returns int language plpgsql immutable as 'begin return $1; end';
+         create function declares(int) returns int language plpgsql immutable as 'declare d checked; begin d := $1; return d; end';
+         create table with_domain (id int primary key, n int, f filled);
+         create table with_check (id int primary key, n int check (n::checked > -5));
+         insert into with_check values (1, 1);
+         create type pair as (c checked);
+         create table other (c checked);
+         create table days (id int primary key, day date);
+         insert into days values (1, '2020-12-31')"
+    );
+    stage.direct.batch_execute(&before).await.unwrap();
+    let variables = [
+        ("composed", "p pair", "row(new.n)"),
+        ("of_column", "p other.c%type", "new.n"),
+        ("of_row", "p other[]", "array[row(new.n)]"),
+    ];
+    for (table, variable, value) in variables {
+        let trigger = format!(
+            "create table {table} (id int primary key, n int); insert into {table} values (1, 1);
+             create function {table}_f() returns trigger language plpgsql as
+                 $$ declare {variable}; begin p := {value}; return new; end $$;
+             create trigger f before update on {table} for each row execute function {table}_f()"
+        );
+        stage.direct.batch_execute(&trigger).await.unwrap();
+    }
+    for hidden in [
+        "insert into with_domain (id, n) values (1, 1) on conflict (id) do nothing",
+        "update with_check set n = n + 1 where id = 1",
+        "update t set n = argument(n) where id = 1",
+        "update t set n = declares(n) where id = 1",
+        "update composed set n = n + 1 where id = 1",
+        "update of_column set n = n + 1 where id = 1",
+        "update of_row set n = n + 1 where id = 1",
+    ] {
+        let client = stage.client().await;
+        for _ in 0..3 {
+            rows(&client, hidden).await.unwrap();
+        }
+        let other = stage.client().await;
+        for read in ["select day from days where id = 1", "update days set id = 1 where id = 1 returning day"]
+        {
+            assert_eq!(value(&other, read).await, "2020-12-31", "{hidden}");
+        }
+    }
+}
+
+/// A cast between two types of the server's own shows in no text and on no column.
+#[tokio::test]
+async fn casts_between_built_in_types_are_not_run_in_lanes() {
+    let stage = Stage::alone(&[]).await;
+    let tables = "create function as_number(varchar) returns int language plpgsql as
+            $$ begin perform set_config('datestyle', 'German', false), pg_try_advisory_lock(77); return 7; end $$;
+        create table numbers (id int primary key, n int, v varchar, day date);
+        insert into numbers values (1, 0, '5', '2020-12-31')";
+    stage.direct.batch_execute(tables).await.unwrap();
+    let client = stage.client().await;
+    assert!(stage.packs(&client).await);
+    let updates = [
+        "update numbers set n = v where id = 1",
+        "insert into numbers values (1, 'x'::varchar) on conflict (id) do update set n = 'x'::varchar",
+    ];
+    for update in updates {
+        assert!(client.simple_query(update).await.is_err(), "there is no such cast yet");
+    }
+    client
+        .batch_execute("create cast (varchar as int) with function as_number(varchar) as assignment")
+        .await
+        .unwrap();
+    for update in updates {
+        let client = stage.client().await;
+        for _ in 0..3 {
+            client.simple_query(update).await.unwrap();
+        }
+        let other = stage.client().await;
+        for read in
+            ["select day from numbers where id = 1", "update numbers set id = 1 where id = 1 returning day"]
+        {
+            assert_eq!(value(&other, read).await, "2020-12-31", "{update}");
+        }
+        drop(client);
+        let locks = "select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())";
+        until("the lock is gone with its session", async || value(&stage.direct, locks).await == "0").await;
+    }
+    client.batch_execute("drop cast (varchar as int)").await.unwrap();
+    assert!(stage.packs(&client).await);
+    // One that shows that it looks at its argument only does no harm.
+    let harmless =
+        "create function measures(varchar) returns int immutable language sql as 'select length($1)';
+        create cast (varchar as int) with function measures(varchar) as assignment";
+    client.batch_execute(harmless).await.unwrap();
+    assert!(stage.packs(&client).await);
+    client.simple_query(updates[0]).await.unwrap();
+    assert_eq!(value(&stage.direct, "select n from numbers").await, "1");
+}
+
+/// A function that deallocates takes the statements of all sessions that the connection has served.
+#[tokio::test]
+async fn statements_that_a_function_deallocates_are_prepared_again() {
+    let stage = Stage::new(&[]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    let mut ann = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
+    let run = [bind("", "s", &[]), execute("", 0), sync()].concat();
+    ann.send(&[parse("s", "select pg_backend_pid() > 0"), sync(), run.clone()].concat()).await;
+    assert_eq!(tags(&ann.until_ready(2).await), "1Z2DCZ");
+    for _ in 0..3 {
+        let bob = stage.client().await;
+        rows(&bob, "do $$ begin execute 'deallocate all'; end $$").await.unwrap();
+        ann.send(&run).await;
+        assert_eq!(tags(&ann.until_ready(1).await), "2DCZ");
     }
 }

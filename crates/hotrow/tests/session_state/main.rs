@@ -5,9 +5,12 @@
 
 mod cancel;
 mod catalogue;
+mod client_name;
+mod constants;
 mod left_behind;
 mod notifications;
 mod plans;
+mod renewed_lanes;
 mod roles;
 mod scripts;
 mod sequences;
@@ -16,13 +19,14 @@ mod support;
 mod transactions;
 
 use support::{Gateway, connect, new_schema, value};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Config};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
 /// A table with two rows and a gateway in front of it.
 struct Stage {
     gateway: Gateway,
+    database: String,
     schema: String,
     direct: Client,
 }
@@ -30,19 +34,39 @@ struct Stage {
 impl Stage {
     async fn new(options: &[&str]) -> Self {
         let (schema, direct) = new_schema().await;
+        Self::in_database("postgres", schema, direct, options).await
+    }
+
+    /// The same in a database of its own, for tests that expect exact sequence values: a `CREATE SCHEMA` of another test
+    /// makes the server analyse all statements of the database again. Batches then run twice and leave gaps.
+    async fn alone(options: &[&str]) -> Self {
+        let (name, direct) = new_schema().await;
+        direct.batch_execute(&format!("create database {name}")).await.unwrap();
+        let direct = connect(support::config_in(support::server().port(), &name).dbname(&name)).await;
+        direct.batch_execute(&format!("create schema {name}")).await.unwrap();
+        Self::in_database(&name, name.clone(), direct, options).await
+    }
+
+    async fn in_database(database: &str, schema: String, direct: Client, options: &[&str]) -> Self {
         direct
             .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)")
             .await
             .unwrap();
-        Self { gateway: Gateway::start(options), schema, direct }
+        Self { gateway: Gateway::start(options), database: database.to_owned(), schema, direct }
     }
 
     async fn client(&self) -> Client {
-        connect(&self.gateway.config_in(&self.schema)).await
+        connect(&self.config()).await
     }
 
     async fn named(&self, application_name: &str) -> Client {
-        connect(self.gateway.config_in(&self.schema).application_name(application_name)).await
+        connect(self.config().application_name(application_name)).await
+    }
+
+    fn config(&self) -> Config {
+        let mut config = self.gateway.config_in(&self.schema);
+        config.dbname(&self.database);
+        config
     }
 
     /// Whether an update of this client is packed. Nobody else may be at work.

@@ -1,7 +1,7 @@
 //! What a lane's plans are made of: parameters where the client wrote literals; and plans that are no longer right.
 
 use crate::Stage;
-use crate::support::raw::{Raw, close, execute, frame, parse, sync, tags};
+use crate::support::raw::{Raw, bind, close, execute, frame, parse, sync, tags};
 use crate::support::{rows, server, value};
 
 /// Directly, the planner computes `10 / 0` before it looks for the row. A plan with parameters is not that eager, as
@@ -79,10 +79,114 @@ async fn a_statement_whose_result_changes_is_refused_as_the_server_does() {
     }
 }
 
+/// A client that asks for the wrong number of columns of a statement that it has just prepared has made a mistake itself.
+#[tokio::test]
+async fn a_wrong_number_of_columns_is_reported_as_the_server_does() {
+    let stage = Stage::new(&[]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    for port in [server().port(), stage.gateway.port()] {
+        let mut raw = Raw::log_in(port, &[("options", &options)]).await;
+        raw.send(
+            &[parse("s", "select n from t"), sync(), bind("", "s", &[]), execute("", 0), sync()].concat(),
+        )
+        .await;
+        raw.until_ready(2).await;
+        let wrong =
+            [parse("", "select count(*) from t"), bind_columns("", 7), execute("", 0), sync()].concat();
+        raw.send(&wrong).await;
+        let said = raw.until_ready(1).await;
+        let error = said.iter().find(|message| message.tag == b'E').unwrap();
+        assert_eq!(error.field(b'C').as_deref(), Some("08P01"), "at port {port}: {error:?}");
+    }
+}
+
+/// The timer of `statement_timeout` runs at the server, from the first message that the server gets.
+#[tokio::test]
+async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
+    let stage = Stage::new(&[]).await;
+    let options = format!("-c search_path={} -c statement_timeout=100", stage.schema);
+    for (port, expected) in [(server().port(), "1EZ"), (stage.gateway.port(), "12DCZ")] {
+        let mut raw = Raw::log_in(port, &[("options", &options)]).await;
+        raw.send(&parse("", "select n from t where id = 1")).await;
+        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        raw.send(&[bind("", "", &[]), execute("", 0), sync()].concat()).await;
+        assert_eq!(tags(&raw.until_ready(1).await), expected, "at port {port}");
+    }
+}
+
 /// Bind without values, with a format for each of so many columns.
 fn bind_columns(statement: &str, columns: i64) -> Vec<u8> {
     let columns = u16::try_from(columns).unwrap();
     let formats = vec![0; 2 * usize::from(columns)];
     let body = [&[0], statement.as_bytes(), &[0, 0, 0, 0, 0], &columns.to_be_bytes(), &formats].concat();
     frame(b'B', &body)
+}
+
+/// A connection keeps a statement with the types that its parameters had when another session parsed it there. A client that
+/// has parsed the same text since then gets the types of its own time.
+#[tokio::test]
+async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
+    let stage = Stage::new(&[]).await;
+    let options = format!("-c search_path={}", stage.schema);
+    let insert = "insert into u values ((random() * 0)::int, $1)";
+    let run = [bind("", "s", &[Some("007")]), execute("", 0), sync()].concat();
+    for port in [server().port(), stage.gateway.port()] {
+        stage.direct.batch_execute("drop table if exists u; create table u (id int, v int)").await.unwrap();
+        let log_in = async || Raw::log_in(port, &[("options", &options)]).await;
+        let (mut first, mut second) = (log_in().await, log_in().await);
+        first.send(&[parse("s", insert), sync(), run.clone()].concat()).await;
+        assert_eq!(tags(&first.until_ready(2).await), "1Z2CZ");
+        // The first connection is in other hands while the second client parses.
+        assert_eq!(tags(&first.query("begin").await), "CZ");
+        stage.direct.batch_execute("delete from u; alter table u alter column v type text").await.unwrap();
+        second.send(&[parse("s", insert), sync()].concat()).await;
+        assert_eq!(tags(&second.until_ready(1).await), "1Z");
+        assert_eq!(tags(&first.query("rollback").await), "CZ");
+        second.send(&run).await;
+        assert_eq!(tags(&second.until_ready(1).await), "2CZ");
+        assert_eq!(value(&stage.direct, "select string_agg(v, ' ') from u").await, "007", "at port {port}");
+    }
+}
+
+/// PostgreSQL reads such a literal when it analyses a statement, which a client makes it do each time.
+#[tokio::test]
+async fn now_is_the_time_of_each_statement() {
+    let stage = Stage::new(&[]).await;
+    stage
+        .direct
+        .batch_execute("create table m (id int primary key, at timestamptz); insert into m values (1)")
+        .await
+        .unwrap();
+    let client = stage.client().await;
+    for update in [
+        "update m set at = 'now' where id = $1 returning at::text",
+        "update m set at = timestamptz 'now' where id = $1 returning at::text",
+        "update m set at = E'n\\x6fw' where id = $1 returning at::text",
+        "update m set at = $$now$$ where id = $1 returning at::text",
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            let row =
+                client.query_typed(update, &[(&1_i32, tokio_postgres::types::Type::INT4)]).await.unwrap();
+            times.push(row[0].get::<_, String>(0));
+            let text = update.replace("$1", "1");
+            times.push(value(&client, &text).await);
+        }
+        assert!(times.is_sorted_by(|one, next| one < next), "{update}: {times:?}");
+    }
+}
+
+/// The server reads the constant when it prepares the statement, which the gateway has it do later, and on each connection.
+#[tokio::test]
+async fn now_in_a_prepared_statement_is_a_time_between_its_parse_and_its_run() {
+    let stage = Stage::new(&[]).await;
+    let client = stage.client().await;
+    let clock = "select clock_timestamp()::text";
+    let begin = value(&stage.direct, clock).await;
+    let statement = client.prepare("select timestamptz 'now'::text").await.unwrap();
+    for _ in 0..4 {
+        let read = client.query_one(&statement, &[]).await.unwrap().get::<_, String>(0);
+        let between = format!("select '{read}'::timestamptz between '{begin}' and clock_timestamp()");
+        assert_eq!(value(&stage.direct, &between).await, "t", "{read}, parsed after {begin}");
+    }
 }

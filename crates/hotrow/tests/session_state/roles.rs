@@ -81,3 +81,40 @@ async fn row_security_shows_each_role_its_rows() {
     }
     assert_eq!(value(&stage.direct, "select sum(n) from own").await, "6");
 }
+
+#[tokio::test]
+async fn operators_of_a_database_owner_are_not_run_by_what_the_gateway_asks() {
+    let stage = Stage::alone(&[]).await;
+    let mut traps = "create schema evil; create table evil.caught (by text);
+        grant usage on schema evil to public; grant insert on evil.caught to public;"
+        .to_owned();
+    for (number, (operator, left, right)) in [
+        ("=", "oid", "oid"),
+        ("=", "name", "name"),
+        ("=", "\"char\"", "\"char\""),
+        ("<>", "\"char\"", "\"char\""),
+        ("<>", "name", "name"),
+        ("=", "text", "text"),
+        (">", "int2", "int2"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        traps += &format!(
+            "create function evil.f{number}({left}, {right}) returns bool language plpgsql as $$
+                begin insert into evil.caught values (current_user); return $1 operator(pg_catalog.{operator}) $2; end $$;
+             create operator evil.{operator} (leftarg = {left}, rightarg = {right}, function = evil.f{number});"
+        );
+    }
+    traps += "create function evil.volatile() returns int language plpgsql as $$ begin return 1; end $$";
+    stage.direct.batch_execute(&traps).await.unwrap();
+    let mut config = stage.config();
+    config.options(format!("-c search_path=evil,{},pg_catalog", stage.schema));
+    let client = connect(&config).await;
+    for n in 1..=3 {
+        assert_eq!(value(&client, super::UPDATE).await, n.to_string());
+        assert_eq!(value(&client, "select evil.volatile()").await, "1");
+    }
+    assert!(stage.gateway.log().contains("decided: passed through"), "the catalogue was asked");
+    assert_eq!(value(&stage.direct, "select count(*) from evil.caught").await, "0");
+}

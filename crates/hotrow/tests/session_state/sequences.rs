@@ -1,14 +1,32 @@
 //! currval and lastval: the session's own values, or an error that says why not; never another session's.
 
+use std::time::Duration;
+
 use tokio_postgres::Client;
 
 use crate::Stage;
 use crate::support::{rows, value};
 
 async fn stage() -> Stage {
-    let stage = Stage::new(&[]).await;
+    let stage = Stage::alone(&[]).await;
     stage.direct.batch_execute("create table s (id bigserial primary key, n int)").await.unwrap();
     stage
+}
+
+/// A client that gets the connection with this backend, which may be on its way back to the pool. The other clients
+/// occupy the other connections.
+async fn client_on(stage: &Stage, backend: &str) -> (Client, Vec<Client>) {
+    let mut others = Vec::new();
+    while others.len() < 20 {
+        let client = stage.client().await;
+        client.batch_execute("begin").await.unwrap();
+        if value(&client, "select pg_backend_pid()").await == backend {
+            client.batch_execute("commit").await.unwrap();
+            return (client, others);
+        }
+        others.push(client);
+    }
+    panic!("no client gets the connection of backend {backend}");
 }
 
 /// SQLSTATE and hint of the refusal.
@@ -42,6 +60,25 @@ async fn after_a_packed_insert_it_is_refused_with_a_hint() {
 }
 
 #[tokio::test]
+async fn a_table_that_is_created_through_the_gateway_begins_at_one() {
+    let stage = stage().await;
+    let client = stage.client().await;
+    for round in 0..3 {
+        let table = "drop table if exists s; create table s (id bigserial primary key, n int)";
+        client.batch_execute(table).await.unwrap();
+        for id in 1..=2 {
+            let inserted = value(&client, "insert into s (n) values (1) returning id").await;
+            assert_eq!(inserted, id.to_string(), "round {round}: no batch was rolled back");
+            assert_eq!(value(&client, super::UPDATE).await, (2 * round + id).to_string());
+        }
+    }
+    assert!(
+        stage.gateway.metric("packed_units_total") >= 9,
+        "at most one statement of a round is passed through"
+    );
+}
+
+#[tokio::test]
 async fn in_a_transaction_it_is_right() {
     let stage = stage().await;
     let (client, other) = (stage.client().await, stage.client().await);
@@ -69,8 +106,7 @@ async fn nobody_sees_the_values_of_another() {
     let first = stage.client().await;
     assert_eq!(value(&first, "select nextval('s_id_seq')").await, "1");
     let backend = value(&first, "select pg_backend_pid()").await;
-    let fresh = stage.client().await;
-    assert_eq!(value(&fresh, "select pg_backend_pid()").await, backend, "it gets the same connection");
+    let (fresh, _others) = client_on(&stage, &backend).await;
     for sql in ["select lastval()", "select currval('s_id_seq')", "select lastval() + 0"] {
         let error = rows(&fresh, sql).await.expect_err("it has moved no sequence");
         let report = error.as_db_error().unwrap();
@@ -83,5 +119,124 @@ async fn nobody_sees_the_values_of_another() {
     match rows(&first, "select lastval()").await {
         Ok(rows) => assert_eq!(rows[0][0].as_deref(), Some("1")),
         Err(error) => assert_eq!(error.code().unwrap().code(), "55000"),
+    }
+}
+
+#[tokio::test]
+async fn a_default_reads_the_values_of_its_own_session_or_none() {
+    let stage = Stage::new(&[]).await;
+    let tables = "create table parent (id serial primary key, who text);
+        create table child (id serial primary key, parent_id int default currval('parent_id_seq'), who text)";
+    stage.direct.batch_execute(tables).await.unwrap();
+    let (ann, bob, carl) = (stage.client().await, stage.client().await, stage.client().await);
+    for (client, who) in [(&ann, "ann"), (&bob, "bob")] {
+        for sql in ["begin", &format!("insert into parent (who) values ('{who}')"), "commit"] {
+            rows(client, sql).await.unwrap();
+        }
+    }
+    for (client, who) in [(&ann, "ann"), (&carl, "carl")] {
+        let insert = format!("insert into child (who) values ('{who}')");
+        let error = rows(client, &insert).await.expect_err("its own value is elsewhere, or there is none");
+        assert_eq!(error.code().unwrap().code(), "55000");
+    }
+    bob.batch_execute(
+        "begin; insert into parent (who) values ('bob'); insert into child (who) values ('bob'); commit",
+    )
+    .await
+    .unwrap();
+    let parents = "select string_agg(p.who || c.who, ',') from child c join parent p on p.id = c.parent_id";
+    assert_eq!(value(&stage.direct, parents).await, "bobbob");
+}
+
+#[tokio::test]
+async fn what_the_statement_or_its_trigger_has_moved_can_be_read() {
+    let stage = stage().await;
+    let hidden = "create function moves() returns trigger language plpgsql as $$
+            begin insert into s (n) values (new.n); return new; end $$;
+        create trigger moves after update on t for each row execute function moves()";
+    stage.direct.batch_execute(hidden).await.unwrap();
+    // Leaves a connection on which another session has moved the sequence.
+    let other = stage.client().await;
+    other.batch_execute("begin; insert into s (n) values (0); commit").await.unwrap();
+    let client = stage.client().await;
+    for sql in ["begin", "update t set n = n + 1 where id = 1"] {
+        rows(&client, sql).await.unwrap();
+    }
+    let last = value(&client, "select lastval()").await;
+    assert_eq!(last, value(&client, "select max(id) from s").await, "its own trigger moved it");
+    rows(&client, "rollback").await.unwrap();
+    for _ in 0..2 {
+        let insert = "insert into s (n) values (2) returning currval('s_id_seq') = id";
+        assert_eq!(value(&client, insert).await, "t");
+        assert_eq!(value(&client, "select nextval('s_id_seq') = currval('s_id_seq')").await, "t");
+    }
+}
+
+#[tokio::test]
+async fn a_sequence_with_a_cache_ascends_in_a_session() {
+    let stage = Stage::new(&[]).await;
+    let cached = "create sequence c cache 20;
+        create table by_default (id bigint primary key default nextval('c'));
+        create table by_identity (id bigint generated always as identity (cache 20) primary key)";
+    stage.direct.batch_execute(cached).await.unwrap();
+    for next in [
+        "select nextval('c')",
+        "insert into by_default default values returning id",
+        "insert into by_identity default values returning id",
+    ] {
+        let client = stage.client().await;
+        let mut last = 0;
+        for _ in 0..3 {
+            for (before, after) in [("select 1", "select 1"), ("begin", "commit")] {
+                rows(&client, before).await.unwrap();
+                let value: i64 = value(&client, next).await.parse().unwrap();
+                rows(&client, after).await.unwrap();
+                assert!(value > last, "{next}: {value} after {last}");
+                last = value;
+            }
+        }
+    }
+}
+
+/// Whether another session than the one that runs this statement ever sees a value of the sequence. The statement runs some
+/// times, alone and in transactions; in between the gateway finds out what it leaves behind.
+async fn is_seen_by_another(stage: &Stage, sql: &str, sequence: &str) -> bool {
+    let (ann, bob) = (stage.client().await, stage.client().await);
+    for round in 0..8 {
+        let script = if round % 2 == 0 { vec![sql] } else { vec!["begin", sql, "commit"] };
+        for sql in script {
+            rows(&ann, sql).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for question in [format!("select currval('{sequence}')"), "select lastval()".to_owned()] {
+            match rows(&bob, &question).await {
+                Ok(_) => return true,
+                Err(error) => assert_eq!(error.code().unwrap().code(), "55000", "{question}"),
+            }
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_value_that_a_trigger_takes_is_not_shown_to_another_session() {
+    let stage = Stage::alone(&[]).await;
+    let tables = "create sequence numbers; create table numbered (id int primary key, n int);
+        create function number() returns trigger language plpgsql as
+            $$ begin new.id := nextval('numbers'); return new; end $$;
+        create trigger number before insert on numbered for each row execute function number()";
+    stage.direct.batch_execute(tables).await.unwrap();
+    for sql in ["insert into numbered (n) values (1)", "insert into numbered (n) select n from t"] {
+        assert!(!is_seen_by_another(&stage, sql, "numbers").await, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_of_a_default_whose_function_is_shown_in_quotes_is_not_shown_to_another_session() {
+    let stage = stage().await;
+    let setting = "do $$ begin execute format('alter database %I set quote_all_identifiers = on', current_database()); end $$";
+    stage.direct.batch_execute(setting).await.unwrap();
+    for sql in ["insert into s (n) values (1)", "insert into s (n) select n from t"] {
+        assert!(!is_seen_by_another(&stage, sql, "s_id_seq").await, "{sql}");
     }
 }

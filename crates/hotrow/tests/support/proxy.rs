@@ -9,7 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
-const ONE_ROW_SELECTED: &[u8] = b"SELECT 1\0";
+/// The end of the answer to a batch's last statement: its row ends with a number and a null. Comparisons of fingerprints
+/// before it return one row each, too, which ends with another value.
+const LAST_ANSWER: &[u8] = b"\0\0\0\x011\xff\xff\xff\xffC\0\0\0\x0dSELECT 1\0";
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,9 +223,8 @@ impl Connection {
             }
             After::Bytes(left) => Some(*left),
             After::TransactionId => {
-                let found =
-                    bytes.windows(ONE_ROW_SELECTED.len()).position(|window| window == ONE_ROW_SELECTED);
-                found.map(|at| at + ONE_ROW_SELECTED.len())
+                let found = bytes.windows(LAST_ANSWER.len()).position(|window| window == LAST_ANSWER);
+                found.map(|at| at + LAST_ANSWER.len())
             }
         };
         end.map_or((bytes.len(), None), |end| (end, Some(fault.how)))

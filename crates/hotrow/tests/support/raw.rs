@@ -55,6 +55,11 @@ impl Raw {
         tokio::time::timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("in time")
     }
 
+    /// Sends no more; the other side can still answer.
+    pub async fn shut(&mut self) {
+        self.stream.shutdown().await.expect("the socket is there");
+    }
+
     /// One byte, as it comes before the protocol begins.
     pub async fn byte(&mut self) -> Option<u8> {
         self.fill_to(1).await.then(|| self.input.remove(0))

@@ -36,14 +36,14 @@ type Desks = Arc<HashMap<&'static str, Arc<Desk>>>;
 
 /// Runs until it is asked to stop.
 pub async fn run() -> Result<(), Error> {
-    let secret = settings::needed("GATEWAY_SECRET", "what webhooks are signed with")?;
+    let secrets = settings::gateway_secrets(Simulated::ALL.len())?;
     let folder = settings::text("BOOKS", "")?;
     let listen: std::net::SocketAddr = settings::or("LISTEN", "127.0.0.1:8091")?;
     let behaviour: Behaviour = settings::or("BEHAVIOUR", "{}")?;
     let mut desks = HashMap::new();
-    for (name, _) in Simulated::ALL {
+    for ((name, _), secret) in Simulated::ALL.into_iter().zip(secrets) {
         let file = (!folder.is_empty()).then(|| std::path::Path::new(&folder).join(format!("{name}.jsonl")));
-        desks.insert(name, Arc::new(Desk::open(name, file, behaviour.clone(), secret.clone())?));
+        desks.insert(name, Arc::new(Desk::open(name, file, behaviour.clone(), secret)?));
     }
     let router = Router::new()
         .route("/{gateway}/operations", post(operate))

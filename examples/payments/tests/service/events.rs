@@ -1,11 +1,10 @@
 //! The outbox: events of one payment are written in their order, whoever dies between two statements.
 
 use jiff::Timestamp;
-use payments::signature::sign;
 use serde_json::json;
 
 use crate::load::insist;
-use crate::stage::{GATEWAYS, SECRET, Stage, payment};
+use crate::stage::{GATEWAYS, Stage, payment, signed_by};
 use crate::webhooks::{news, send};
 
 const NO_LADDER: (&str, &str) = ("RECONCILE_SECONDS", "600");
@@ -50,7 +49,7 @@ async fn another_gateway_is_not_asked_before_what_follows_from_the_first_is_writ
     stage.until("select count(*) from payments.transition", "1").await;
     let gateway = stage.value("select gateway from payments.attempt");
     let body = news(&json!(stage.value("select id from payments.attempt")), "not_executed", "never");
-    let signature = sign(SECRET, Timestamp::now().as_second(), body.as_bytes());
+    let signature = signed_by(&gateway, Timestamp::now().as_second(), &body);
     assert_eq!(send(&caller, &gateway, &signature, &body).await, 200);
     let wait_for_it = "select count(*) from pg_stat_activity
         where wait_event_type = 'Lock' and query like '%into payments.outbox%'";

@@ -4,12 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use jiff::Timestamp;
-use payments::signature::sign;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::load::insist;
-use crate::stage::{GATEWAYS, SECRET, Stage, payment};
+use crate::stage::{GATEWAYS, Stage, payment, signed_by};
 use crate::webhooks::{news, send};
 
 const TAKE_OVER: &str = include_str!("../../sql/take_over_request.sql");
@@ -170,8 +169,9 @@ async fn a_repeated_request_hears_of_the_outcome_before_the_intent_has_it() {
     held.batch_execute("select from payments.intent for update").await.unwrap();
     let attempt = &doubted["last_attempt"];
     let body = news(&attempt["id"], "succeeded", "done");
-    let signature = sign(SECRET, Timestamp::now().as_second(), body.as_bytes());
-    assert_eq!(send(&caller, attempt["gateway"].as_str().unwrap(), &signature, &body).await, 200);
+    let gateway = attempt["gateway"].as_str().unwrap();
+    let signature = signed_by(gateway, Timestamp::now().as_second(), &body);
+    assert_eq!(send(&caller, gateway, &signature, &body).await, 200);
     stage.somebody_waits("update payments.intent").await;
     let (status, told) = caller.post("/v1/payments", "a", &payment(1000, true)).await;
     let sums = (&told["state"], &told["captured"], &told["gateway"], &told["version"]);

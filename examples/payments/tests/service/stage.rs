@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hotrow_postgres::PrivateServer;
 use payments::http::Client;
+use payments::signature::sign;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -21,8 +22,13 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Stages at once: each has five programs and its own server, and machines that test have two cores.
 static ROOM: Semaphore = Semaphore::const_new(2);
 /// What the gateways sign with.
-pub const SECRET: &str = "a secret of the tests";
+const SECRETS: &str = "secret of lotus,secret of banyan,secret of peepal";
 pub const GATEWAYS: [&str; 3] = ["lotus", "banyan", "peepal"];
+
+/// A webhook's signature, as this gateway makes it.
+pub fn signed_by(gateway: &str, at: i64, body: &str) -> String {
+    sign(&format!("secret of {gateway}"), at, body.as_bytes())
+}
 
 const CONTRADICTIONS: &str = include_str!("../../sql/contradictions.sql");
 
@@ -118,7 +124,7 @@ impl Stage {
             &[],
             &[
                 ("LISTEN", &gateways_listen),
-                ("GATEWAY_SECRET", SECRET),
+                ("GATEWAY_SECRETS", SECRETS),
                 ("BOOKS", folder),
                 ("BEHAVIOUR", &behaviour),
             ],
@@ -128,7 +134,7 @@ impl Stage {
             ("DATABASE_URL", url.as_str()),
             ("LISTEN", &listen),
             ("GATEWAYS_URL", &gateways_url),
-            ("GATEWAY_SECRET", SECRET),
+            ("GATEWAY_SECRETS", SECRETS),
             ("CONNECTIONS", "16"),
             ("GATEWAY_SECONDS", "0.5"),
             ("RECONCILE_SECONDS", "0.3,0.5,1"),

@@ -5,7 +5,7 @@ use payments::signature::{HEADER, sign};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::stage::{Answer, Caller, GATEWAYS, SECRET, Stage, payment};
+use crate::stage::{Answer, Caller, GATEWAYS, Stage, payment, signed_by};
 
 async fn post(caller: &Caller, gateway: &str, signature: &str, body: &str) -> Answer {
     let path = format!("/v1/webhooks/{gateway}");
@@ -35,15 +35,20 @@ async fn only_genuine_recent_webhooks_change_anything() {
 
     assert_eq!(send(&caller, gateway, &sign("another secret", now, forged.as_bytes()), &forged).await, 401);
     assert_eq!(send(&caller, gateway, "", &forged).await, 401);
+    assert_eq!(
+        send(&caller, gateway, &signed_by(other, now, &forged), &forged).await,
+        401,
+        "another gateway's"
+    );
     let genuine = news(&attempt["id"], "succeeded", "genuine");
-    let signature = sign(SECRET, now, genuine.as_bytes());
+    let signature = signed_by(gateway, now, &genuine);
     assert_eq!(send(&caller, gateway, &signature, &forged).await, 401, "another body");
-    let old = sign(SECRET, now - 301, genuine.as_bytes());
+    let old = signed_by(gateway, now - 301, &genuine);
     assert_eq!(send(&caller, gateway, &old, &genuine).await, 401, "a replay from the archive");
     assert_eq!(send(&caller, "nobody", &signature, &genuine).await, 404);
     // Genuine, and of a kind that is not known here.
     for body in ["{}", r#"{"event":"e","kind":"payout"}"#, "not JSON"] {
-        let signature = sign(SECRET, now, body.as_bytes());
+        let signature = signed_by(gateway, now, body);
         assert_eq!(post(&caller, gateway, &signature, body).await, (200, json!("kept\n")), "{body}");
         assert_eq!(post(&caller, gateway, &signature, body).await, (200, json!("known\n")), "{body}");
         let kept =
@@ -52,9 +57,9 @@ async fn only_genuine_recent_webhooks_change_anything() {
     }
     // Genuine, but what one gateway says about another's attempts is its own affair.
     let foreign = news(&attempt["id"], "declined", "foreign");
-    assert_eq!(send(&caller, other, &sign(SECRET, now, foreign.as_bytes()), &foreign).await, 200);
+    assert_eq!(send(&caller, other, &signed_by(other, now, &foreign), &foreign).await, 200);
     let nobodys = news(&json!(Uuid::now_v7()), "succeeded", "nobody's");
-    assert_eq!(send(&caller, gateway, &sign(SECRET, now, nobodys.as_bytes()), &nobodys).await, 200);
+    assert_eq!(send(&caller, gateway, &signed_by(gateway, now, &nobodys), &nobodys).await, 200);
     stage.until("select count(*) from payments.webhook where due_at is null", "5").await;
     assert_eq!(stage.value("select state from payments.intent"), "authorizing");
 
@@ -62,10 +67,10 @@ async fn only_genuine_recent_webhooks_change_anything() {
     stage.until("select state from payments.intent", "captured").await;
     assert_eq!(post(&caller, gateway, &signature, &genuine).await, (200, json!("known\n")), "again");
     let changed = news(&attempt["id"], "declined", "genuine");
-    let signed = sign(SECRET, now, changed.as_bytes());
+    let signed = signed_by(gateway, now, &changed);
     assert_eq!(post(&caller, gateway, &signed, &changed).await, (200, json!("known\n")), "the first stands");
     let late = news(&attempt["id"], "declined", "late");
-    assert_eq!(send(&caller, gateway, &sign(SECRET, now, late.as_bytes()), &late).await, 200);
+    assert_eq!(send(&caller, gateway, &signed_by(gateway, now, &late), &late).await, 200);
     stage.until("select count(*) from payments.webhook where due_at is null", "7").await;
     assert_eq!(stage.value("select state from payments.intent"), "captured", "the first outcome stands");
     let kept = "select convert_from(body, 'UTF8') from payments.webhook where event = 'genuine'";

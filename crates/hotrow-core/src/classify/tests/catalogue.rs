@@ -97,6 +97,24 @@ fn columns_of_unknown_types_stop_everything() {
     }
 }
 
+/// PostgreSQL reads `'5'` as five minutes for such a column if it is a constant, and as five seconds if it is a parameter.
+#[test]
+fn intervals_with_fields_are_not_written_in_lanes() {
+    let with_fields = |table: &mut TableFacts| table.columns[4].interval_fields = true;
+    for sql in [
+        "update inv set note = $1 where id = $2",
+        "insert into inv (id, note) values ($1, $2)",
+        "insert into inv values ($1, 1, 1, 'a', $2)",
+        "insert into inv (id, stock) values ($1, 1) on conflict (id) do update set note = $2",
+    ] {
+        assert!(with_table(sql, with_fields).contains("column note is an interval with fields"), "{sql}");
+    }
+    for sql in [UPDATE, INSERT, SELECT, DELETE, "insert into inv (id, note) values ($1, default)"] {
+        assert!(!with_table(sql, with_fields).starts_with("pass"), "{sql}");
+    }
+    assert_eq!(with_table("select id from inv where id = $1 and note = $2", with_fields), "read id=$1, rows");
+}
+
 #[test]
 fn triggers_must_be_proven_harmless() {
     let harmless = [

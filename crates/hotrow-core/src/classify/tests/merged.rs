@@ -47,6 +47,9 @@ fn function(schema: &str, name: &str, visible: bool) -> FunctionFact {
         volatility: Some('v'),
         special: false,
         extension: None,
+        version: String::new(),
+        language: Some("sql".to_owned()),
+        source: Some("select length('x')".to_owned()),
     }
 }
 
@@ -54,6 +57,7 @@ fn facts() -> Facts {
     let increment = [("counter", TEXT), ("amount", BIGINT), ("request_id", UUID)];
     Facts {
         table: None,
+        cached_sequences: false,
         functions: vec![function("hotrow", "increment", false), function("public", "bump", true)],
         rules: vec![
             rule("increment", true, &["value", "version"], &increment, 1),

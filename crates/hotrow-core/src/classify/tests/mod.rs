@@ -1,10 +1,12 @@
 //! What becomes of statements, told by tables of text and verdict; the catalogue here is made up, nothing is asked.
 
 mod catalogue;
+mod linear;
 mod merged;
 mod namesakes;
 mod packed;
 mod passed;
+mod reached;
 mod robust;
 mod session;
 
@@ -30,9 +32,11 @@ fn column(name: &str, attnum: i16, type_name: &str) -> Column {
         type_name: type_name.to_owned(),
         type_kind: TypeKind::Builtin,
         avg_width,
+        interval_fields: false,
         default: None,
         generated: false,
         identity: false,
+        cached_sequence: false,
     }
 }
 
@@ -59,6 +63,8 @@ fn table(oid: u32, name: &str, columns: &[(&str, &str)], indexes: Vec<Index>) ->
         triggers: Vec::new(),
         expressions: Vec::new(),
         referrers: Vec::new(),
+        fingerprint: String::new(),
+        trigger_functions: Vec::new(),
     }
 }
 

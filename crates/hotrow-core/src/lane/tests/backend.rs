@@ -30,7 +30,7 @@ pub enum Message {
     Part(Txn, Reply),
     Answered(Txn, Reply),
     Locked,
-    Xid(Option<Txn>),
+    Xid(Option<u64>),
     Failed(Failure),
     Ready,
 }
@@ -43,9 +43,15 @@ pub struct Backend {
     skipping: bool,
     pub client_gone: bool,
     pub dead: bool,
+    /// The mark that its batches set.
+    pub mark: Option<usize>,
 }
 
 impl Backend {
+    pub fn with_mark(mark: Option<usize>) -> Self {
+        Backend { mark, ..Backend::default() }
+    }
+
     fn statement(&self, units: &[Work]) -> Option<Statement> {
         match self.input.front() {
             Some(Frame::Part(unit) | Frame::Statement(unit)) if !self.skipping => {
@@ -82,11 +88,15 @@ impl Backend {
                 self.output.push_back(Message::Locked);
             }
             Some(Frame::AskXid) => {
-                let xid = self.txn.filter(|txn| server.has_written(*txn));
+                let xid = self.txn.and_then(|txn| server.id(txn));
+                if let (Some(mark), Some(id)) = (self.mark, xid) {
+                    server.set_mark(mark, id);
+                }
                 self.output.push_back(Message::Xid(xid));
             }
             Some(Frame::Part(unit) | Frame::Statement(unit)) => match statement {
                 None | Some(Statement::Kill) => self.die(server),
+                Some(Statement::Slow { .. }) => self.fail(server, Failure::TooSlow),
                 Some(statement) => {
                     let txn = *self.txn.get_or_insert_with(|| server.begin());
                     match server.execute(txn, unit, statement) {
@@ -101,10 +111,18 @@ impl Backend {
         }
     }
 
-    /// The statement's lock did not come in time.
-    pub fn time_out(&mut self, server: &mut Server) {
+    /// Its next statement does not go on in time: it waits for a lock, or takes too long.
+    pub fn give_up(&mut self, server: &mut Server, failure: Failure) {
         self.input.pop_front();
-        self.fail(server, Failure::Blocked);
+        self.fail(server, failure);
+    }
+
+    /// Its next statement takes too long, whatever it is. A commit has no such bound.
+    pub fn stall(&mut self, server: &mut Server) {
+        let is_sync = self.input.front().is_none_or(|frame| matches!(frame, Frame::Sync(_)));
+        if !is_sync && !self.skipping && !self.dead {
+            self.give_up(server, Failure::TooSlow);
+        }
     }
 
     fn fail(&mut self, server: &mut Server, failure: Failure) {

@@ -19,15 +19,56 @@ fn a_batch_that_was_not_all_sent_runs_again() {
 }
 
 #[test]
-fn a_batch_that_was_sent_and_has_no_id_is_unknown() {
+fn a_batch_that_was_sent_and_has_no_id_is_asked_about_by_the_last_one_that_the_connection_had() {
+    for (outcome, due) in [("unknown", "unknown 1a 2b; write 1a2"), ("aborted", "write 1a 1a2 2b")] {
+        script(
+            Write,
+            &format!(
+                "
+                submit 1a 2b                    -> connect
+                connected                       -> write 1a 2b
+                written, answered 2, lost       -> connect
+                submit 1a2                      ->
+                connected                       -> resolve any
+                {outcome}                       -> {due}
+                "
+            ),
+        );
+        script(
+            Write,
+            &format!(
+                "
+                submit 3a                       -> connect
+                connected                       -> write 3a
+                commits                         -> answer 3a
+                submit 4a                       -> write 4a
+                written, answered, xid none, ready -> answer 4a
+                submit 1a 2b                    -> write 1a
+                written, answered, lost         -> connect
+                # The next connection is lost as well: what is known of the first one still counts.
+                connected                       -> resolve after 7
+                lost                            -> connect
+                connected                       -> resolve after 7
+                {outcome}                       -> {}
+                ",
+                if outcome == "unknown" { "unknown 1a; write 2b" } else { "write 1a 2b" }
+            ),
+        );
+    }
+}
+
+#[test]
+fn the_last_id_of_an_earlier_connection_says_nothing_about_the_next_one() {
     script(
         Write,
         "
-        submit 1a 2b                    -> connect
-        connected                       -> write 1a 2b
-        written, answered 2, lost       -> connect
-        submit 1a2                      ->
-        connected                       -> unknown 1a 2b; write 1a2
+        submit 1a                       -> connect
+        connected                       -> write 1a
+        commits                         -> answer 1a
+        lost, submit 2a                 -> connect
+        connected                       -> write 2a
+        written, lost                   -> connect
+        connected                       -> resolve any
         ",
     );
 }
@@ -109,12 +150,24 @@ fn two_batches_are_judged_in_order() {
         ";
     for (events, then) in [
         // All was sent: the second is as unknown as the first would be, whatever became of that.
-        ("written, answered, xid 7, lost", "connected -> resolve 7\n committed -> answer 1a; unknown 2..33a"),
-        ("written, answered, xid 7, lost", "connected -> resolve 7\n aborted -> unknown 2..33a; write 1a"),
+        (
+            "written, answered, xid 7, lost",
+            "connected -> resolve 7\n committed -> answer 1a; resolve after 7\n unknown -> unknown 2..33a",
+        ),
+        (
+            "written, answered, xid 7, lost",
+            "connected -> resolve 7\n aborted -> resolve after 7\n aborted -> write 1..33a",
+        ),
         ("written, answered, xid 7, lost", "give-up -> unknown 1a; unknown 2..33a"),
-        ("written, lost", "connected -> unknown 1a; unknown 2..33a"),
-        ("written, answered, xid none, lost", "connected -> answer 1a; unknown 2..33a"),
-        ("written, error, lost", "connected -> unknown 2..33a; write 1a"),
+        (
+            "written, lost",
+            "connected -> resolve any\n unknown -> unknown 1a; resolve any\n unknown -> unknown 2..33a",
+        ),
+        (
+            "written, answered, xid none, lost",
+            "connected -> answer 1a; resolve any\n unknown -> unknown 2..33a",
+        ),
+        ("written, error, lost", "connected -> resolve any\n unknown -> unknown 2..33a; write 1a"),
         ("written, error, lost", "give-up -> unknown 2..33a; not-sent 1a"),
         // Nothing was sent whole.
         ("lost", "connected -> write 1..33a"),

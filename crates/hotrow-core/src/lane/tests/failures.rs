@@ -2,6 +2,7 @@
 
 use super::notation::script;
 use crate::lane::Kind::{Read, Write};
+use crate::limits;
 
 #[test]
 fn a_poison_unit_leaves_and_the_others_run_again() {
@@ -131,4 +132,36 @@ fn a_unit_is_not_starved_by_neighbours_that_fail_again_and_again() {
     }
     text.push_str("fails-at 17a -> alone 18a; alone 19b; alone 17a\n");
     script(Write, &text);
+}
+
+#[test]
+fn a_batch_whose_tables_may_have_changed_runs_again_as_a_whole() {
+    for kind in [Write, Read] {
+        script(
+            kind,
+            "
+            submit 1a 2b                    -> connect
+            connected                       -> write 1a 2b
+            submit 3a                       ->
+            stale                           -> write 1a 3a 2b
+            commits                         -> answer 1a 3a 2b
+            ",
+        );
+    }
+}
+
+#[test]
+fn units_whose_tables_change_again_and_again_run_alone() {
+    let again = "stale -> write 1a 2b\n".repeat(limits::UNIT_RERUNS_MAX.into());
+    script(
+        Write,
+        &format!(
+            "
+            submit 1a 2b                    -> connect
+            connected                       -> write 1a 2b
+            {again}
+            stale                           -> alone 1a; alone 2b
+            "
+        ),
+    );
 }

@@ -84,6 +84,39 @@ impl Faults for Cut {
     }
 }
 
+/// What can happen to a lane's earliest batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It takes long.
+    Slow,
+    /// The statement that runs takes too long.
+    Stall,
+    /// The client of this session wants its earliest unit cancelled.
+    Cancel(usize),
+    /// The lane's connection is cut.
+    Cut,
+}
+
+/// Troubles of one lane, each before its step.
+#[derive(Clone, Debug)]
+pub struct Troubles<'t> {
+    pub lane: usize,
+    pub troubles: &'t [(usize, Trouble)],
+}
+
+impl Faults for Troubles<'_> {
+    fn strike(&mut self, world: &mut World, step: usize) {
+        for (_, trouble) in self.troubles.iter().filter(|(at, _)| *at == step) {
+            match *trouble {
+                Trouble::Slow => world.slow(self.lane),
+                Trouble::Stall => world.stall(self.lane),
+                Trouble::Cancel(session) => world.cancel(session),
+                Trouble::Cut => world.cut(self.lane, usize::MAX),
+            }
+        }
+    }
+}
+
 /// Anything, now and then, until the budget is spent.
 #[derive(Debug)]
 pub struct Seeded {
@@ -137,13 +170,17 @@ impl Seeded {
     }
 
     fn strike_anything(&mut self, world: &mut World) {
+        world.server.checkpointed |= self.rng.u8(..8) == 0;
         let lane = self.rng.usize(..world.wires.len());
         let session = self.rng.usize(..world.sessions.len());
         let row = self.rows[self.rng.usize(..self.rows.len())];
-        match self.rng.u8(..14) {
+        match self.rng.u8(..18) {
             0..3 => self.strike_lane(world, lane),
-            12.. => world.pause(lane),
-            3 => crash(world),
+            12..14 => world.pause(lane),
+            14 => world.stall(lane),
+            15 => world.cancel(session),
+            16.. => world.slow(lane),
+            3 => crash(world, self.rng.u64(..3)),
             4 => world.cancel(session),
             5 => world.leave(session),
             6..8 => lock(world, Lock::Row(row)),
@@ -171,10 +208,13 @@ pub fn unlock_all(world: &mut World) {
     }
 }
 
-/// The server dies with all its connections and is there again at once.
-pub fn crash(world: &mut World) {
+/// The server dies with all its connections and is there again at once, with so many ids in its log that no commit
+/// has put there.
+pub fn crash(world: &mut World, ids_left: u64) {
     unlock_all(world);
     for backend in &mut world.backends {
         backend.die(&mut world.server);
     }
+    world.server.crash(ids_left);
+    world.history.batches.iter_mut().for_each(|sent| sent.evidence.crashed |= !sent.evidence.ready);
 }

@@ -25,6 +25,28 @@ fn an_idle_lane_sends_at_once_and_what_comes_meanwhile_gathers() {
 }
 
 #[test]
+fn a_unit_whose_answer_has_no_known_size_has_a_batch_of_its_own() {
+    script(
+        Write,
+        "
+        submit 1a 2b! 3c! 4d 4e -> connect
+        connected               -> write 1a
+        commits                 -> write 2b!; answer 1a
+        commits                 -> write 3c!; answer 2b!
+        commits                 -> write 4d 4e; answer 3c!
+        # From now on it is known for a and b.
+        submit 1a! 2b! 3c! 5a   ->
+        measured a              ->
+        measured b              ->
+        commits                 -> write 1a! 2b!; answer 4d 4e
+        commits                 -> write 3c!; answer 1a! 2b!
+        commits                 -> write 5a; answer 3c!
+        commits                 -> answer 5a
+        ",
+    );
+}
+
+#[test]
 fn nothing_is_answered_before_the_server_is_ready() {
     script(
         Write,

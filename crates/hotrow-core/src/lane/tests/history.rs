@@ -35,7 +35,9 @@ impl Work {
 pub struct Evidence {
     pub kind: Kind,
     pub written: bool,
-    pub xid: Option<Option<Txn>>,
+    pub xid: Option<Option<u64>>,
+    /// The server has crashed since the batch was sent.
+    pub crashed: bool,
     pub failed: bool,
     pub ready: bool,
     pub resolved: Option<Outcome>,
@@ -49,6 +51,7 @@ impl Evidence {
             kind,
             written: false,
             xid: None,
+            crashed: false,
             failed: false,
             ready: false,
             resolved: None,
@@ -116,6 +119,10 @@ pub struct History {
     pub calm: bool,
     /// Units that waited in a lane for a lock of an outsider's when nothing else moved.
     pub parked: usize,
+    /// Units that moved on from a lane whose batch took long.
+    pub moved: usize,
+    /// Units that left a lane because they took too long there.
+    pub too_slow: usize,
     /// Lanes that were told to pause and came to rest.
     pub paused: usize,
     /// What went wrong while it ran.

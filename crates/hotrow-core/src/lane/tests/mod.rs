@@ -4,6 +4,7 @@
 mod backend;
 mod blocking;
 mod checker;
+mod crashes;
 mod doubt;
 mod every_step;
 mod failures;
@@ -23,6 +24,7 @@ mod server;
 mod sessions;
 mod several;
 mod shell;
+mod slow;
 mod tally;
 mod waiting;
 mod wire;

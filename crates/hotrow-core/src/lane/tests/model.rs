@@ -15,6 +15,8 @@ pub enum Statement {
     Demand { row: Key, n: i64 },
     /// Adds to the row; a deferred constraint fails at the commit if this statement brought it below zero.
     Defer { row: Key, n: i64 },
+    /// The same as `Add`, and takes too long for a lane.
+    Slow { row: Key, n: i64 },
     /// Inserts a row nobody contends for.
     Insert { table: u32 },
     /// Reads the row without a lock.
@@ -49,6 +51,7 @@ impl Statement {
     pub fn row(self) -> Option<Key> {
         match self {
             Statement::Add { row, .. }
+            | Statement::Slow { row, .. }
             | Statement::Demand { row, .. }
             | Statement::Defer { row, .. }
             | Statement::Read { row } => Some(row),
@@ -60,7 +63,7 @@ impl Statement {
     /// makes it pass a locked row by.
     pub fn locks(self, value: i64) -> Option<u32> {
         match self {
-            Statement::Add { row, n } => (value + n >= 0).then_some(row.table),
+            Statement::Add { row, n } | Statement::Slow { row, n } => (value + n >= 0).then_some(row.table),
             Statement::Demand { row, .. } | Statement::Defer { row, .. } => Some(row.table),
             Statement::Insert { table } => Some(table),
             Statement::Read { .. } | Statement::Poison | Statement::Kill => None,
@@ -71,9 +74,9 @@ impl Statement {
     pub fn on(self, value: i64) -> Effect {
         let fine = |reply, value| Effect { reply, value, dooms_commit: false };
         match self {
-            Statement::Add { n, .. } if value + n < 0 => fine(Reply::NoRow, None),
+            Statement::Add { n, .. } | Statement::Slow { n, .. } if value + n < 0 => fine(Reply::NoRow, None),
             Statement::Demand { n, .. } if value + n < 0 => fine(Reply::Error, None),
-            Statement::Add { n, .. } | Statement::Demand { n, .. } => {
+            Statement::Add { n, .. } | Statement::Slow { n, .. } | Statement::Demand { n, .. } => {
                 fine(Reply::Value(value + n), Some(value + n))
             }
             Statement::Defer { n, .. } => {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::key::Key;
-use crate::lane::{Action, Batch, Claim, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
+use crate::lane::{Action, Batch, Claim, Doubt, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
 
 /// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
 pub fn script(kind: Kind, lines: &str) {
@@ -47,6 +47,8 @@ impl Desk {
             }
             "done" => assert!(self.pending.remove(&named(rest)), "{rest} is not on its way"),
             "cancel" => self.step(Event::Cancel(number())),
+            "slow" => self.step(Event::Slow),
+            "measured" => self.lane.measured(|name| !name.contains(rest)),
             "gone" => self.step(Event::Gone(number())),
             "connected" => self.step(Event::Connected),
             "no-connection" => self.step(Event::ConnectFailed { give_up: false }),
@@ -62,6 +64,7 @@ impl Desk {
             }
             "xid" => self.step(Event::TransactionId(rest.parse().ok())),
             "error" => self.step(Event::Failed(Failure::Error)),
+            "too-slow" => self.step(Event::Failed(Failure::TooSlow)),
             "blocked" => self.step(Event::Failed(Failure::Blocked)),
             "ready" => self.step(Event::Ready),
             "pause" => self.step(Event::Pause),
@@ -83,9 +86,19 @@ impl Desk {
                 self.step(Event::TransactionId(Some(7)));
                 self.step(Event::Ready);
             }
-            "fails-at" | "blocks-at" => {
+            // All is answered, and then the catalogue turns out to have changed.
+            "stale" => {
+                self.runs(usize::MAX);
+                self.step(Event::Failed(Failure::Stale));
+                self.step(Event::Ready);
+            }
+            "fails-at" | "blocks-at" | "slow-at" => {
                 self.runs(self.place(rest));
-                let failure = if verb == "fails-at" { Failure::Error } else { Failure::Blocked };
+                let failure = match verb {
+                    "fails-at" => Failure::Error,
+                    "blocks-at" => Failure::Blocked,
+                    _ => Failure::TooSlow,
+                };
                 self.step(Event::Failed(failure));
                 self.step(Event::Ready);
             }
@@ -158,6 +171,7 @@ impl Desk {
                 }
                 told.join("; ")
             }
+            Action::Alone(unit, None) if unit.too_slow => format!("too-slow {}", unit.payload),
             Action::Alone(unit, None) => format!("alone {}", unit.payload),
             Action::Alone(unit, Some(key)) => format!("alone {} blocking {}", unit.payload, key_name(key)),
             Action::Return(unit) => {
@@ -175,7 +189,9 @@ impl Desk {
                 };
                 format!("{why} {}", self.end(&units))
             }
-            Action::Resolve(xid) => format!("resolve {xid}"),
+            Action::Resolve(Doubt::Id(id)) => format!("resolve {id}"),
+            Action::Resolve(Doubt::IdAfter(None)) => "resolve any".to_owned(),
+            Action::Resolve(Doubt::IdAfter(Some(id))) => format!("resolve after {id}"),
         }
     }
 
@@ -288,8 +304,11 @@ fn unit(text: &str, first: bool) -> Unit<String> {
         claims: if keys.len() > 1 { claims.into() } else { Box::default() },
         at_fault: 0,
         bytes,
+        unmeasured: name.contains('!'),
         losses: 0,
         reruns: 0,
+        cancelled: false,
+        too_slow: false,
         payload: name.to_owned(),
     }
 }

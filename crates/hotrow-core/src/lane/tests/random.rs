@@ -11,7 +11,7 @@ use super::workload::Random;
 const SEEDS: u64 = 2_000;
 
 /// What the seeds must lead to, or they test less than they seem to.
-const WANTED: [&str; 25] = [
+const WANTED: [&str; 33] = [
     "locked ahead: ready",
     "locked ahead: failed",
     "locked ahead: asked, committed",
@@ -33,9 +33,17 @@ const WANTED: [&str; 25] = [
     "failed alone",
     "parked behind a lock",
     "paused",
+    "moved on",
+    "too slow",
+    "Refused(Cancelled): failed",
+    "Refused(Cancelled): failed and lost",
     "Refused(Cancelled)",
     "Refused(NotSent)",
     "Refused(OutcomeUnknown): no id",
+    "Refused(OutcomeUnknown): no id, crashed",
+    "Refused(OutcomeUnknown): asked, crashed",
+    "again: lost in a crash",
+    "again: no id, none committed",
     "Refused(OutcomeUnknown): nobody to ask",
 ];
 

@@ -46,6 +46,9 @@ pub fn nothing_is_left(world: &mut World) {
         if wire.lane.returned.iter().any(remembers) {
             complaints.push(format!("lane {number} remembers a session that is gone"));
         }
+        if wire.slow.is_some() {
+            complaints.push(format!("lane {number} is slow in the end"));
+        }
         if !wire.lane.is_idle() || wire.lane.waiting() != 0 || wire.lane.in_doubt() {
             complaints.push(format!("lane {number} is not idle in the end"));
         }

@@ -1,12 +1,13 @@
 //! The simulated database: rows, locks, transactions, and the order in which they committed. Read committed, as the
-//! real one. Knows nothing of connections and protocols.
+//! real one. After a crash it gives out the ids of lost transactions again. Knows nothing of connections and protocols.
 
 use std::collections::BTreeMap;
 
 use super::model::{Reply, START, Statement};
 use crate::key::Key;
+use crate::witness::{Log, Mark, Server as Identity, Word};
 
-/// A transaction's id, counted from 1.
+/// A transaction's number, counted from 1 and never given out again. Tests know it and clients don't.
 pub type Txn = u64;
 
 /// What a lock covers.
@@ -44,13 +45,36 @@ pub struct Seen {
 #[derive(Debug)]
 struct Transaction {
     status: Status,
+    /// The id that clients know it by, once it has written something.
+    id: Option<u64>,
     changes: BTreeMap<Key, i64>,
     entries: Vec<Entry>,
     doomed: bool,
 }
 
+/// One value of a mark in the log.
+#[derive(Clone, Copy, Debug)]
+struct Marked {
+    at: u64,
+    /// How many ids had been given out by then.
+    ids: u64,
+    /// The log is durable up to here.
+    is_durable: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Server {
+    /// Crashes so far.
+    pub crashes: u64,
+    /// Ids given out so far, and how many of them the log bears out for certain.
+    ids: u64,
+    logged_ids: u64,
+    /// How many ids had been given out when this life began.
+    first_ids: u64,
+    /// An ordinary checkpoint has replaced the one that began this life.
+    pub checkpointed: bool,
+    /// What each mark was set to, in order.
+    marks: BTreeMap<usize, Vec<Marked>>,
     rows: BTreeMap<Key, i64>,
     locks: BTreeMap<Lock, Txn>,
     transactions: Vec<Transaction>,
@@ -63,6 +87,7 @@ impl Server {
     pub fn begin(&mut self) -> Txn {
         self.transactions.push(Transaction {
             status: Status::InProgress,
+            id: None,
             changes: BTreeMap::new(),
             entries: Vec::new(),
             doomed: false,
@@ -70,12 +95,66 @@ impl Server {
         self.transactions.len() as Txn
     }
 
-    pub fn status(&self, txn: Txn) -> Status {
-        self.transactions[txn as usize - 1].status
+    /// The id that a client is told; none if the transaction has written nothing.
+    pub fn id(&self, txn: Txn) -> Option<u64> {
+        self.transactions[txn as usize - 1].id
     }
 
-    pub fn has_written(&self, txn: Txn) -> bool {
-        !self.transactions[txn as usize - 1].entries.is_empty()
+    /// What the server says of an id, which is about the transaction that had it last.
+    pub fn word(&self, id: u64) -> Word {
+        if id > self.ids {
+            return Word::NotGivenOut;
+        }
+        let last = self.transactions.iter().rev().find(|one| one.id == Some(id));
+        match last.map(|one| one.status) {
+            Some(Status::Committed) => Word::Committed,
+            Some(Status::InProgress) => Word::InProgress,
+            Some(Status::Aborted) | None => Word::Aborted,
+        }
+    }
+
+    /// A mark is set to an id. No rollback undoes that.
+    pub fn set_mark(&mut self, mark: usize, at: u64) {
+        let ids = self.ids;
+        self.marks.entry(mark).or_default().push(Marked { at, ids, is_durable: false });
+    }
+
+    /// What a new connection finds out about the server and its mark.
+    pub fn identity(&self, mark: Option<usize>) -> Identity {
+        let log = Log {
+            checkpoint: self.crashes,
+            first_id: (!self.checkpointed).then_some(self.first_ids + 1),
+            next_id: self.ids + 1,
+        };
+        let at = |mark| self.marks.get(&mark).and_then(|marks| marks.last()).map_or(0, |marked| marked.at);
+        let mark = mark.map(|mark| Mark { name: mark.to_string(), at: at(mark) });
+        Identity { life: self.crashes.to_string(), cluster: Some("c".to_owned()), log: Some(log), mark }
+    }
+
+    /// The server dies, and is there again at once. Of the log's end that nobody waited for so many ids are left.
+    pub fn crash(&mut self, ids_left: u64) {
+        for one in self.transactions.iter_mut().filter(|one| one.status == Status::InProgress) {
+            one.status = Status::Aborted;
+        }
+        self.locks.clear();
+        self.ids = self.ids.min(self.logged_ids + ids_left);
+        let ids = self.ids;
+        for marks in self.marks.values_mut() {
+            // A later id that the log has kept stands behind the mark. Of the last id the log may end before the mark.
+            marks.retain(|marked| marked.is_durable || marked.ids < ids || marked.ids == ids && ids_left > 1);
+            marks.iter_mut().for_each(|marked| marked.is_durable = true);
+        }
+        (self.first_ids, self.logged_ids) = (self.ids, self.ids);
+        self.crashes += 1;
+        self.checkpointed = false;
+    }
+
+    /// Gives an id to a transaction that has none.
+    fn assign(&mut self, txn: Txn) {
+        if self.open(txn).id.is_none() {
+            self.ids += 1;
+            self.open(txn).id = Some(self.ids);
+        }
     }
 
     fn open(&mut self, txn: Txn) -> &mut Transaction {
@@ -121,6 +200,7 @@ impl Server {
         transaction.doomed |= effect.dooms_commit;
         if own || effect.value.is_some() || effect.reply == Reply::Inserted {
             transaction.entries.push(Entry::Unit { txn, unit, run });
+            self.assign(txn);
         } else {
             self.seen.push(Seen { txn, unit, run, after });
         }
@@ -136,6 +216,9 @@ impl Server {
         if self.open(txn).doomed {
             self.abort(txn);
             return false;
+        }
+        if self.id(txn).is_some() {
+            self.flush();
         }
         let transaction = self.open(txn);
         transaction.status = Status::Committed;
@@ -203,6 +286,16 @@ impl Server {
         if let Some(value) = statement.on(self.value(None, statement).0).value {
             self.rows.insert(row, value);
             self.log.push(Entry::Direct { row, n });
+            let txn = self.begin();
+            self.assign(txn);
+            self.open(txn).status = Status::Committed;
+            self.flush();
         }
+    }
+
+    /// All that stands in the log by now is durable.
+    fn flush(&mut self) {
+        self.logged_ids = self.ids;
+        self.marks.values_mut().flatten().for_each(|marked| marked.is_durable = true);
     }
 }

@@ -113,14 +113,18 @@ impl World {
     /// The lane takes in an event.
     pub fn step(&mut self, lane: usize, event: Event<usize>) {
         let event_text = self.trace.is_some().then(|| format!("{event:?}"));
+        let is_slow = matches!(event, Event::Slow);
         let mut actions = Vec::new();
         self.wires[lane].lane.step(event, &mut actions);
         if let (Some(trace), Some(event)) = (&mut self.trace, event_text) {
             trace.push(format!("lane {lane}: {event} -> {actions:?}"));
         }
+        self.history.moved += if is_slow { actions.len() } else { 0 };
         for action in actions {
             self.act(lane, action);
         }
+        self.end_slow(lane);
+        self.wires[lane].settle();
     }
 
     fn act(&mut self, lane: usize, action: Action<usize>) {
@@ -134,7 +138,10 @@ impl World {
             Action::Disconnect => self.disconnect(lane),
             Action::Write(number) => self.send(lane, number),
             Action::Answer(batch) => self.answer(lane, &batch),
-            Action::Alone(unit, key) => self.give_back(lane, unit.payload, State::Alone(unit, key)),
+            Action::Alone(unit, key) => {
+                self.history.too_slow += usize::from(unit.too_slow);
+                self.give_back(lane, unit.payload, State::Alone(unit, key));
+            }
             Action::Return(unit) => self.give_back(lane, unit.payload, State::Returned(unit)),
             Action::Refuse(units, refusal) => {
                 for unit in units {
@@ -143,7 +150,7 @@ impl World {
                     self.tell(unit.payload, Fate::Refused(refusal), evidence);
                 }
             }
-            Action::Resolve(txn) => self.wires[lane].asked = Some(txn),
+            Action::Resolve(doubt) => self.wires[lane].asked = Some(doubt),
         }
     }
 

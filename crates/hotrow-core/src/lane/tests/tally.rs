@@ -39,6 +39,12 @@ impl Tally {
         if history.log.iter().any(|entry| matches!(entry, Entry::Direct { .. })) {
             self.count("direct change");
         }
+        if history.moved > 0 {
+            self.count("moved on");
+        }
+        if history.too_slow > 0 {
+            self.count("too slow");
+        }
         if history.paused > 0 {
             self.count("paused");
         }
@@ -74,7 +80,12 @@ fn proof(evidence: &Evidence) -> &'static str {
         Evidence { written: false, .. } => "not all sent",
         Evidence { xid: Some(None), .. } => "nothing written",
         Evidence { resolved: Some(Outcome::Committed), .. } => "asked, committed",
+        Evidence { resolved: Some(Outcome::Aborted), xid: None, .. } => "no id, none committed",
+        Evidence { resolved: Some(Outcome::Aborted), crashed: true, .. } => "lost in a crash",
         Evidence { resolved: Some(Outcome::Aborted), .. } => "asked, aborted",
+        Evidence { resolved: Some(Outcome::Unknown), xid: None, crashed: true, .. } => "no id, crashed",
+        Evidence { resolved: Some(Outcome::Unknown), xid: None, .. } => "no id",
+        Evidence { resolved: Some(Outcome::Unknown), crashed: true, .. } => "asked, crashed",
         Evidence { resolved: Some(Outcome::Unknown), .. } => "asked, unknown",
         Evidence { xid: Some(_), gave_up: true, .. } => "nobody to ask",
         Evidence { xid: None, .. } => "no id",

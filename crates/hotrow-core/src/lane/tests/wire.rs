@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use super::backend::Frame;
 use super::history::History;
-use super::server::Txn;
 use crate::key::Key;
-use crate::lane::{Event, Kind, Lane};
+use crate::lane::{Doubt, Event, Kind, Lane};
+use crate::witness::{Bond, Question, Server, question};
 
 #[derive(Debug)]
 pub struct Wire {
@@ -17,12 +17,19 @@ pub struct Wire {
     /// What sessions have left for it.
     pub inbox: VecDeque<Event<usize>>,
     pub backend: Option<usize>,
+    /// The last one that had a mark.
+    pub marked_by: Option<usize>,
     /// The lane was told to pause.
     pub paused: bool,
+    /// The batch because of which the lane is slow.
+    pub slow: Option<u64>,
     /// The lane has asked for a connection.
     pub wanted: bool,
     /// The lane has asked what became of this transaction.
-    pub asked: Option<Txn>,
+    pub asked: Option<Doubt>,
+    /// The server that the batches in doubt were sent to, and the one that the connection is to.
+    pub before: Option<Server>,
+    pub now: Option<Server>,
     pub unwritten: VecDeque<Frame>,
     /// The batches on the connection that are not ready, by their place in the history.
     pub sent: VecDeque<usize>,
@@ -36,9 +43,13 @@ impl Wire {
             lane: Lane::new(kind),
             inbox: VecDeque::new(),
             backend: None,
+            marked_by: None,
             paused: false,
+            slow: None,
             wanted: false,
             asked: None,
+            before: None,
+            now: None,
             unwritten: VecDeque::new(),
             sent: VecDeque::new(),
         }
@@ -61,6 +72,20 @@ impl Wire {
             self.unwritten.push_back(Frame::AskXid);
         }
         self.unwritten.push_back(Frame::Sync(number));
+    }
+
+    /// What there is to ask the server, and what binds it to the one before.
+    pub fn question(&self) -> Option<(Question, Bond)> {
+        let doubt = self.asked?;
+        let bond = Bond::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
+        Some((question(doubt, self.before.as_ref(), bond), bond))
+    }
+
+    /// Once nothing is in doubt, this connection's server is the one to compare with.
+    pub fn settle(&mut self) {
+        if !self.lane.in_doubt() && self.backend.is_some() {
+            self.before.clone_from(&self.now);
+        }
     }
 
     /// The connection is gone, and all that was on it.

@@ -98,6 +98,7 @@ impl Random {
             }
         }
         world.history.calm = calm;
+        world.marks = self.rng.bool();
         world
     }
 
@@ -115,10 +116,11 @@ impl Random {
         let row = self.rows[self.rng.usize(..self.rows.len())];
         let n = self.rng.i64(-2..3);
         let statement = if self.rng.u8(..100) < self.failures {
-            match self.rng.u8(..8) {
+            match self.rng.u8(..10) {
                 0..2 => Statement::Poison,
                 2 => Statement::Kill,
                 3..6 => Statement::Demand { row, n: n - 2 },
+                6..8 => Statement::Slow { row, n },
                 _ => Statement::Defer { row, n: n - 1 },
             }
         } else {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use super::backend::Backend;
 use super::history::{History, Work};
 use super::model::Statement;
-use super::server::{Lock, Server, Status, Txn};
+use super::server::{Lock, Server, Txn};
 use super::sessions::{Session, State};
 use super::wire::Wire;
 use crate::affinity::Affinity;
-use crate::lane::{Event, Kind, Outcome, Unit};
+use crate::lane::{Event, Failure, Kind, Outcome, Unit};
+use crate::witness::{Bond, Question, Word, believe, believe_none_committed};
 
 /// One step of one actor; the number is a session's, a lane's or a backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,19 @@ pub enum Move {
     Resolve(usize),
 }
 
+/// How what the server says is judged: as it should be, unless a test plants a fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Beliefs {
+    pub id: fn(u64, Word, Bond) -> Option<Outcome>,
+    pub none_committed: fn(bool) -> Outcome,
+}
+
+impl Default for Beliefs {
+    fn default() -> Self {
+        Beliefs { id: believe, none_committed: believe_none_committed }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct World {
     pub server: Server,
@@ -47,6 +61,9 @@ pub struct World {
     /// The moves so far, where somebody wants to read them.
     pub trace: Option<Vec<String>>,
     affinity: BTreeMap<(usize, bool), Affinity>,
+    pub beliefs: Beliefs,
+    /// Lanes have marks.
+    pub marks: bool,
     /// The batch each unit was last sent in.
     pub last_batch: BTreeMap<usize, usize>,
 }
@@ -104,7 +121,7 @@ impl World {
         }
         for (lane, wire) in self.wires.iter().enumerate() {
             let backend = wire.backend.map(|backend| &self.backends[backend]);
-            let resolvable = wire.asked.is_some_and(|txn| self.server.status(txn) != Status::InProgress);
+            let resolvable = self.outcome(wire).is_some();
             let possible = [
                 (!wire.inbox.is_empty(), Move::Take(lane)),
                 (!wire.unwritten.is_empty(), Move::Write(lane)),
@@ -128,22 +145,49 @@ impl World {
                 for event in std::mem::take(&mut self.wires[lane].inbox) {
                     self.step(lane, event);
                 }
+                if self.wires[lane].slow.is_some() {
+                    self.step(lane, Event::Slow);
+                }
             }
             Move::Write(lane) => self.write(lane),
             Move::Serve(backend) => self.backends[backend].serve(&mut self.server, &self.history.units),
-            Move::TimeOut(backend) => self.backends[backend].time_out(&mut self.server),
+            Move::TimeOut(backend) => self.backends[backend].give_up(&mut self.server, Failure::Blocked),
             Move::Deliver(lane) => self.deliver(lane),
             Move::Connect(lane) => {
+                let mark = self.mark(lane);
                 let wire = &mut self.wires[lane];
                 wire.wanted = false;
+                wire.marked_by = Some(self.backends.len());
                 wire.backend = Some(self.backends.len());
-                self.backends.push(Backend::default());
+                wire.now = Some(self.server.identity(mark));
+                self.backends.push(Backend::with_mark(mark));
                 self.step(lane, Event::Connected);
             }
             Move::Resolve(lane) => {
-                let status = self.wires[lane].asked.map(|txn| self.server.status(txn));
-                let committed = status == Some(Status::Committed);
-                self.resolve(lane, if committed { Outcome::Committed } else { Outcome::Aborted });
+                if let Some(outcome) = self.outcome(&self.wires[lane]) {
+                    self.resolve(lane, outcome);
+                }
+            }
+        }
+    }
+
+    /// The mark of a lane's next connection: that of the last one if its backend has ended.
+    fn mark(&self, lane: usize) -> Option<usize> {
+        let wire = &self.wires[lane];
+        let last = wire.marked_by.map(|backend| &self.backends[backend]).filter(|backend| backend.dead);
+        let mark = last.and_then(|backend| backend.mark).unwrap_or(self.backends.len());
+        (self.marks && wire.kind == Kind::Write).then_some(mark)
+    }
+
+    /// What is found out for a lane that asks; none if it has to wait.
+    fn outcome(&self, wire: &Wire) -> Option<Outcome> {
+        let (question, bond) = wire.question()?;
+        match question {
+            Question::Nothing(outcome) => Some(outcome),
+            Question::Status(id) => (self.beliefs.id)(id, self.server.word(id), bond),
+            Question::AnyCommitted(mut ids) => {
+                let none_is = ids.all(|id| self.server.word(id) == Word::Aborted);
+                Some((self.beliefs.none_committed)(none_is))
             }
         }
     }
@@ -186,6 +230,44 @@ impl World {
         if let Some((_, lane, State::InLane)) = self.sessions[session].front() {
             self.history.cancels.insert(session);
             self.wires[lane].inbox.push_back(Event::Cancel(session as u64));
+        }
+    }
+
+    /// A lane's earliest batch takes long: what waits moves on, and what comes avoids the lane.
+    pub fn slow(&mut self, lane: usize) {
+        let wire = &mut self.wires[lane];
+        let front = wire.lane.under_way().front().map(|batch| batch.number);
+        if wire.backend.is_none() || wire.slow.is_some() || front.is_none() {
+            return;
+        }
+        wire.slow = front;
+        self.set_slow(lane, true);
+        self.step(lane, Event::Slow);
+    }
+
+    /// The batch that took long is over.
+    pub fn end_slow(&mut self, lane: usize) {
+        let wire = &mut self.wires[lane];
+        let front = wire.lane.under_way().front().map(|batch| batch.number);
+        if wire.slow.is_some() && wire.slow != front {
+            wire.slow = None;
+            self.set_slow(lane, false);
+        }
+    }
+
+    fn set_slow(&mut self, lane: usize, slow: bool) {
+        let Wire { gateway, kind, .. } = self.wires[lane];
+        let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
+        if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
+        {
+            affinity.set_slow(lane - first, slow);
+        }
+    }
+
+    /// The server finds that what a lane's backend does next takes too long.
+    pub fn stall(&mut self, lane: usize) {
+        if let Some(backend) = self.wires[lane].backend {
+            self.backends[backend].stall(&mut self.server);
         }
     }
 
@@ -241,8 +323,11 @@ impl World {
             claims: then.map(|_| self.history.claims(unit).into()).unwrap_or_default(),
             at_fault: 0,
             bytes,
+            unmeasured: unit % 10 == 7,
             losses: 0,
             reruns: 0,
+            cancelled: false,
+            too_slow: false,
             may_wait: false,
             payload: unit,
         };

@@ -1,19 +1,20 @@
 //! The statements that clients of one pool have sent: one entry per shape, with what the text says and what was
 //! decided. Bounded by count and bytes; never asks the catalogue itself.
 
-use std::collections::HashMap;
+mod cache;
+
 use std::ops::Range;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Ahead, Analysis, Boundary, Effect, Merging, Packing, Pass, Reason};
-use hotrow_core::limits;
+use hotrow_core::classify::{self, Ahead, Analysis, Effect, Merging, Packing, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
 use hotrow_wire::frontend::Parse;
 
 use crate::counts::Counts;
+use cache::{Generations, locked, lookup};
 
 /// One statement, as it can be prepared on any connection of its pool.
 #[derive(Debug)]
@@ -26,6 +27,14 @@ pub struct Statement {
     pub text: Bytes,
     /// Its declared parameter types, four bytes each.
     pub types: Bytes,
+    /// The client has declared the types of all its parameters.
+    pub is_typed: bool,
+    /// It is a command that runs nothing but itself.
+    pub is_plain: bool,
+    /// It may give back advisory locks.
+    pub unlocks: bool,
+    /// It may be COPY FROM STDIN.
+    pub may_copy: bool,
     /// What its text says.
     pub analysis: Analysis,
     /// What a candidate may leave behind where it is passed through.
@@ -37,8 +46,24 @@ pub struct Statement {
     /// Held while somebody asks the catalogue about it.
     pub deciding: tokio::sync::Mutex<()>,
     credit: AtomicI32,
+    superseded: AtomicBool,
+    proof: Mutex<Option<(Proof, u64, Instant)>>,
+    /// Somebody asks the catalogue for its proof.
+    pub is_proving: AtomicBool,
+    /// The types of its parameters and its columns, as the server described them when it was decided to be packed.
+    pub description: OnceLock<Bytes>,
     /// What became of its runs.
-    pub counts: Counts,
+    pub counts: Arc<Counts>,
+}
+
+/// A statement that a client has a name for.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The statement.
+    pub statement: Arc<Statement>,
+    /// The number of the client's Parse among all of the pool's: a connection that has parsed the statement before may
+    /// have it with older types.
+    pub parsed: u64,
 }
 
 /// What is done with a statement.
@@ -50,22 +75,48 @@ pub enum Verdict {
     Pass,
 }
 
+/// What is known of what a statement leaves behind where it is passed through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Nothing but perhaps sequence values.
+    pub is_clean: bool,
+    /// It may move a sequence.
+    pub moves_sequence: bool,
+}
+
+impl Proof {
+    /// Nothing is known: whatever it reaches may leave anything behind.
+    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
+}
+
+/// What was decided about a statement, and when.
 #[derive(Clone, Debug)]
-struct Decided {
+pub struct Decided {
     verdict: Verdict,
     /// In words, where it is passed through.
     why_not: Option<String>,
+    /// The state of the catalogue that it was decided for.
+    state: u64,
     epoch: u64,
     at: Instant,
+    /// Somebody is deciding it anew.
+    is_asked_again: bool,
+}
+
+impl Decided {
+    /// Decided just now, in this epoch of the catalogue.
+    pub fn now(verdict: Verdict, why_not: Option<String>, state: u64, epoch: u64) -> Self {
+        Decided { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
+    }
 }
 
 /// How much of a verdict is left.
 pub enum Known {
     /// It holds.
     Fresh(Verdict),
-    /// It holds for now, but the catalogue should be asked again.
+    /// It holds, but the catalogue should be asked again before it is too old.
     Old(Verdict),
-    /// There is none, or the catalogue has changed.
+    /// There is none, it is too old, or the catalogue has changed.
     No,
 }
 
@@ -74,6 +125,11 @@ pub enum Known {
 /// recovered.
 const CREDIT_MAX: i32 = 64;
 const CREDIT_OF_FAILURE: i32 = 4;
+/// What is left to a statement that took too long in a lane: others of its batch have waited for it, so that it is run on
+/// its own this often before a lane tries it again.
+const CREDIT_OF_SLOW: i32 = -1_000;
+/// Credit below this is never earned back.
+const CREDIT_OF_EXCLUDED: i32 = i32::MIN / 4;
 
 /// Types that PostgreSQL brings along have lower numbers.
 const FIRST_USER_OID: u32 = 16_384;
@@ -86,6 +142,10 @@ impl Statement {
         Statement {
             id,
             name: crate::upstream::statement_name(id).into(),
+            is_typed: is_typed(&text, &types),
+            is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
+            unlocks: mentions(&text, b"pg_advisory_unlock"),
+            may_copy: mentions(&text, b"copy"),
             text,
             types,
             effect: match &analysis {
@@ -97,7 +157,11 @@ impl Statement {
             decided: Mutex::new(None),
             deciding: tokio::sync::Mutex::new(()),
             credit: AtomicI32::new(CREDIT_MAX),
-            counts: Counts::default(),
+            superseded: AtomicBool::new(false),
+            proof: Mutex::new(None),
+            is_proving: AtomicBool::new(false),
+            description: OnceLock::new(),
+            counts: Arc::default(),
         }
     }
 
@@ -121,11 +185,13 @@ impl Statement {
     pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> Known {
         match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
             Some(decided) if decided.epoch == epoch => {
-                let verdict = decided.verdict.clone();
-                if now.saturating_duration_since(decided.at) < age_max {
-                    Known::Fresh(verdict)
+                let age = now.saturating_duration_since(decided.at);
+                if age >= age_max {
+                    Known::No
+                } else if age >= age_max / 2 && !decided.is_asked_again {
+                    Known::Old(decided.verdict.clone())
                 } else {
-                    Known::Old(verdict)
+                    Known::Fresh(decided.verdict.clone())
                 }
             }
             _ => Known::No,
@@ -147,7 +213,7 @@ impl Statement {
 
     /// What is done with it, and why, in words; nothing while that is not decided.
     pub fn explain(&self) -> Option<(&'static str, String)> {
-        if self.credit.load(Relaxed) < -CREDIT_MAX {
+        if self.credit.load(Relaxed) < CREDIT_OF_EXCLUDED {
             return Some((
                 "passed",
                 "its answers are too large, or its parameters of a user's type".to_owned(),
@@ -168,12 +234,32 @@ impl Statement {
 
     /// Whether it leaves a transaction open, or ends one by COMMIT; none if it does neither.
     pub fn leaves_open(&self) -> Option<bool> {
-        let Analysis::Pass(Pass { reason, boundary, .. }) = &self.analysis else { return None };
-        if reason.is_begin() {
-            return Some(true);
+        match &self.analysis {
+            Analysis::Pass(pass) => pass.leaves_open,
+            _ => None,
         }
-        let of_pieces = self.pieces.iter().rev().find_map(|(piece, _)| piece.leaves_open());
-        if *boundary == Some(Boundary::Commit) { Some(false) } else { of_pieces }
+    }
+
+    /// Whether it is DEALLOCATE ALL, or does the same.
+    pub fn takes_all(&self) -> bool {
+        matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
+    }
+
+    /// What it takes away when it succeeds outside of a transaction block.
+    pub fn clears(&self) -> Effect {
+        match &self.analysis {
+            Analysis::Pass(pass) => pass.clears,
+            _ => Effect::NONE,
+        }
+    }
+
+    /// The name of a prepared statement that it makes or takes away.
+    pub fn mentions_name(&self) -> Option<&[u8]> {
+        match &self.analysis {
+            Analysis::Deallocate(name) => Some(name.as_bytes()),
+            Analysis::Pass(pass) => pass.prepares.as_deref().map(str::as_bytes),
+            _ => None,
+        }
     }
 
     /// Whether it was found not to be packable.
@@ -187,16 +273,53 @@ impl Statement {
         }
     }
 
-    /// Notes what was decided, and why where it is passed through.
-    pub fn decide(&self, verdict: Verdict, why_not: Option<String>, epoch: u64) {
-        let decided = Decided { verdict, why_not, epoch, at: Instant::now() };
+    /// What is known of what it leaves behind, and whether the catalogue should be asked about it.
+    pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
+        match *self.proof.lock().expect("nothing panics while it holds a proof") {
+            Some((proof, of, at)) if of == epoch && at.elapsed() < age_max => {
+                (proof, at.elapsed() >= age_max / 2)
+            }
+            _ => (Proof::NONE, true),
+        }
+    }
+
+    /// Notes what the catalogue says about what it leaves behind.
+    pub fn prove(&self, proof: Proof, epoch: u64) {
+        *self.proof.lock().expect("nothing panics while it holds a proof") =
+            Some((proof, epoch, Instant::now()));
+        self.is_proving.store(false, Relaxed);
+    }
+
+    /// Whether it was decided for another state of the catalogue than this.
+    pub fn is_of_another_state(&self, state: u64) -> bool {
+        let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+        decided.as_ref().is_some_and(|decided| decided.state != state)
+    }
+
+    /// Whether neither it nor a statement of its text is superseded.
+    pub fn is_current(&self) -> bool {
+        !self.is_superseded() && self.pieces.iter().all(|(piece, _)| !piece.is_superseded())
+    }
+
+    /// Whether the server describes both alike.
+    pub fn is_described_as(&self, other: &Statement) -> bool {
+        self.description.get().is_some_and(|own| other.description.get() == Some(own))
+    }
+
+    /// Whether the catalogue has changed since it was first understood: nobody prepares it any more.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Relaxed)
+    }
+
+    /// Notes what was decided.
+    pub fn decide(&self, decided: Decided) {
         *self.decided.lock().expect("nothing panics while it holds a verdict") = Some(decided);
     }
 
-    /// Takes an old verdict as new, while somebody asks again.
-    pub fn renew(&self) {
+    /// Notes that the catalogue is being asked again.
+    pub fn ask_again(&self) {
         if let Some(decided) = &mut *self.decided.lock().expect("nothing panics while it holds a verdict") {
-            decided.at = Instant::now();
+            decided.is_asked_again = true;
         }
     }
 
@@ -220,6 +343,11 @@ impl Statement {
         }
     }
 
+    /// It took too long in a lane.
+    pub fn was_too_slow(&self) {
+        self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
+    }
+
     /// Its answers are too large to be gathered: never packed again.
     pub fn exclude(&self) {
         self.credit.store(i32::MIN / 2, Relaxed);
@@ -231,9 +359,20 @@ impl Statement {
 pub struct Statements {
     simple: Mutex<Generations>,
     extended: Mutex<Generations>,
+    parses: AtomicU64,
 }
 
 impl Statements {
+    /// What a client's name stands for that it gives to this statement now.
+    pub fn named(&self, statement: Arc<Statement>) -> Named {
+        Named { statement, parsed: 1 + self.parses.fetch_add(1, Relaxed) }
+    }
+
+    /// The number of the latest Parse of a client.
+    pub fn last_parse(&self) -> u64 {
+        self.parses.load(Relaxed)
+    }
+
     /// The statement of a simple query's shape.
     pub fn simple(&self, shape: &Shape<'_>) -> Arc<Statement> {
         lookup(&self.simple, shape.signature, || {
@@ -263,13 +402,19 @@ impl Statements {
         Arc::new(Statement { pieces, ..statement })
     }
 
+    /// Whether the statement of a simple query's shape needs no look at its text.
+    pub fn knows_simple(&self, shape: &Shape<'_>) -> bool {
+        locked(&self.simple).get(shape.signature).is_some()
+    }
+
+    /// Whether the statement of a Parse message needs no look at its text.
+    pub fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool {
+        locked(&self.extended).get(&extended_key(text, types)).is_some()
+    }
+
     /// The statement of a Parse message. Text that is not UTF-8 is not understood.
     pub fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
-        let mut key = Vec::with_capacity(text.len() + types.len() + 1);
-        key.extend_from_slice(text);
-        key.push(0);
-        key.extend_from_slice(types);
-        lookup(&self.extended, &key, || {
+        lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
             let statement =
                 Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
@@ -279,6 +424,24 @@ impl Statements {
             }
             statement
         })
+    }
+
+    /// The catalogue has changed, and with it perhaps what a statement means: whoever asks for its text from now on gets
+    /// another statement, which no connection has prepared.
+    pub fn supersede(&self, statement: &Statement) {
+        statement.superseded.store(true, Relaxed);
+        if let Some(packing) = statement.packing() {
+            let with_it = packing.ahead.as_ref().map(|ahead| self.ahead(ahead));
+            let with_it =
+                with_it.into_iter().chain(packing.merging.as_ref().map(|merging| self.merged(merging)));
+            with_it.for_each(|statement| statement.superseded.store(true, Relaxed));
+        }
+    }
+
+    /// The statement that a superseded one would be if it were prepared now. It stands for the other only if the server
+    /// describes both alike: a prepared statement keeps the types of its parameters, and fails if its columns change.
+    pub fn successor(&self, statement: &Statement) -> Arc<Statement> {
+        self.extended(&statement.text, &statement.types)
     }
 
     /// All that are remembered.
@@ -305,47 +468,37 @@ impl Statements {
     }
 }
 
-fn lookup(cache: &Mutex<Generations>, key: &[u8], make: impl FnOnce() -> Arc<Statement>) -> Arc<Statement> {
-    let lock = || cache.lock().expect("nothing panics while it holds the statements");
-    if let Some(statement) = lock().get(key) {
-        return statement;
-    }
-    let statement = make(); // outside the lock: parsing takes a while
-    lock().insert(key, statement)
+/// Whether nothing but the command itself runs.
+fn is_plain(text: &[u8]) -> bool {
+    let reach = str::from_utf8(text).ok().and_then(classify::reach);
+    reach.is_some_and(|reach| reach.names.is_empty())
 }
 
-/// A cache of two generations: when the young one is full it becomes the old one, and what was not asked for in a
-/// whole generation is gone. Clients that still use a forgotten statement keep it by themselves.
-#[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<Box<[u8]>, Arc<Statement>>,
-    old: HashMap<Box<[u8]>, Arc<Statement>>,
-    young_bytes: usize,
+/// Whether this word is somewhere in a text.
+fn mentions(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
-impl Generations {
-    fn get(&mut self, key: &[u8]) -> Option<Arc<Statement>> {
-        if let Some(statement) = self.young.get(key) {
-            return Some(statement.clone());
-        }
-        let statement = self.old.remove(key)?;
-        Some(self.insert(key, statement))
-    }
+/// Whether each parameter of a text has a declared type. A `$1` within a string counts as a parameter too.
+fn is_typed(text: &[u8], types: &[u8]) -> bool {
+    let parameters = text.split(|byte| *byte == b'$').skip(1).map(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).take(6);
+        digits.fold(0_usize, |number, digit| 10 * number + usize::from(digit - b'0'))
+    });
+    let declared =
+        types.chunks_exact(4).take_while(|oid| !matches!(oid, [0, 0, 0, 0] | [0, 0, 2, 193])).count();
+    parameters.max().unwrap_or(0) <= declared
+}
 
-    /// The entry for this key: the one given, unless somebody was faster.
-    fn insert(&mut self, key: &[u8], statement: Arc<Statement>) -> Arc<Statement> {
-        if self.young.len() >= limits::SHAPES_MAX || self.young_bytes > limits::SHAPES_BYTES_MAX {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
-        self.young_bytes += key.len() + statement.text.len();
-        self.young.entry(key.into()).or_insert(statement).clone()
-    }
+fn extended_key(text: &[u8], types: &[u8]) -> Vec<u8> {
+    [text, b"\0", types].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use hotrow_core::normalise::Normaliser;
+
+    use hotrow_core::limits;
 
     use super::*;
 
@@ -380,6 +533,21 @@ mod tests {
         let statements = Statements::default();
         assert!(statements.extended(b"select $1", &23u32.to_be_bytes()).has_credit());
         assert!(!statements.extended(b"select $1", &16_385u32.to_be_bytes()).has_credit());
+    }
+
+    #[test]
+    fn a_statement_that_took_too_long_is_tried_again_after_a_thousand_runs() {
+        let statement = Statements::default().extended(b"select 1", b"");
+        statement.was_too_slow();
+        for _ in 0..1_000 {
+            assert!(!statement.has_credit());
+            statement.succeeded();
+        }
+        statement.succeeded();
+        assert!(statement.has_credit());
+        statement.exclude();
+        statement.was_too_slow();
+        assert!(statement.explain().is_some_and(|(verdict, _)| verdict == "passed"), "it stays excluded");
     }
 
     #[test]

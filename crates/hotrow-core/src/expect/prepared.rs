@@ -1,0 +1,109 @@
+//! Which of the gateway's statements are prepared on a connection.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::limits;
+
+/// Where a statement is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// As the unnamed one.
+    Unnamed,
+    /// Under the name of the statement with this number.
+    Named(u64),
+}
+
+/// A statement that is prepared, or is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preparation {
+    /// Where.
+    pub place: Place,
+    /// Its number.
+    pub statement: u64,
+    /// When it was parsed, in numbers that ascend: it has the types of that time.
+    pub parsed: u64,
+}
+
+impl Preparation {
+    /// A statement under its own name.
+    pub fn named(statement: u64, parsed: u64) -> Self {
+        Preparation { place: Place::Named(statement), statement, parsed }
+    }
+
+    /// The unnamed statement.
+    pub fn unnamed(statement: u64, parsed: u64) -> Self {
+        Preparation { place: Place::Unnamed, statement, parsed }
+    }
+}
+
+/// What is prepared on a connection, as far as the server has said so; the oldest makes room.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// By number, when they were parsed.
+    statements: HashMap<u64, u64>,
+    order: VecDeque<u64>,
+    unnamed: Option<Preparation>,
+}
+
+impl Prepared {
+    /// Whether this statement is prepared under its name.
+    pub fn has(&self, statement: u64) -> bool {
+        self.statements.contains_key(&statement)
+    }
+
+    /// Notes that it is; returns one to close if there are too many.
+    pub fn add(&mut self, statement: u64) -> Option<u64> {
+        self.set(Place::Named(statement), Some(Preparation::named(statement, 0)));
+        let oldest = (self.order.len() > limits::PREPARED_MAX).then(|| self.order.pop_front()).flatten()?;
+        self.statements.remove(&oldest);
+        Some(oldest)
+    }
+
+    /// How many have names.
+    pub fn count(&self) -> usize {
+        self.statements.len()
+    }
+
+    /// What is there.
+    pub(super) fn get(&self, place: Place) -> Option<Preparation> {
+        match place {
+            Place::Unnamed => self.unnamed,
+            Place::Named(statement) => {
+                self.statements.get(&statement).map(|parsed| Preparation::named(statement, *parsed))
+            }
+        }
+    }
+
+    /// Notes what is there from now on.
+    pub(super) fn set(&mut self, place: Place, preparation: Option<Preparation>) {
+        match (place, preparation) {
+            (Place::Unnamed, preparation) => self.unnamed = preparation,
+            (Place::Named(statement), Some(Preparation { parsed, .. })) => {
+                if self.statements.insert(statement, parsed).is_none() {
+                    self.order.push_back(statement);
+                }
+            }
+            (Place::Named(statement), None) => {
+                if self.statements.remove(&statement).is_some() {
+                    self.order.retain(|other| *other != statement);
+                }
+            }
+        }
+    }
+
+    /// The gateway has used the unnamed statement for itself.
+    pub fn forget_unnamed(&mut self) {
+        self.unnamed = None;
+    }
+
+    /// Those that make room for others if there are too many, the oldest first.
+    pub(super) fn too_many(&self) -> impl Iterator<Item = Place> {
+        let count = if self.order.len() >= limits::PREPARED_MAX { self.order.len() } else { 0 };
+        self.order.iter().take(count).map(|statement| Place::Named(*statement))
+    }
+
+    /// Nothing is prepared any more.
+    pub(super) fn clear(&mut self) {
+        *self = Prepared::default();
+    }
+}

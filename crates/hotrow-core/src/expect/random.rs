@@ -1,0 +1,463 @@
+//! Random messages to a simulated server, as they are and as a session sends them: the client hears the same, its names mean
+//! the same, and no message waits for ever.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::*;
+
+type Name = &'static str;
+const NAMES: [Name; 3] = ["", "a", "b"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Text {
+    /// Returns this number. Its text may look like a COPY.
+    Returns(u64, bool),
+    FailsWhenRun,
+    IsWrong,
+    Empty,
+    Deallocate(Name),
+    DeallocateAll,
+    /// COPY FROM STDIN, which may fail before it has read anything.
+    Copy(bool),
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Parse(String, Text),
+    Bind(String),
+    Describe(String),
+    Execute,
+    Close(String),
+    Sync,
+    Flush,
+    Query(Text),
+    Call(bool),
+    /// CopyData, right or wrong.
+    Data(bool),
+    Done,
+}
+
+type Answer = (u8, String);
+
+/// What PostgreSQL does with messages, outside of transaction blocks.
+#[derive(Default)]
+struct Server {
+    statements: BTreeMap<String, Text>,
+    portal: Option<Text>,
+    skips: bool,
+    /// Whether the COPY under way came by Query.
+    copy: Option<bool>,
+    copies: usize,
+    /// Written, and kept until there is a reason to send it.
+    kept: Vec<Answer>,
+    said: VecDeque<Answer>,
+}
+
+impl Server {
+    fn say(&mut self, tag: u8, text: impl Into<String>) {
+        self.kept.push((tag, text.into()));
+        if b"EZG".contains(&tag) {
+            self.said.extend(self.kept.drain(..));
+        }
+    }
+
+    fn take(&mut self, asked: Asked) {
+        if self.skips && !matches!(asked, Asked::Sync) {
+            return;
+        }
+        if let Some(by_query) = self.copy {
+            let outcome = match asked {
+                Asked::Data(false) => Err("22P04".to_owned()),
+                Asked::Done => Ok(()),
+                Asked::Data(true) | Asked::Sync | Asked::Flush => return,
+                other => panic!("{other:?} among COPY data"),
+            };
+            self.copy = None;
+            if outcome.is_ok() {
+                self.say(b'C', "COPY");
+            }
+            return self.end(outcome, !by_query);
+        }
+        let is_extended = !matches!(asked, Asked::Query(_) | Asked::Call(_));
+        let outcome = self.run(asked);
+        if self.copy.is_none() {
+            self.end(outcome, is_extended);
+        }
+    }
+
+    fn end(&mut self, outcome: Result<(), String>, is_extended: bool) {
+        if let Err(code) = outcome {
+            self.say(b'E', code);
+            self.skips = is_extended;
+        }
+        if !is_extended {
+            self.say(b'Z', "");
+        }
+    }
+
+    fn run(&mut self, asked: Asked) -> Result<(), String> {
+        let missing = |name: &str| format!("26000 {name}");
+        match asked {
+            Asked::Parse(name, text) => {
+                if name.is_empty() {
+                    self.statements.remove("");
+                }
+                if text == Text::IsWrong {
+                    return Err("42601".to_owned());
+                }
+                if self.statements.contains_key(&name) {
+                    return Err(format!("42P05 {name}"));
+                }
+                self.statements.insert(name, text);
+                self.say(b'1', "");
+            }
+            Asked::Bind(name) => {
+                self.portal = Some(self.statements.get(&name).ok_or_else(|| missing(&name))?.clone());
+                self.say(b'2', "");
+            }
+            Asked::Describe(name) => {
+                let text = format!("{:?}", self.statements.get(&name).ok_or_else(|| missing(&name))?);
+                self.say(b't', text);
+                self.say(b'n', "");
+            }
+            Asked::Execute => {
+                let text = self.portal.clone().ok_or("34000")?;
+                return self.execute(text, false);
+            }
+            Asked::Close(name) => {
+                self.statements.remove(&name);
+                self.say(b'3', "");
+            }
+            Asked::Sync => {
+                (self.skips, self.portal) = (false, None);
+                self.say(b'Z', "");
+            }
+            Asked::Flush => self.said.extend(self.kept.drain(..)),
+            Asked::Query(text) => {
+                self.statements.remove("");
+                self.portal = None;
+                return self.execute(text, true);
+            }
+            Asked::Call(true) => self.say(b'V', ""),
+            Asked::Call(false) => return Err("22012".to_owned()),
+            Asked::Data(_) | Asked::Done => {}
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, text: Text, by_query: bool) -> Result<(), String> {
+        match text {
+            Text::Returns(number, _) => {
+                self.say(b'D', number.to_string());
+                self.say(b'C', "SELECT 1");
+            }
+            Text::FailsWhenRun => return Err("22012".to_owned()),
+            Text::IsWrong => return Err("42601".to_owned()),
+            Text::Empty => self.say(b'I', ""),
+            Text::Deallocate(name) => {
+                self.statements.remove(name).ok_or(format!("26000 {name}"))?;
+                self.say(b'C', "DEALLOCATE");
+            }
+            Text::DeallocateAll => {
+                self.statements.retain(|name, _| name.is_empty());
+                self.say(b'C', "DEALLOCATE ALL");
+            }
+            Text::Copy(fails) => {
+                self.say(b'G', "");
+                self.copies += 1;
+                if fails {
+                    return Err("P0001".to_owned());
+                }
+                self.copy = Some(by_query);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A session as the gateway has it: what it sends for a message, and what it takes the replies for.
+#[derive(Default)]
+struct Session {
+    expected: Expected<Text>,
+    prepared: Prepared,
+    texts: Vec<Text>,
+    portal: Option<Text>,
+    sent: VecDeque<Asked>,
+    heard: Vec<Answer>,
+}
+
+fn bytes(name: &str) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+impl Session {
+    fn number(&mut self, text: &Text) -> u64 {
+        let there = self.texts.iter().position(|other| other == text);
+        let index = there.unwrap_or_else(|| {
+            self.texts.push(text.clone());
+            self.texts.len() - 1
+        });
+        index as u64 + 1
+    }
+
+    fn put(&mut self, asked: Asked, message: Message<Text>) {
+        self.sent.push_back(asked);
+        self.expected.sent(message);
+    }
+
+    fn waits(&mut self, asked: &Asked) -> bool {
+        if self.expected.skips() || self.expected.is_reading_copy() {
+            return false;
+        }
+        let portal = match asked {
+            Asked::Query(text) => Some(text.clone()),
+            Asked::Execute => self.portal.clone(),
+            _ => None,
+        };
+        let name = match (asked, portal) {
+            (_, Some(Text::Deallocate(name))) => Some(name.to_owned()),
+            (Asked::Parse(name, _), _) if name.is_empty() => None,
+            (Asked::Parse(name, _) | Asked::Bind(name) | Asked::Describe(name), _) => Some(name.clone()),
+            _ => None,
+        };
+        let waits = self.expected.must_wait()
+            || name.is_some_and(|name| {
+                !self.expected.owes_nothing() && self.expected.is_in_doubt(name.as_bytes())
+            });
+        if waits && self.expected.needs_flush() {
+            self.sent.push_back(Asked::Flush);
+        }
+        waits
+    }
+
+    fn close_shown(&mut self) {
+        for name in self.expected.take_shown() {
+            let name = String::from_utf8(name.to_vec()).unwrap();
+            self.put(Asked::Close(name), Message::OwnClose(None));
+        }
+        if self.expected.needs_flush() {
+            self.sent.push_back(Asked::Flush);
+        }
+    }
+
+    fn show(&mut self, name: &str) {
+        self.put(Asked::Close(name.to_owned()), Message::OwnClose(None));
+        self.put(Asked::Parse(name.to_owned(), Text::Empty), Message::Show(bytes(name)));
+    }
+
+    fn runs(&mut self, text: &Text) -> Runs {
+        let mut runs =
+            Runs { may_copy: matches!(text, Text::Copy(_) | Text::Returns(_, true)), ..Runs::default() };
+        match text {
+            Text::Deallocate(name) if self.expected.meaning(name.as_bytes()).is_some() => {
+                self.show(name);
+                runs.takes = Some(bytes(name));
+            }
+            Text::DeallocateAll => runs.takes_all = true,
+            _ => {}
+        }
+        runs
+    }
+
+    /// The name under which a text is prepared.
+    fn prepare(&mut self, name: &str, text: &Text) -> String {
+        let number = self.number(text);
+        let (own, preparation) = match name {
+            "" => (String::new(), Preparation::unnamed(number, 1)),
+            _ => (format!("hotrow_{number}"), Preparation::named(number, 1)),
+        };
+        if !self.expected.is_prepared(&self.prepared, preparation) {
+            if !name.is_empty() {
+                self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.place)));
+            }
+            self.put(Asked::Parse(own.clone(), text.clone()), Message::OwnParse(preparation));
+        }
+        own
+    }
+
+    /// What a name is on the connection.
+    fn own_name(&mut self, name: &str) -> String {
+        match self.expected.meaning(name.as_bytes()).cloned() {
+            Some(text) => self.prepare(name, &text),
+            None => {
+                if name.is_empty() {
+                    self.put(Asked::Close(String::new()), Message::OwnClose(Some(Place::Unnamed)));
+                }
+                name.to_owned()
+            }
+        }
+    }
+
+    fn forward(&mut self, asked: Asked) {
+        let is_sync = matches!(asked, Asked::Sync);
+        if self.expected.skips() && !is_sync {
+            return;
+        }
+        if !is_sync && !self.expected.is_reading_copy() {
+            self.close_shown();
+        }
+        match asked.clone() {
+            Asked::Parse(name, text) => {
+                let number = self.number(&text);
+                if name.is_empty() {
+                    let preparation = Preparation::unnamed(number, 1);
+                    self.put(asked, Message::Parse(Bytes::new(), text, Some(preparation)));
+                } else if self.expected.meaning(name.as_bytes()).is_some() {
+                    self.show(&name);
+                    self.put(asked, Message::Parse(bytes(&name), text, None));
+                } else {
+                    let own = format!("hotrow_{number}");
+                    self.put(Asked::Close(own.clone()), Message::OwnClose(Some(Place::Named(number))));
+                    let preparation = Preparation::named(number, 1);
+                    let message = Message::Parse(bytes(&name), text.clone(), Some(preparation));
+                    self.put(Asked::Parse(own, text), message);
+                }
+            }
+            Asked::Bind(name) => {
+                self.portal = self.expected.meaning(name.as_bytes()).cloned();
+                let own = self.own_name(&name);
+                self.put(Asked::Bind(own), Message::Bind(bytes(&name)));
+            }
+            Asked::Describe(name) => {
+                let own = self.own_name(&name);
+                self.put(Asked::Describe(own), Message::Describe);
+            }
+            Asked::Execute => {
+                let runs = self.portal.clone().map(|text| self.runs(&text)).unwrap_or_default();
+                self.put(asked, Message::Execute(runs));
+            }
+            Asked::Close(name) => self.put(asked, Message::Close(Some(bytes(&name)))),
+            Asked::Sync => {
+                self.put(asked, Message::Sync);
+                if !self.expected.is_reading_copy() {
+                    self.close_shown();
+                }
+            }
+            Asked::Query(text) => {
+                let runs = self.runs(&text);
+                self.put(asked, Message::Query(runs));
+            }
+            Asked::Call(_) => self.put(asked, Message::FunctionCall),
+            Asked::Flush => self.sent.push_back(asked),
+            Asked::Data(_) | Asked::Done if !self.expected.is_reading_copy() => {}
+            Asked::Data(_) => self.sent.push_back(asked),
+            Asked::Done => {
+                self.sent.push_back(asked);
+                self.expected.sent_copy_end();
+            }
+        }
+    }
+
+    fn hear(&mut self, (tag, text): Answer) {
+        let body = [text.as_bytes(), b"\0"].concat();
+        match self.expected.received(&mut self.prepared, tag, &body) {
+            Reply::Forward => self.heard.push((tag, text)),
+            Reply::Swallow => {}
+            Reply::ForwardAndAsk => {
+                self.heard.push((tag, text));
+                let marker = [Asked::Sync, Asked::Close("hotrow_0".to_owned()), Asked::Flush];
+                self.sent.extend(marker);
+            }
+            Reply::Unexpected => {
+                panic!("{} was not expected behind {:?}\n{:?}", char::from(tag), self.heard, self.expected)
+            }
+        }
+    }
+}
+
+fn text(random: &mut fastrand::Rng) -> Text {
+    match random.u8(..12) {
+        0..=4 => Text::Returns(random.u64(..3), random.u8(..4) == 0),
+        5 => Text::FailsWhenRun,
+        6 => Text::IsWrong,
+        7 => Text::Empty,
+        8 => Text::Deallocate(NAMES[random.usize(1..3)]),
+        9 => Text::DeallocateAll,
+        _ => Text::Copy(random.u8(..3) == 0),
+    }
+}
+
+/// A message that may come now. Once a COPY has begun the client sends all its data: it may not have heard of its end.
+fn message(random: &mut fastrand::Rng, in_copy: bool) -> Asked {
+    if in_copy {
+        return match random.u8(..8) {
+            0..=2 => Asked::Data(true),
+            3 => Asked::Data(false),
+            4 => Asked::Flush,
+            5 => Asked::Sync,
+            _ => Asked::Done,
+        };
+    }
+    let name = NAMES[random.usize(..3)].to_owned();
+    match random.u8(..24) {
+        0..=3 => Asked::Parse(name, text(random)),
+        4..=7 => Asked::Bind(name),
+        8 => Asked::Describe(name),
+        9..=12 => Asked::Execute,
+        13 => Asked::Close(name),
+        14..=17 => Asked::Sync,
+        18 => Asked::Flush,
+        19..=20 => Asked::Query(text(random)),
+        21 => Asked::Call(random.bool()),
+        22 => Asked::Data(true),
+        _ => Asked::Done,
+    }
+}
+
+fn play(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut direct = Server::default();
+    let mut program = VecDeque::new();
+    let mut in_copy = false;
+    for left in (0..random.usize(4..40)).rev() {
+        let asked = match left {
+            0 => Asked::Sync,
+            1..=2 if in_copy => Asked::Done,
+            _ => message(&mut random, in_copy),
+        };
+        if left < 3 && matches!(asked, Asked::Execute | Asked::Query(_)) {
+            continue; // no COPY at the very end
+        }
+        program.push_back(asked.clone());
+        in_copy &= !matches!(asked, Asked::Done);
+        let begun = direct.copies;
+        direct.take(asked);
+        in_copy |= direct.copies > begun;
+    }
+    let shown = format!("seed {seed}: {program:?}");
+    let (mut session, mut server) = (Session::default(), Server::default());
+    loop {
+        let can_hear = !server.said.is_empty();
+        let can_run = !session.sent.is_empty();
+        match random.u8(..3) {
+            0 if can_hear => session.hear(server.said.pop_front().unwrap()),
+            1 if can_run => server.take(session.sent.pop_front().unwrap()),
+            2 => match program.pop_front() {
+                Some(asked) if session.waits(&asked) => {
+                    program.push_front(asked);
+                    let is_stuck = !can_hear && session.sent.is_empty();
+                    assert!(
+                        !is_stuck,
+                        "it waits for ever: {program:?}\n{shown}\n{session:?}",
+                        session = session.expected
+                    );
+                }
+                Some(asked) => session.forward(asked),
+                None if !can_hear && !can_run => break,
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    let directly: Vec<_> = direct.said.into_iter().collect();
+    assert_eq!(session.heard, directly, "{shown}");
+    assert!(session.expected.is_settled(), "{shown}\n{:?}", session.expected);
+    let names: BTreeMap<_, _> =
+        direct.statements.iter().map(|(name, text)| (bytes(name), text.clone())).collect();
+    assert_eq!(session.expected.names, names, "{shown}");
+}
+
+#[test]
+fn random_messages_mean_what_they_mean_directly_and_none_waits_for_ever() {
+    (0..20_000).for_each(play);
+}

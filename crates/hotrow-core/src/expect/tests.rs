@@ -1,0 +1,282 @@
+//! What a session must believe after each reply, case by case.
+
+use super::Message::*;
+use super::*;
+
+type Sent = Message<u32>;
+
+fn bytes(name: &str) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+fn names(name: &str, statement: u32) -> Sent {
+    Parse(bytes(name), statement, Some(Preparation::named(statement.into(), 1)))
+}
+
+fn closes(name: &str) -> Sent {
+    Close(Some(bytes(name)))
+}
+
+fn bind() -> Sent {
+    Bind(Bytes::new())
+}
+
+fn execute() -> Sent {
+    Execute(Runs::default())
+}
+
+fn query() -> Sent {
+    Query(Runs::default())
+}
+
+fn copies() -> Runs {
+    Runs { may_copy: true, ..Runs::default() }
+}
+
+/// A connection and what its session expects.
+#[derive(Default)]
+struct Connection {
+    expected: Expected<u32>,
+    prepared: Prepared,
+}
+
+impl Connection {
+    fn with(sent: impl IntoIterator<Item = Sent>) -> Self {
+        let mut connection = Connection::default();
+        connection.send(sent);
+        connection
+    }
+
+    fn send(&mut self, sent: impl IntoIterator<Item = Sent>) {
+        sent.into_iter().for_each(|message| self.expected.sent(message));
+    }
+
+    fn reply(&mut self, tag: u8, body: &[u8]) -> Reply {
+        self.expected.received(&mut self.prepared, tag, body)
+    }
+
+    /// Takes in replies that are all the client's.
+    fn forward(&mut self, tags: &[u8]) {
+        for tag in tags {
+            assert_eq!(self.reply(*tag, b""), Reply::Forward, "{}", char::from(*tag));
+        }
+    }
+
+    fn is_prepared(&self, statement: u64, parsed: u64) -> bool {
+        self.expected.is_prepared(&self.prepared, Preparation::named(statement, parsed))
+    }
+}
+
+#[test]
+fn own_replies_are_swallowed_between_the_clients() {
+    let own = OwnParse(Preparation::named(7, 3));
+    let mut c = Connection::with([OwnClose(Some(Place::Named(7))), own, bind(), Describe, execute(), Sync]);
+    assert_eq!([c.reply(b'3', b""), c.reply(b'1', b"")], [Reply::Swallow; 2]);
+    c.forward(b"2TDDCZ");
+    assert!(c.expected.is_settled());
+    assert!(c.is_prepared(7, 3) && !c.is_prepared(7, 4), "a later Parse of a client's asks for newer types");
+}
+
+#[test]
+fn an_error_skips_to_the_next_sync_only() {
+    let mut c = Connection::with([bind(), execute(), bind(), execute(), Sync, bind(), execute(), Sync]);
+    c.forward(b"2EZ2CZ");
+    assert!(c.expected.is_settled());
+}
+
+#[test]
+fn what_is_skipped_has_not_happened() {
+    let mut c = Connection::with([names("a", 1), Sync]);
+    c.forward(b"1Z");
+    c.send([bind(), closes("a"), names("b", 2), OwnParse(Preparation::named(3, 2)), Sync]);
+    assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"b"));
+    c.forward(b"EZ");
+    assert_eq!(c.expected.meaning(b"a"), Some(&1));
+    assert_eq!(c.expected.meaning(b"b"), None);
+    assert!(c.is_prepared(1, 1) && !c.is_prepared(2, 1) && !c.is_prepared(3, 1));
+}
+
+#[test]
+fn behind_a_message_of_the_same_group_it_has_succeeded() {
+    let mut c = Connection::with([names("a", 1)]);
+    assert_eq!(c.expected.meaning(b"a"), Some(&1));
+    assert!(c.is_prepared(1, 1));
+    c.send([closes("a")]);
+    assert!(!c.expected.is_in_doubt(b"a") && c.expected.meaning(b"a").is_none());
+    c.send([names("a", 2), Sync]);
+    assert!(c.expected.is_in_doubt(b"a"));
+    assert!(!c.is_prepared(2, 1), "it may have failed: parsed again, it is there for sure");
+    c.forward(b"131Z");
+    assert_eq!(c.expected.meaning(b"a"), Some(&2));
+}
+
+#[test]
+fn a_server_that_skips_is_sent_nothing_but_a_sync() {
+    let mut c = Connection::with([bind(), execute()]);
+    c.forward(b"E");
+    assert!(c.expected.skips() && !c.expected.is_settled());
+    c.send([Sync]);
+    assert!(!c.expected.skips());
+    c.forward(b"Z");
+    assert!(c.expected.is_settled());
+}
+
+#[test]
+fn a_query_behind_an_error_is_skipped_and_one_that_fails_skips_nothing() {
+    let mut c = Connection::with([bind(), query(), Sync, query(), query(), FunctionCall, FunctionCall]);
+    c.forward(b"EZEZCZEZVZ");
+    assert!(c.expected.is_settled());
+    assert_eq!(c.reply(b'Z', b"I"), Reply::Unexpected);
+}
+
+#[test]
+fn the_unnamed_statement_goes_with_a_query_and_with_a_parse_that_fails() {
+    let unnamed =
+        |statement: u32| Parse(Bytes::new(), statement, Some(Preparation::unnamed(statement.into(), 1)));
+    let is_there = |c: &Connection, statement: u64| {
+        c.expected.is_prepared(&c.prepared, Preparation::unnamed(statement, 1))
+    };
+    let mut c = Connection::with([unnamed(1), Sync]);
+    c.forward(b"1Z");
+    assert!(is_there(&c, 1) && c.expected.meaning(b"") == Some(&1));
+    c.send([bind(), unnamed(2), Sync]);
+    c.forward(b"EZ");
+    assert!(is_there(&c, 1) && c.expected.meaning(b"") == Some(&1), "it was skipped");
+    c.send([unnamed(2), Sync]);
+    c.forward(b"EZ");
+    assert!(!is_there(&c, 1) && c.expected.meaning(b"").is_none());
+    c.send([unnamed(3), query()]);
+    assert!(!c.expected.is_in_doubt(b"") && c.expected.meaning(b"").is_none());
+    c.forward(b"1CZ");
+    assert!(!is_there(&c, 3) && c.expected.meaning(b"").is_none());
+}
+
+#[test]
+fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
+    let takes = || Runs { takes: Some(bytes("a")), ..Runs::default() };
+    let mut c = Connection::with([names("a", 1), Sync, Query(takes())]);
+    c.forward(b"1Z");
+    assert!(c.expected.is_in_doubt(b"a"), "what is behind a Query is run even if it fails");
+    c.forward(b"EZ");
+    assert_eq!(c.expected.meaning(b"a"), Some(&1));
+    c.send([Show(bytes("a")), Execute(takes())]);
+    assert!(c.expected.must_wait() && c.expected.needs_flush());
+    assert_eq!(c.reply(b'1', b""), Reply::Swallow);
+    assert_eq!(c.reply(b'C', b"DEALLOCATE\0"), Reply::Forward);
+    assert!(!c.expected.must_wait() && c.expected.meaning(b"a").is_none());
+    assert!(c.expected.take_shown().is_empty(), "it has taken away what was shown");
+}
+
+#[test]
+fn deallocate_all_leaves_the_unnamed_statement_and_nothing_that_is_prepared() {
+    let all = Runs { takes_all: true, ..Runs::default() };
+    let mut c = Connection::with([names("a", 1), names("", 2), bind(), Execute(all), Sync]);
+    assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"other"));
+    c.forward(b"112");
+    assert_eq!(c.reply(b'C', b"DEALLOCATE ALL\0"), Reply::Forward);
+    assert!(c.expected.names.keys().eq([""]));
+    assert!(!c.is_prepared(1, 1));
+}
+
+#[test]
+fn a_name_that_was_shown_is_closed_where_the_server_does_not_skip_it() {
+    let mut c = Connection::with([names("a", 1), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
+    assert!(c.expected.must_wait());
+    assert_eq!([c.reply(b'1', b""), c.reply(b'1', b"")], [Reply::Forward, Reply::Swallow]);
+    c.forward(b"E");
+    assert!(c.expected.skips() && !c.expected.must_wait());
+    c.send([Sync]);
+    assert_eq!(c.expected.take_shown(), ["a"]);
+    assert_eq!(c.expected.meaning(b"a"), Some(&1));
+    // One that was skipped itself is not there.
+    let mut c = Connection::with([bind(), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
+    c.forward(b"E");
+    assert!(c.expected.take_shown().is_empty());
+}
+
+#[test]
+fn statements_make_room_for_others() {
+    let mut c = Connection::default();
+    let most = u64::try_from(crate::limits::PREPARED_MAX).unwrap();
+    (1..=most).for_each(|statement| assert_eq!(c.prepared.add(statement), None));
+    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(1)));
+    c.send([OwnClose(Some(Place::Named(1)))]);
+    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(2)), "the first is on its way out");
+    assert_eq!(c.reply(b'3', b""), Reply::Swallow);
+    assert_eq!(c.expected.oldest(&c.prepared), None);
+    assert_eq!(c.prepared.add(1), None);
+    assert_eq!(c.prepared.add(0), Some(2));
+}
+
+#[test]
+fn nothing_is_sent_behind_what_may_be_a_copy_before_it_is_known() {
+    let mut c = Connection::with([bind(), Execute(copies())]);
+    assert!(c.expected.must_wait() && c.expected.needs_flush() && !c.expected.needs_flush());
+    c.forward(b"2C");
+    assert!(!c.expected.must_wait(), "it was none");
+    c.send([Execute(copies())]);
+    c.forward(b"E");
+    assert!(!c.expected.must_wait() && c.expected.skips(), "it has failed");
+}
+
+#[test]
+fn syncs_among_the_data_of_a_copy_are_ignored() {
+    let mut c = Connection::with([bind(), Execute(copies())]);
+    c.forward(b"2G");
+    assert!(c.expected.is_reading_copy() && !c.expected.must_wait());
+    c.send([Sync, Sync]);
+    c.expected.sent_copy_end();
+    assert!(c.expected.must_wait() && c.expected.needs_flush());
+    c.forward(b"C");
+    assert!(!c.expected.must_wait() && !c.expected.is_settled());
+    c.send([Sync]);
+    c.forward(b"Z");
+    assert!(c.expected.is_settled());
+}
+
+#[test]
+fn a_copy_that_fails_before_its_sync_is_read_answers_it() {
+    for (readies, skips) in [(1, true), (2, false), (3, false)] {
+        let mut c = Connection::with([bind(), Execute(copies())]);
+        c.forward(b"2G");
+        c.send([Sync, Sync]);
+        assert_eq!(c.reply(b'E', b""), Reply::ForwardAndAsk);
+        assert!(c.expected.must_wait());
+        assert_eq!(c.reply(b'Z', b"I"), Reply::Swallow);
+        (1..readies).for_each(|_| c.forward(b"Z"));
+        assert_eq!(c.reply(b'3', b""), Reply::Swallow);
+        assert!(!c.expected.must_wait());
+        assert_eq!((c.expected.skips(), c.expected.is_settled()), (skips, !skips));
+    }
+}
+
+#[test]
+fn copies_of_one_query() {
+    let mut c = Connection::with([Query(copies())]);
+    for _ in 0..2 {
+        c.forward(b"G");
+        c.expected.sent_copy_end();
+        assert!(c.expected.must_wait());
+        c.forward(b"C");
+        assert!(c.expected.must_wait(), "there may be another one");
+    }
+    c.forward(b"Z");
+    assert!(!c.expected.must_wait() && c.expected.is_settled());
+    c.send([Query(copies())]);
+    c.forward(b"G");
+    c.send([Sync]);
+    assert_eq!(c.reply(b'E', b""), Reply::ForwardAndAsk);
+    c.forward(b"Z");
+    assert_eq!([c.reply(b'Z', b"I"), c.reply(b'3', b"")], [Reply::Swallow; 2]);
+    assert!(c.expected.is_settled());
+}
+
+#[test]
+fn a_connection_that_is_gone_owes_nothing_and_takes_no_name_with_it() {
+    let mut c = Connection::with([names("a", 1), Sync]);
+    c.forward(b"1Z");
+    c.send([closes("a"), Sync]);
+    c.expected.disconnect();
+    assert!(c.expected.is_settled());
+    assert_eq!(c.expected.meaning(b"a"), Some(&1));
+}

@@ -1,0 +1,128 @@
+//! The server crashes before every step of a small workload, once or twice, and gives lost ids out again in between. What
+//! is believed of the old ids is right; believing more is found out.
+
+use super::faults::{self, Faults};
+use super::model::Statement::Add;
+use super::schedule::{self, Schedule};
+use super::tally::Tally;
+use super::workload::{row, small};
+use super::world::{Beliefs, World};
+use crate::lane::Outcome;
+use crate::witness::{Bond, Word, believe};
+
+/// What happens before one step, at once.
+#[derive(Clone, Copy, Debug)]
+struct Crashes {
+    step: usize,
+    /// Ids that the log has kept though nobody waited for that.
+    ids_left: u64,
+    /// Transactions of direct clients after each crash.
+    strangers: usize,
+    lives: usize,
+    /// The server was done with all it had received, and what it said about that is lost.
+    unheard: bool,
+}
+
+impl Faults for Crashes {
+    fn strike(&mut self, world: &mut World, step: usize) {
+        if step != self.step {
+            return;
+        }
+        if self.unheard {
+            hush(world);
+        }
+        for _ in 0..self.lives {
+            faults::crash(world, self.ids_left);
+            (0..self.strangers).for_each(|_| world.server.change(row(9), 1));
+        }
+    }
+}
+
+/// Each backend does what it can, and its answers are lost.
+fn hush(world: &mut World) {
+    for backend in &mut world.backends {
+        while !backend.input.is_empty() && !backend.waits(&world.server, &world.history.units) {
+            backend.serve(&mut world.server, &world.history.units);
+        }
+        backend.output.clear();
+    }
+}
+
+/// Crashes everywhere: what was seen, or the first crash that led to something wrong.
+fn everywhere(beliefs: Beliefs, marks: bool) -> Result<Tally, String> {
+    let take = Add { row: row(1), n: -1 };
+    let world = || {
+        let mut world = small(&[&[take, take], &[take], &[Add { row: row(2), n: 1 }; 3]]);
+        (world.beliefs, world.marks) = (beliefs, marks);
+        world
+    };
+    let mut tally = Tally::default();
+    for schedule in [Schedule::Eager(3), Schedule::Lazy(3)] {
+        let mut calm = world();
+        assert_eq!(schedule::judge(&mut calm, schedule.clone(), &mut faults::None), Vec::<String>::new());
+        for number in 0..calm.steps * 54 {
+            let (step, kind) = (number / 54, number % 54);
+            let unheard = kind % 2 == 1;
+            let (ids_left, strangers, lives) = (kind as u64 / 18, kind / 6 % 3, 1 + kind / 2 % 3);
+            let mut crashes = Crashes { step, ids_left, strangers, lives, unheard };
+            let mut world = world();
+            let wrong = schedule::judge(&mut world, schedule.clone(), &mut crashes);
+            if !wrong.is_empty() {
+                return Err(format!("{schedule:?}, {crashes:?}: {wrong:#?}"));
+            }
+            tally.add(&world.history);
+        }
+    }
+    Ok(tally)
+}
+
+#[test]
+fn a_crash_anywhere_leads_to_no_wrong_answer() {
+    let tally = everywhere(Beliefs::default(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
+    tally.insist(&[
+        "again: lost in a crash",
+        "again: no id, none committed",
+        "Refused(OutcomeUnknown): no id, crashed",
+        "Refused(OutcomeUnknown): asked, crashed",
+    ]);
+}
+
+/// A commit that the log has kept is answered, however often the server crashes. One that was lost is in doubt only if a later life
+/// has given out its id again and has committed.
+#[test]
+fn with_a_mark_a_commit_that_was_kept_is_never_in_doubt() {
+    let tally = everywhere(Beliefs::default(), true).unwrap_or_else(|wrong| panic!("{wrong}"));
+    tally.insist(&[
+        "again: lost in a crash",
+        "again: no id, none committed",
+        "answered: asked, committed",
+        "Refused(OutcomeUnknown): no id, crashed",
+        "Refused(OutcomeUnknown): asked, crashed",
+    ]);
+}
+
+#[test]
+fn believing_more_is_found_out() {
+    let right = Beliefs::default();
+    let committed: fn(u64, Word, Bond) -> Option<Outcome> = |id, word, bond| match (word, bond) {
+        (Word::Committed, Bond::SameCluster { .. }) => Some(Outcome::Committed),
+        _ => believe(id, word, bond),
+    };
+    assert!(
+        everywhere(Beliefs { id: committed, ..right }, false).is_err(),
+        "committed is believed after a crash"
+    );
+    // Wrong only if the server crashed twice and gave the id out in between.
+    let below: fn(u64, Word, Bond) -> Option<Outcome> = |id, word, bond| match (word, bond) {
+        (Word::Committed, Bond::SameCluster { first_id: Some(first) }) if id < first => {
+            Some(Outcome::Committed)
+        }
+        _ => believe(id, word, bond),
+    };
+    assert!(
+        everywhere(Beliefs { id: below, ..right }, false).is_err(),
+        "committed is believed below the first id"
+    );
+    let careless = Beliefs { none_committed: |_| Outcome::Aborted, ..right };
+    assert!(everywhere(careless, false).is_err(), "a missing id is taken for a missing commit");
+}

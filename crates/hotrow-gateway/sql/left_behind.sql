@@ -1,0 +1,20 @@
+-- What a session has left behind on its connection, as one row of booleans in the order of the fields that the gateway
+-- reads, and the number of statements that the protocol has prepared. Changes nothing. $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL
+-- 14 and later, as any role.
+select exists (select from pg_catalog.pg_settings s
+                where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'),
+       session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text
+           or pg_catalog.current_setting('role') operator(pg_catalog.<>) $2::pg_catalog.text,
+       exists (select from pg_catalog.pg_class c
+                       where c.relnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema())
+           or exists (select from pg_catalog.pg_proc p
+                       where p.pronamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema())
+           or exists (select from pg_catalog.pg_type t
+                       where t.typnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()),
+       exists (select from pg_catalog.pg_prepared_statements p where p.from_sql),
+       exists (select from pg_catalog.pg_listening_channels()),
+       exists (select from pg_catalog.pg_cursors c where c.is_holdable),
+       exists (select from pg_catalog.pg_locks l
+                where l.locktype operator(pg_catalog.=) 'advisory'
+                  and l.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()),
+       (select pg_catalog.count(*) from pg_catalog.pg_prepared_statements p where not p.from_sql)

@@ -1,0 +1,36 @@
+-- Whether the schema pack is there and this role may run its code, and whether a certain function of it is there and this role
+-- may call it. Always one row. It reads rows of the catalogue only, never fails, and never changes anything.
+--
+-- The functions of the pack run with the rights of the role that calls them or of the role that owns them, and the gateway calls
+-- them on behalf of clients that have not asked for them. Any role that may create schemas can make one of this name. So the
+-- pack is trusted only if the schema and every function in it belong to one role, and that role is
+--   - a superuser,
+--   - the role that asks,
+--   - the owner of the database, which can choose the search_path of every role that connects, or
+--   - the role of the upstream URL, which the operator has chosen. Under managed PostgreSQL the pack belongs to it as a rule.
+-- A superuser trusts only superusers. That holds for the role that has logged in and for the current role, because the
+-- database's owner can choose the latter.
+-- $1: the role of the upstream URL.
+-- $2: the function's name; empty if only the pack as a whole is asked about.
+-- $3: the types of its parameters, as their OIDs with spaces in between.
+select coalesce(
+           pg_catalog.bool_and(p.proowner operator(pg_catalog.=) o.oid)
+           and pg_catalog.bool_or(
+               $2::pg_catalog.text operator(pg_catalog.=) ''
+               or p.proname operator(pg_catalog.=) $2::pg_catalog.text
+                  and p.proargtypes operator(pg_catalog.=) $3::pg_catalog.text::pg_catalog.oidvector
+                  and pg_catalog.has_function_privilege(p.oid, 'execute')
+                  and pg_catalog.has_schema_privilege(s.oid, 'usage')),
+           false)
+  from pg_catalog.pg_namespace s
+  join pg_catalog.pg_roles o on o.oid operator(pg_catalog.=) s.nspowner
+  join pg_catalog.pg_proc p on p.pronamespace operator(pg_catalog.=) s.oid
+ where s.nspname operator(pg_catalog.=) 'hotrow'
+   and (o.rolsuper
+        or not exists (
+               select from pg_catalog.pg_roles me
+                where me.rolsuper and me.rolname operator(pg_catalog.=) any (array[session_user, current_user]))
+           and (o.rolname operator(pg_catalog.=) any (array[session_user, $1::pg_catalog.name])
+                or o.oid operator(pg_catalog.=) (
+                       select d.datdba from pg_catalog.pg_database d
+                        where d.datname operator(pg_catalog.=) pg_catalog.current_database())))

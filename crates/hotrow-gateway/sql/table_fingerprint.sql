@@ -1,0 +1,115 @@
+-- Everything in the catalogue that decides how a statement on one table is understood, as one short text: it changes
+-- whenever the table's definition changes, and also if a change is undone. It does not change when the table is
+-- truncated, vacuumed or analyzed. Never changes anything.
+-- $1: the table's name as to_regclass takes it. $2: the fingerprint that the caller relies on; empty to ask for it.
+-- If another one is expected, the last column divides by zero, so that the transaction this runs in is rolled back.
+-- Runs on PostgreSQL 14 and later, as any role.
+with recursive relation as (
+    select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity
+      from pg_catalog.pg_class c
+     where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1::pg_catalog.text)
+),
+attribute as (
+    select a.attnum, a.atttypid, a.xmin
+      from relation c
+      join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
+     where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
+),
+-- The types of its columns, what domains are based on, what arrays consist of and the columns of composite types, at any
+-- depth. A composite type can contain an array of itself: UNION ends there.
+layer (oid) as (
+    select a.atttypid from attribute a
+    union
+    select part.oid
+      from layer l
+      join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) l.oid
+     cross join lateral (
+               select t.typbasetype as oid
+               union all
+               select t.typelem
+               union all
+               select a.atttypid
+                 from pg_catalog.pg_attribute a
+                where a.attrelid operator(pg_catalog.=) t.typrelid
+                  and a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
+           ) part
+     where part.oid operator(pg_catalog.<>) 0::pg_catalog.oid
+),
+type as (
+    select t.oid, t.typrelid, t.xmin
+      from layer l
+      join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) l.oid
+),
+trigger_function as (
+    select p.oid, p.xmin, p.pronamespace, p.proname
+      from relation c
+      join pg_catalog.pg_trigger g on g.tgrelid operator(pg_catalog.=) c.oid
+      join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) g.tgfoid
+     where not g.tgisinternal
+),
+-- The table's own row is rewritten by TRUNCATE; each other row counts by the transaction that wrote it.
+part (version) as (
+    select pg_catalog.concat('table ', c.oid, ' ', c.relnamespace, ' ', c.relname, ' ', c.relkind, c.relpersistence,
+                             c.relrowsecurity, c.relforcerowsecurity)
+      from relation c
+    union all
+    select pg_catalog.concat('column ', a.attnum, ' ', a.xmin) from attribute a
+    union all
+    select pg_catalog.concat('type ', t.oid, ' ', t.xmin) from type t
+    union all
+    select pg_catalog.concat('label ', e.oid, ' ', e.xmin)
+      from type t join pg_catalog.pg_enum e on e.enumtypid operator(pg_catalog.=) t.oid
+    union all
+    select pg_catalog.concat('field ', a.attrelid, ' ', a.attnum, ' ', a.xmin)
+      from type t join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) t.typrelid
+     where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
+    union all
+    -- Casts of users between types of the server's own are facts of each statement: function_facts.sql.
+    select pg_catalog.concat('cast ', k.oid, ' ', p.xmin)
+      from type t
+      join pg_catalog.pg_cast k on t.oid operator(pg_catalog.=) any (array[k.castsource, k.casttarget])
+      left join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) k.castfunc
+     where k.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
+       and t.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
+    union all
+    select pg_catalog.concat('default ', d.oid, ' ', d.xmin)
+      from relation c join pg_catalog.pg_attrdef d on d.adrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('constraint ', k.oid, ' ', k.xmin)
+      from relation c join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('referrer ', k.oid, ' ', k.xmin)
+      from relation c join pg_catalog.pg_constraint k on k.confrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('check ', k.oid, ' ', k.xmin)
+      from type t join pg_catalog.pg_constraint k on k.contypid operator(pg_catalog.=) t.oid
+    union all
+    select pg_catalog.concat('index ', i.indexrelid, ' ', i.xmin)
+      from relation c join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('trigger ', g.oid, ' ', g.xmin)
+      from relation c join pg_catalog.pg_trigger g on g.tgrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('function ', p.oid, ' ', p.xmin) from trigger_function p
+    union all
+    select pg_catalog.concat('rule ', r.oid, ' ', r.xmin)
+      from relation c join pg_catalog.pg_rewrite r on r.ev_class operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('policy ', p.oid, ' ', p.xmin)
+      from relation c join pg_catalog.pg_policy p on p.polrelid operator(pg_catalog.=) c.oid
+    union all
+    select pg_catalog.concat('child ', h.inhrelid, ' ', h.xmin)
+      from relation c join pg_catalog.pg_inherits h on c.oid operator(pg_catalog.=) any (array[h.inhparent, h.inhrelid])
+),
+fingerprint (text) as (
+    select pg_catalog.md5(pg_catalog.string_agg(p.version, ',' order by p.version)) from part p
+)
+select (select c.oid from relation c),
+       f.text,
+       -- Functions that the client's role can name: a statement that mentions them is analysed anew when they change.
+       (select pg_catalog.json_agg(distinct pg_catalog.format('%I.%I', n.nspname, p.proname))
+          from trigger_function p
+          join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) p.pronamespace
+         where pg_catalog.has_schema_privilege(n.oid, 'usage')),
+       1 operator(pg_catalog./) (case when $2::pg_catalog.text operator(pg_catalog.=) any (array['', f.text]) then 1 else 0 end)
+  from fingerprint f

@@ -1,0 +1,78 @@
+//! Whether the earliest batch under way takes long: then the lane gets no new units, and what waits there moves on. One
+//! timer for as long as the lane lives, set again only when it goes off: a quick batch costs it a store of the time.
+
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use hotrow_core::limits;
+use tokio::time::Sleep;
+
+use super::Task;
+
+const LIMIT: Duration = Duration::from_millis(limits::LANE_SLOW_MS);
+
+/// A watch on the earliest batch.
+pub struct Watch {
+    since: Instant,
+    is_slow: bool,
+    /// Another lane can do what waits here.
+    makes_way: bool,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch {
+            since: Instant::now(),
+            is_slow: false,
+            makes_way: false,
+            timer: Box::pin(tokio::time::sleep(LIMIT)),
+        }
+    }
+}
+
+impl Watch {
+    /// The server begins with a batch.
+    pub fn begins(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// Whether the batch was found to take long.
+    pub fn is_slow(&self) -> bool {
+        self.is_slow
+    }
+
+    /// Whether what waits, and what still comes, moves on.
+    pub fn makes_way(&self) -> bool {
+        self.is_slow && self.makes_way
+    }
+
+    /// Waits until it does. Cancel safe.
+    pub async fn is_long(&mut self) {
+        loop {
+            self.timer.as_mut().await;
+            let end = self.since + LIMIT;
+            if end <= Instant::now() {
+                return;
+            }
+            self.timer.as_mut().reset(end.into());
+        }
+    }
+}
+
+impl Task {
+    /// The earliest batch takes long.
+    pub(super) fn slow(&mut self) {
+        self.watch.is_slow = true;
+        tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: what waits behind it moves on");
+        self.watch.makes_way = self.pool.set_slow(self.kind, self.index, true);
+        self.take_messages(); // most of what waits is in the inbox
+    }
+
+    /// That batch is over.
+    pub(super) fn end_slow(&mut self) {
+        if std::mem::take(&mut self.watch.is_slow) {
+            self.pool.set_slow(self.kind, self.index, false);
+        }
+    }
+}

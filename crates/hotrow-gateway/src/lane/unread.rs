@@ -1,0 +1,99 @@
+//! Clients that do not read their answers: a read whose answer has no room goes back to its session, which hands it over
+//! again when there is room. So does what such a session has waiting in the lane. Nothing is lost and nothing overtakes.
+
+use std::ops::Range;
+
+use hotrow_core::lane::{Batch, Event, Kind, Place, Unit};
+use hotrow_core::limits;
+
+use super::Task;
+use super::replies::Answers;
+use crate::unit::Packed;
+
+impl Task {
+    /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
+    /// dropped. The first read of a batch has room unless its client has too much to read: a batch always gets on.
+    pub(super) fn note_overfull(&mut self) {
+        if self.kind == Kind::Write {
+            return self.exclude_large();
+        }
+        if self.replies.current().len() <= limits::SESSION_BUFFER_BYTES {
+            return;
+        }
+        let Some(batch) = self.core.under_way().front() else { return };
+        let answers = self.replies.current();
+        let calls = calls_of_units(batch);
+        let Some(place) = calls.iter().position(|calls| calls.end == batch.answered + 1) else { return };
+        let unit = &batch.units[place];
+        let is_before = |other: &usize| batch.units[*other].session == unit.session;
+        let went_back = batch.waits.iter().any(is_before);
+        let before: usize =
+            (0..place).filter(is_before).map(|place| answers.len_of(calls[place].clone())).sum();
+        let batch_is_full = place > 0 && answers.len() > limits::BATCH_ANSWER_BYTES_MAX;
+        if went_back || batch_is_full || unit.payload.mailbox.is_overfull(before) {
+            answers.forget_from(calls[place].start);
+            self.core.step(Event::Waits(place), &mut self.actions);
+        }
+    }
+
+    /// A call that writes is answered now. If its answer is too large to be gathered, its statement is not packed again, and
+    /// what waits with the same statement goes back: its sessions run it on connections of their own.
+    fn exclude_large(&mut self) {
+        let Some(batch) = self.core.under_way().front() else { return };
+        let answers = self.replies.current();
+        if answers.len_of(batch.answered..batch.answered + 1) <= limits::WRITE_ANSWER_BYTES_MAX {
+            return;
+        }
+        let calls = calls_of_units(batch);
+        let Some(place) = calls.iter().position(|calls| calls.contains(&batch.answered)) else { return };
+        // A merged call's answer is that of many.
+        let unit = Some(&batch.units[place]).filter(|unit| unit.merge.is_none());
+        let Some(run) = unit.and_then(|unit| unit.payload.runs().nth(batch.answered - calls[place].start))
+        else {
+            return;
+        };
+        run.statement.exclude();
+        let waits = |(place, unit): &(Place, &Unit<Packed>)| {
+            *place == Place::Queued && unit.payload.has_lost_credit()
+        };
+        let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
+        for session in sessions {
+            self.core.step(Event::Unread(session), &mut self.actions);
+        }
+    }
+
+    /// The earliest batch is done: sessions whose clients then have too much to read get back what waits.
+    pub(super) fn note_unread(&mut self, answers: &Answers) {
+        if answers.len() <= limits::SESSION_BUFFER_BYTES {
+            return;
+        }
+        let Some(batch) = self.core.under_way().front().filter(|batch| batch.failure.is_none()) else {
+            return;
+        };
+        let calls = calls_of_units(batch);
+        let mut overfull = Vec::new();
+        for (place, unit) in batch.units.iter().enumerate() {
+            let of_session = (0..=place).filter(|other| batch.units[*other].session == unit.session);
+            let bytes = of_session.map(|place| answers.len_of(calls[place].clone())).sum();
+            if unit.payload.mailbox.is_overfull(bytes) {
+                overfull.push(unit.session);
+            }
+        }
+        for session in overfull {
+            self.core.step(Event::Unread(session), &mut self.actions);
+        }
+    }
+}
+
+/// The answers of each unit of a batch, by number. A merged call's count for the first of its units.
+fn calls_of_units(batch: &Batch<Packed>) -> Vec<Range<usize>> {
+    let mut first = 0;
+    let mut calls = Vec::with_capacity(batch.units.len());
+    for units in batch.calls() {
+        let next = first + batch.answers_owed(&units);
+        calls.push(first..next);
+        calls.extend(units.skip(1).map(|_| next..next));
+        first = next;
+    }
+    calls
+}

@@ -1,0 +1,65 @@
+//! A cache of statements by what clients send, bounded by count and bytes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use hotrow_core::limits;
+
+use super::Statement;
+
+pub(super) fn locked(cache: &Mutex<Generations>) -> MutexGuard<'_, Generations> {
+    cache.lock().expect("nothing panics while it holds the statements")
+}
+
+/// The statement of this key. One whose text is too long to be read costs nothing to make, and is not remembered.
+pub(super) fn lookup(
+    cache: &Mutex<Generations>,
+    key: &[u8],
+    make: impl FnOnce() -> Arc<Statement>,
+) -> Arc<Statement> {
+    if key.len() > 2 * limits::STATEMENT_BYTES_MAX {
+        return make();
+    }
+    if let Some(statement) = locked(cache).get(key).filter(|statement| statement.is_current()) {
+        return statement;
+    }
+    let statement = make(); // outside the lock: parsing takes a while
+    locked(cache).insert(key, statement)
+}
+
+/// A cache of two generations: when the young one is full it becomes the old one, and what was not asked for in a
+/// whole generation is gone. Clients that still use a forgotten statement keep it by themselves.
+#[derive(Debug, Default)]
+pub(super) struct Generations {
+    pub(super) young: HashMap<Box<[u8]>, Arc<Statement>>,
+    pub(super) old: HashMap<Box<[u8]>, Arc<Statement>>,
+    young_bytes: usize,
+}
+
+impl Generations {
+    pub(super) fn get(&mut self, key: &[u8]) -> Option<Arc<Statement>> {
+        if let Some(statement) = self.young.get(key) {
+            return Some(statement.clone());
+        }
+        let statement = self.old.remove(key)?;
+        Some(self.insert(key, statement))
+    }
+
+    /// The entry for this key: the one given, unless somebody was faster.
+    fn insert(&mut self, key: &[u8], mut statement: Arc<Statement>) -> Arc<Statement> {
+        if self.young.len() >= limits::SHAPES_MAX || self.young_bytes > limits::SHAPES_BYTES_MAX {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += key.len() + statement.text.len();
+        let entry = self.young.entry(key.into()).or_insert_with(|| statement.clone());
+        if !entry.is_current() {
+            // The same to those who count.
+            if let Some(fresh) = Arc::get_mut(&mut statement) {
+                fresh.counts = entry.counts.clone();
+            }
+            *entry = statement;
+        }
+        entry.clone()
+    }
+}

@@ -1,0 +1,126 @@
+//! Values of the database as JSON. Every value of a type that is known here has a form, so that nothing that a call has taken is
+//! lost on the way to the client; a call with a column of another type is not executed.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer, ser};
+use serde_json::value::RawValue;
+use tokio_postgres::types::{FromSql, Type, accepts};
+use tokio_postgres::{Column, Row};
+use uuid::Uuid;
+
+use crate::seconds::Hold;
+use crate::time::Time;
+
+/// The types that a column of an answer may have.
+const KNOWN: [Type; 10] = [
+    Type::INT8,
+    Type::INT4,
+    Type::FLOAT8,
+    Type::BOOL,
+    Type::TEXT,
+    Type::JSONB,
+    Type::TIMESTAMPTZ,
+    Type::INTERVAL,
+    Type::UUID,
+    Type::UUID_ARRAY,
+];
+
+/// The first column whose type has no JSON.
+pub fn unknown(columns: &[Column]) -> Option<&Column> {
+    columns.iter().find(|column| !KNOWN.contains(column.type_()))
+}
+
+/// A row as an object.
+pub struct Fields<'a>(pub &'a Row);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (index, column) in self.0.columns().iter().enumerate() {
+            let name = column.name();
+            match *column.type_() {
+                Type::INT8 => map.serialize_entry(name, &get::<i64, S::Error>(self.0, index)?)?,
+                Type::INT4 => map.serialize_entry(name, &get::<i32, S::Error>(self.0, index)?)?,
+                Type::FLOAT8 => map.serialize_entry(name, &get::<f64, S::Error>(self.0, index)?)?,
+                Type::BOOL => map.serialize_entry(name, &get::<bool, S::Error>(self.0, index)?)?,
+                Type::TEXT => map.serialize_entry(name, &get::<Text<'_>, S::Error>(self.0, index)?)?,
+                Type::JSONB => map.serialize_entry(name, &get::<Document, S::Error>(self.0, index)?)?,
+                Type::TIMESTAMPTZ => map.serialize_entry(name, &get::<Time, S::Error>(self.0, index)?)?,
+                Type::INTERVAL => map.serialize_entry(name, &get::<Hold, S::Error>(self.0, index)?)?,
+                Type::UUID => {
+                    let id = get::<Uuid, S::Error>(self.0, index)?;
+                    map.serialize_entry(name, &id.map(|id| id.to_string()))?;
+                }
+                Type::UUID_ARRAY => {
+                    let ids = get::<Vec<Option<Uuid>>, S::Error>(self.0, index)?;
+                    let text = |id: &Option<Uuid>| id.map(|id| id.to_string());
+                    map.serialize_entry(name, &ids.map(|ids| ids.iter().map(text).collect::<Vec<_>>()))?;
+                }
+                ref other => return Err(ser::Error::custom(format!("no JSON for {name} of type {other}"))),
+            }
+        }
+        map.end()
+    }
+}
+
+fn get<'a, T: FromSql<'a>, E: ser::Error>(row: &'a Row, index: usize) -> Result<Option<T>, E> {
+    row.try_get(index).map_err(E::custom)
+}
+
+/// A text. A database with the encoding SQL_ASCII may keep bytes that are not UTF-8: they become U+FFFD.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Text<'a>(Cow<'a, str>);
+
+impl<'a> FromSql<'a> for Text<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Text(String::from_utf8_lossy(raw)))
+    }
+
+    accepts!(TEXT);
+}
+
+/// JSON as the server wrote it: numbers keep all their digits.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Document(Box<RawValue>);
+
+impl<'a> FromSql<'a> for Document {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        let (version, json) = raw.split_first().ok_or("a jsonb without its version")?;
+        if *version != 1 {
+            return Err("a jsonb of another version than 1".into());
+        }
+        Ok(Document(RawValue::from_string(String::from_utf8_lossy(json).into_owned())?))
+    }
+
+    accepts!(JSONB);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json<'a, T: FromSql<'a> + Serialize>(of: &Type, raw: &'a [u8]) -> String {
+        serde_json::to_string(&T::from_sql(of, raw).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_text_has_a_form() {
+        assert_eq!(json::<Text<'_>>(&Type::TEXT, "é\"\0".as_bytes()), "\"é\\\"\\u0000\"");
+        assert_eq!(json::<Text<'_>>(&Type::TEXT, b"a\xffb"), "\"a\u{fffd}b\"");
+        assert_eq!(json::<Document>(&Type::JSONB, b"\x01{\"a\": \"\xff\"}"), "{\"a\": \"\u{fffd}\"}");
+    }
+
+    #[test]
+    fn every_document_has_a_form_with_all_its_digits() {
+        let deep = format!("\u{1}{}{}", "[".repeat(5_000), "]".repeat(5_000));
+        let long = format!("\u{1}[1{}, 0.{}1]", "0".repeat(131_071), "0".repeat(16_000));
+        for raw in [&deep, &long] {
+            assert_eq!(json::<Document>(&Type::JSONB, raw.as_bytes()), raw[1..]);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! When a connection has been idle for too long: it asks for nothing, or does not take its answers. Bytes alone, such as HTTP/2
+//! PINGs, do not count.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use tokio::time::Instant;
+
+use crate::server::Bounds;
+
+/// The requests of one connection.
+#[derive(Debug)]
+pub struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    under_way: usize,
+    /// When a request last began, went on or ended.
+    since: Instant,
+}
+
+/// A request that is under way until its answer is taken.
+struct UnderWay(Arc<Activity>);
+
+impl Activity {
+    /// Of a connection that has just been opened.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Activity(Mutex::new(State { under_way: 0, since: Instant::now() })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(self: &Arc<Self>) -> UnderWay {
+        let mut state = self.lock();
+        state.under_way += 1;
+        state.since = Instant::now();
+        UnderWay(self.clone())
+    }
+
+    /// Returns when the connection has been idle for as long as these bounds allow.
+    pub async fn idle(&self, bounds: Bounds) {
+        loop {
+            let deadline = {
+                let state = self.lock();
+                state.since + if state.under_way == 0 { bounds.headers } else { bounds.idle }
+            };
+            let now = Instant::now();
+            if deadline <= now {
+                return;
+            }
+            // A request that ends meanwhile brings the deadline closer, but never closer than this.
+            tokio::time::sleep_until(deadline.min(now + bounds.headers)).await;
+        }
+    }
+}
+
+impl UnderWay {
+    fn goes_on(&self) {
+        self.0.lock().since = Instant::now();
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.under_way -= 1;
+        state.since = Instant::now();
+    }
+}
+
+/// The routes, for the requests of one connection.
+pub struct Watched {
+    router: Router,
+    activity: Arc<Activity>,
+}
+
+impl Watched {
+    /// Notes in `activity` what is asked of these routes.
+    pub fn new(router: Router, activity: Arc<Activity>) -> Self {
+        Watched { router, activity }
+    }
+}
+
+impl Service<Request<Incoming>> for Watched {
+    type Response = Response;
+    type Error = std::convert::Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response, Self::Error>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let under_way = self.activity.begin();
+        let answer = TowerToHyperService::new(self.router.clone()).call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    under_way.goes_on();
+                    frame
+                }))
+            }))
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether a role may log in is the server's to say for each new client, also while other clients of that role are connected
+//! through the gateway; and a role that is made again is not the one before.
+
+use tokio_postgres::Client;
+
+use crate::Stage;
+use crate::support::{connect, rows, sqlstate, try_connect, until, value};
+
+const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
+
+/// What a role needs to use the table.
+fn grants(stage: &Stage, role: &str) -> String {
+    format!(
+        "alter role {role} set search_path = {0}; grant usage on schema {0} to {role}; grant all on {0}.t to {role}",
+        stage.schema
+    )
+}
+
+async fn new_role(stage: &Stage, name: &str) -> String {
+    let role = format!("{}_{name}", stage.schema);
+    let sql = format!("create role {role} login; {}", grants(stage, &role));
+    stage.direct.batch_execute(&sql).await.unwrap();
+    role
+}
+
+/// Drops the role and makes another one of its name.
+async fn make_again(stage: &Stage, by: &Client, role: &str) {
+    let sql =
+        format!("drop owned by {role}; drop role {role}; create role {role} login; {}", grants(stage, role));
+    by.batch_execute(&sql).await.unwrap();
+}
+
+/// A client that has connections in lanes and of its own behind it.
+async fn works(stage: &Stage, config: &tokio_postgres::Config) -> Client {
+    let client = connect(config).await;
+    assert!(stage.packs(&client).await);
+    client.batch_execute("begin; select 1; commit").await.unwrap();
+    client
+}
+
+async fn until_refused(config: &tokio_postgres::Config, code: &str) {
+    until("the log-in is refused", || async {
+        match try_connect(config).await {
+            Ok(_) => false,
+            Err(error) => {
+                assert_eq!(sqlstate(&error), code, "{error:?}");
+                true
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_log_in_any_more_is_refused_and_its_clients_go_on() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "gone").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    let client = works(&stage, &config).await;
+    stage.direct.batch_execute(&format!("alter role {role} nologin")).await.unwrap();
+    until_refused(&config, "28000").await;
+    let refused = try_connect(&config).await.err().unwrap();
+    assert_eq!(
+        refused.as_db_error().unwrap().message(),
+        format!("role \"{role}\" is not permitted to log in"),
+        "the server's own words"
+    );
+    assert!(stage.packs(&client).await);
+    assert_eq!(value(&client, "begin; select current_user; commit").await, role);
+    stage.direct.batch_execute(&format!("alter role {role} login")).await.unwrap();
+    works(&stage, &config).await;
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_connect_to_the_database_any_more_is_refused() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "kept_out").await;
+    let database = format!("{role}_database");
+    stage.direct.simple_query(&format!("create database {database}")).await.unwrap();
+    let sql = format!(
+        "revoke connect on database {database} from public; grant connect on database {database} to {role}"
+    );
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let config = stage.gateway.config().user(&role).dbname(&database).to_owned();
+    let client = connect(&config).await;
+    assert_eq!(value(&client, "select current_user").await, role);
+    let sql = format!("revoke connect on database {database} from {role}");
+    stage.direct.batch_execute(&sql).await.unwrap();
+    until_refused(&config, "42501").await;
+    assert_eq!(value(&client, "select current_user").await, role);
+}
+
+#[tokio::test]
+async fn a_role_that_is_made_again_is_another_role() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "again").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    drop(works(&stage, &config).await);
+    make_again(&stage, &stage.direct, &role).await;
+    // The log-in of the old role counts for a while.
+    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
+    works_as(&stage, &connect(&config).await, &role).await;
+}
+
+#[tokio::test]
+async fn a_role_that_is_made_again_by_a_client_of_the_gateway_is_another_role_at_once() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "again").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    let admin = stage.client().await;
+    drop(works(&stage, &config).await);
+    make_again(&stage, &admin, &role).await;
+    works_as(&stage, &connect(&config).await, &role).await;
+}
+
+#[tokio::test]
+async fn a_client_that_came_too_soon_to_be_asked_about_goes_on_as_the_new_role() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "again").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    drop(works(&stage, &config).await);
+    make_again(&stage, &stage.direct, &role).await;
+    let client = connect(&config).await;
+    until("its connections are made anew", || async { rows(&client, "select current_user").await.is_ok() })
+        .await;
+    works_as(&stage, &client, &role).await;
+}
+
+async fn works_as(stage: &Stage, client: &Client, role: &str) {
+    for _ in 0..3 {
+        assert_eq!(value(client, "select current_user").await, role);
+        assert_eq!(value(client, "begin; select current_user; commit").await, role);
+        value(client, UPDATE).await;
+    }
+    assert!(stage.packs(client).await, "lanes work for the new role");
+}
+
+#[tokio::test]
+async fn a_role_at_its_connection_limit_shares_the_connections_that_there_are() {
+    let stage = Stage::new("", &[]).await;
+    let role = new_role(&stage, "limited").await;
+    let config = stage.gateway.config().user(&role).to_owned();
+    let client = works(&stage, &config).await;
+    stage.direct.batch_execute(&format!("alter role {role} connection limit 1")).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
+    let other = connect(&config).await;
+    value(&other, UPDATE).await;
+    value(&client, UPDATE).await;
+}

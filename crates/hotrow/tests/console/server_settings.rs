@@ -1,0 +1,118 @@
+//! The server's own configuration changes while clients are connected: what the gateway has been told before is asked again.
+
+use std::time::Instant;
+
+use hotrow_postgres::PrivateServer;
+use tokio_postgres::{Client, NoTls};
+
+use crate::support::raw::{Message, Raw};
+use crate::support::{Gateway, PATIENCE, config, connect, until, value};
+
+/// A backslash and a letter, or one character: the server's configuration says which.
+const UPDATE: &str = r"update t set v = 'a\tb' where id = 1 returning length(v)";
+
+async fn set(direct: &Client, setting: &str) {
+    direct.batch_execute(&format!("alter system set {setting}")).await.unwrap();
+    direct.batch_execute("select pg_reload_conf()").await.unwrap();
+}
+
+/// What a new client is told of a setting.
+async fn told(gateway: &Gateway, setting: &str) -> String {
+    let (_client, connection) = gateway.config().connect(NoTls).await.unwrap();
+    connection.parameter(setting).unwrap_or_default().to_owned()
+}
+
+async fn stage(label: &'static str) -> (PrivateServer, Client, Gateway) {
+    let start = move || PrivateServer::builder().label(label).start().unwrap();
+    let server = tokio::task::spawn_blocking(start).await.unwrap();
+    let direct = connect(&config(server.port())).await;
+    direct
+        .batch_execute("create table t (id int primary key, v text); insert into t values (1, '')")
+        .await
+        .unwrap();
+    let gateway =
+        Gateway::in_front_of(&format!("postgres://postgres@127.0.0.1:{}/postgres", server.port()), &[]);
+    (server, direct, gateway)
+}
+
+#[tokio::test]
+async fn literals_are_read_as_the_reloaded_configuration_says() {
+    let (_server, direct, gateway) = stage("confliteral").await;
+    let client = connect(&gateway.config()).await;
+    for _ in 0..3 {
+        assert_eq!(value(&client, UPDATE).await, "4");
+    }
+    assert!(gateway.metric("packed_units_total") > 0);
+    set(&direct, "standard_conforming_strings = off").await;
+    until("a backslash is an escape", || async { value(&client, UPDATE).await == "3" }).await;
+    let packed = gateway.metric("packed_units_total");
+    for _ in 0..3 {
+        assert_eq!(value(&client, UPDATE).await, "3");
+    }
+    assert_eq!(gateway.metric("packed_units_total"), packed, "nothing is packed");
+    assert_eq!(value(&client, "show hotrow.pack").await, "off");
+    set(&direct, "standard_conforming_strings = on").await;
+    until("a backslash is a character", || async {
+        drop(connect(&gateway.config()).await); // there is no lane that could notice
+        value(&client, UPDATE).await == "4" && gateway.metric("packed_units_total") > packed
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn new_clients_are_told_the_reloaded_configuration() {
+    let (_server, direct, gateway) = stage("confparameters").await;
+    assert_eq!(told(&gateway, "DateStyle").await, "ISO, MDY");
+    for (setting, wanted) in [("datestyle = 'SQL, DMY'", "SQL, DMY"), ("datestyle = 'ISO, DMY'", "ISO, DMY")]
+    {
+        set(&direct, setting).await;
+        until("a new client is told", || async { told(&gateway, "DateStyle").await == wanted }).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_lanes_is_told_what_has_changed() {
+    let (_server, direct, gateway) = stage("confclients").await;
+    let mut client = Raw::log_in(gateway.port(), &[]).await;
+    let is_status = |message: &&Message| message.tag == b'S';
+    for _ in 0..3 {
+        assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0);
+    }
+    assert!(gateway.metric("packed_units_total") > 0);
+    set(&direct, "datestyle = 'SQL, DMY'").await;
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        assert!(Instant::now() < deadline, "nothing is told");
+        let said = client.query(UPDATE).await;
+        let tags: Vec<_> =
+            said.iter().map(|message| char::from(message.tag)).filter(|tag| *tag != 'S').collect();
+        assert_eq!(tags, ['T', 'D', 'C', 'Z']);
+        if let Some(status) = said.iter().find(is_status) {
+            break status.clone();
+        }
+    };
+    assert_eq!(status.body, b"DateStyle\0SQL, DMY\0");
+    until("lanes work again", || async {
+        let before = gateway.metric("packed_units_total");
+        value(&direct, "select pg_sleep(0.05)").await;
+        let again = connect(&gateway.config()).await;
+        value(&again, UPDATE).await;
+        gateway.metric("packed_units_total") > before
+    })
+    .await;
+    assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0, "it is told once");
+}
+
+#[tokio::test]
+async fn an_isolation_level_that_can_not_be_packed_is_noticed_at_the_next_log_in() {
+    let (_server, direct, gateway) = stage("confisolation").await;
+    let client = connect(&gateway.config()).await;
+    assert_eq!(value(&client, "show hotrow.pack").await, "on");
+    set(&direct, "default_transaction_isolation = 'repeatable read'").await;
+    until("nothing is packed", || async {
+        drop(connect(&gateway.config()).await);
+        value(&client, "show hotrow.pack").await == "off"
+    })
+    .await;
+    assert_eq!(value(&client, "show transaction_isolation").await, "repeatable read");
+}

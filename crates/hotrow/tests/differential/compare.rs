@@ -1,0 +1,231 @@
+//! Compares what two sessions heard, byte by byte, but for what is different by nature and what docs/differences.md lists.
+//! Never talks to a server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::program::{Frame, Program, Step};
+use crate::run::Heard;
+use crate::support::raw::Message;
+
+/// The first number of an object that a user has made.
+const USERS_OIDS: u32 = 16_384;
+/// An answer may take so many times as long as directly, and this much more.
+const SLOWER: u32 = 10;
+const SLOWER_BY: Duration = Duration::from_secs(2);
+
+/// Where two runs part.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The step; the final contents of the tables come behind the last.
+    pub step: usize,
+    /// What kind it is: a smaller program has to show one of the same kind.
+    pub kind: String,
+    pub direct: String,
+    pub through: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  directly: {}", self.direct)?;
+        writeln!(f, "  through:  {}", self.through)
+    }
+}
+
+/// What a comparison of one step says.
+pub enum Verdict {
+    Same,
+    /// A documented difference, or no answer directly: what follows can't be compared.
+    Incomparable,
+    Differs(Difference),
+}
+
+/// Compares one run step by step.
+#[derive(Default)]
+pub struct Comparison {
+    /// The objects' numbers that were seen, in the order in which each side has shown them.
+    oids: [BTreeMap<u32, u32>; 2],
+    notified: [BTreeMap<char, Vec<Message>>; 2],
+}
+
+impl Comparison {
+    /// Judges a step, or, behind the last, what a session heard at the end.
+    pub fn step(&mut self, index: usize, program: &Program, direct: &Heard, through: &Heard) -> Verdict {
+        let step = program.steps.get(index);
+        let session = match step {
+            Some(step) => step.session,
+            None => program.sessions()[index - program.steps.len()],
+        };
+        let [left, right] = [(0, direct), (1, through)].map(|(side, heard)| self.plain(side, session, heard));
+        let slow = through.took > direct.took * SLOWER + SLOWER_BY;
+        let same = left == right && direct.closed == through.closed && !through.hangs && !slow;
+        if same {
+            return Verdict::Same;
+        }
+        if direct.hangs || step.is_some_and(|step| documented(program, step, &left, &right)) {
+            return Verdict::Incomparable;
+        }
+        let kind = match (through.hangs, slow && left == right) {
+            (true, _) => "it hangs".to_owned(),
+            (_, true) => "it is slow".to_owned(),
+            _ => {
+                let at = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
+                let [left, right] = [&left, &right].map(|side| side.get(at).map_or("-".to_owned(), name));
+                format!("{left} is {right}")
+            }
+        };
+        let shown = |messages: &[Message], heard: &Heard| {
+            let end = match (heard.closed, heard.hangs) {
+                (true, _) => " and the connection is closed",
+                (_, true) => " and nothing more",
+                _ => "",
+            };
+            format!("{messages:?}{end}, {} ms", heard.took.as_millis())
+        };
+        let (direct, through) = (shown(&left, direct), shown(&right, through));
+        Verdict::Differs(Difference { step: index, kind, direct, through })
+    }
+
+    /// What was heard, without what is different by nature. Notifications come when they like: they are put aside.
+    fn plain(&mut self, side: usize, session: char, heard: &Heard) -> Vec<Message> {
+        let mut messages: Vec<Message> = Vec::new();
+        let begins = heard.messages.first().is_some_and(|message| message.tag == b'R');
+        for message in &heard.messages {
+            let mut message = message.clone();
+            match message.tag {
+                b'K' => message.body.clear(),
+                b'T' => self.columns(side, &mut message.body),
+                b't' => self.types(side, &mut message.body),
+                b'A' => {
+                    message.body.drain(..4); // the process
+                    self.notified[side].entry(session).or_default().push(message);
+                    continue;
+                }
+                b'E' | b'N' => message.body = without_schema(&message.body),
+                _ => {}
+            }
+            messages.push(message);
+        }
+        if begins {
+            // The parameters' order at the start says nothing.
+            messages
+                .sort_by(|left, right| (left.tag == b'Z', &left.body).cmp(&(right.tag == b'Z', &right.body)));
+        }
+        messages
+    }
+
+    /// The notifications of all sessions, compared at the end.
+    pub fn notifications(&self, index: usize) -> Verdict {
+        let [direct, through] = &self.notified;
+        if direct == through {
+            return Verdict::Same;
+        }
+        Verdict::Differs(Difference {
+            step: index,
+            kind: "notifications".to_owned(),
+            direct: format!("{direct:?}"),
+            through: format!("{through:?}"),
+        })
+    }
+
+    fn known(&mut self, side: usize, oid: u32) -> u32 {
+        let seen = &mut self.oids[side];
+        let next = USERS_OIDS + u32::try_from(seen.len()).expect("few objects");
+        if oid < USERS_OIDS { oid } else { *seen.entry(oid).or_insert(next) }
+    }
+
+    fn columns(&mut self, side: usize, body: &mut [u8]) {
+        let mut at = 2;
+        while at < body.len() {
+            let Some(end) = body[at..].iter().position(|byte| *byte == 0) else { return };
+            at += end + 1;
+            self.replace(side, body, at); // the table
+            self.replace(side, body, at + 6); // the type
+            at += 18;
+        }
+    }
+
+    fn types(&mut self, side: usize, body: &mut [u8]) {
+        (2..body.len()).step_by(4).for_each(|at| self.replace(side, body, at));
+    }
+
+    fn replace(&mut self, side: usize, body: &mut [u8], at: usize) {
+        if let Some(bytes) = body.get_mut(at..at + 4) {
+            let oid = u32::from_be_bytes(bytes.try_into().expect("they are four"));
+            bytes.copy_from_slice(&self.known(side, oid).to_be_bytes());
+        }
+    }
+}
+
+/// A report without the schema of the PL/pgSQL functions in its context: whether a function's name is shown with its schema
+/// is decided by the `search_path` under which the backend has first met the function.
+fn without_schema(body: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body);
+    text.replace("PL/pgSQL function one.", "PL/pgSQL function ").into_bytes()
+}
+
+fn name(message: &Message) -> String {
+    let code = matches!(message.tag, b'E' | b'N').then(|| message.field(b'C')).flatten().unwrap_or_default();
+    format!("{}{code}", char::from(message.tag))
+}
+
+/// Whether a notice among these is one that PostgreSQL raises when it computes a constant.
+fn plans_notice(messages: &[Message]) -> bool {
+    messages
+        .iter()
+        .any(|message| message.field(b'R').is_some_and(|routine| routine == "cleanup_tsquery_stopwords"))
+}
+
+/// Whether docs/differences.md lists such a difference.
+fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Message]) -> bool {
+    let error = |messages: &[Message], code: &str| {
+        messages.iter().any(|message| message.tag == b'E' && message.field(b'C').is_some_and(|is| is == code))
+    };
+    let says = |messages: &[Message], start: &str| {
+        messages.iter().any(|message| message.tag == b'C' && message.body.starts_with(start.as_bytes()))
+    };
+    let refuses = |messages: &[Message], texts: &[&str]| {
+        let is_one = |text: String| texts.iter().any(|end| text.ends_with(end));
+        messages.iter().any(|message| message.tag == b'E' && message.field(b'M').is_some_and(is_one))
+    };
+    // A notice that the server raises while it plans.
+    let spoken = |messages: &[Message]| -> Vec<Message> {
+        messages.iter().filter(|message| name(message) != "N00000").cloned().collect()
+    };
+    if through.len() < direct.len() && spoken(direct) == spoken(through) && plans_notice(direct) {
+        return true;
+    }
+    // A sequence that was moved on a connection which the session no longer holds.
+    const ELSEWHERE: [&str; 1] = ["are on another connection of the gateway"];
+    const NO_VALUE: [&str; 1] = ["is not yet defined in this session"];
+    if refuses(through, &ELSEWHERE) || refuses(through, &NO_VALUE) && !error(direct, "55000") {
+        return true;
+    }
+    // A prepared statement whose result has changed by DDL.
+    const CHANGED: [&str; 1] = ["cached plan must not change result type"];
+    let prepared = step.frames.iter().any(|frame| matches!(frame, Frame::Bind { .. } | Frame::Parse { .. }));
+    if prepared && (refuses(direct, &CHANGED) || refuses(through, &CHANGED)) {
+        return true;
+    }
+    // EXECUTE of a statement that was prepared by the protocol.
+    let executes = |frame: &Frame| match frame {
+        Frame::Query(text) | Frame::Parse { text, .. } => text.trim_start().starts_with("execute"),
+        _ => false,
+    };
+    let parsed_before = || program.steps.iter().flat_map(|step| &step.frames).any(executes);
+    let runs = step
+        .frames
+        .iter()
+        .any(|frame| executes(frame) || matches!(frame, Frame::Bind { .. }) && parsed_before());
+    if runs && error(through, "26000") {
+        return true;
+    }
+    // A connection that once had temporary tables.
+    if error(direct, "3F000") && error(through, "42P01") {
+        return true;
+    }
+    // A literal that is an error by itself, in an UPDATE or DELETE that matches no row.
+    let fails = direct.iter().any(|message| name(message).starts_with("E22"));
+    fails && (says(through, "UPDATE 0") || says(through, "DELETE 0"))
+}

@@ -1,0 +1,24 @@
+//! Two programs of other classes in one: their steps take turns on the same sessions.
+
+use super::{CLASSES, Class, Draft};
+use crate::program::{NUMBER, Step};
+
+pub fn write(draft: &mut Draft) {
+    let classes: Vec<&Class> =
+        CLASSES.iter().filter(|class| class.weight > 0 && class.name != "mixed").collect();
+    let mut parts: Vec<Vec<Step>> = Vec::new();
+    for own in [NUMBER.to_owned(), format!("{NUMBER}z")] {
+        let class = classes[draft.random.usize(..classes.len())];
+        let mut steps = super::program(class, draft.random.u64(..)).steps;
+        for frame in steps.iter_mut().flat_map(|step| &mut step.frames) {
+            *frame = frame.renamed(NUMBER, &own);
+        }
+        steps.reverse();
+        parts.push(steps);
+    }
+    // A part in proportion to what is left of it.
+    while let left @ 1.. = parts.iter().map(Vec::len).sum::<usize>() {
+        let part = usize::from(draft.random.usize(..left) >= parts[0].len());
+        draft.steps.extend(parts[part].pop());
+    }
+}

@@ -1,0 +1,180 @@
+//! DDL between two runs of one statement: it has to be understood anew. Types of columns, tables and functions that come
+//! earlier in the search path, tables that are made anew.
+
+use super::Draft;
+
+/// A column's old and new type, how to convert, and values for both.
+const CHANGES: &[(&str, &str, &[&str])] = &[
+    ("int", "text", &["7", "007", " 7"]),
+    ("text", "int", &["7", "007", " 7"]),
+    ("int", "bigint", &["7", "9000000000"]),
+    ("timestamp", "timestamptz", &["2020-01-01 00:00", "2020-01-01 00:00:00+05"]),
+    ("float8", "numeric", &["1.5", "12345678901234567890.123"]),
+    ("date", "timestamp", &["2020-01-01", "2020-01-01 12:34:56"]),
+    ("char(10)", "text", &["a", "a   "]),
+    ("jsonb", "json", &["{}", "{\"b\":1, \"a\":2, \"a\":3}"]),
+    ("varchar(3)", "varchar(9)", &["abc", "abcd"]),
+    ("numeric(6,2)", "numeric(6,4)", &["1.5", "1.2345"]),
+];
+
+/// A session that does nothing else changes the catalogue: at once, in a block, or in one that it rolls back.
+pub(super) fn ddl(draft: &mut Draft, between: &mut dyn FnMut(&mut Draft), sql: &str) {
+    let session = draft.session();
+    match draft.random.u8(..5) {
+        0 => {
+            draft.say(session, "begin");
+            draft.say(session, sql);
+            let end = draft.pick(&["commit", "commit", "rollback"]);
+            draft.say(session, end);
+        }
+        1 => draft.run(session, sql, &[]),
+        2 => {
+            draft.say(session, format!("begin; {sql}; commit"));
+        }
+        _ => draft.say(session, sql),
+    }
+    for _ in 0..draft.random.u8(1..4) {
+        between(draft);
+    }
+}
+
+/// Uses a table, changes a column's type, and uses it again.
+pub fn column_types(draft: &mut Draft) {
+    let (old, new, values) = CHANGES[draft.random.usize(..CHANGES.len())];
+    let keyed = draft.once_in(3) && !old.starts_with("json");
+    let key = if keyed { old } else { "int" };
+    draft.stage_watch();
+    draft.stage(format!("create table t_N (id {key} primary key, v {old})"));
+    let mut using = |draft: &mut Draft| {
+        let session = draft.session();
+        let (v, w) = (Some(draft.pick(values)), Some(draft.pick(values)));
+        let id = if keyed { v } else { Some(draft.pick(&["1", "2"])) };
+        match draft.random.u8(..7) {
+            0 | 1 => draft.run(session, "update t_N set v = $1 where id = $2 returning v", &[w, id]),
+            2 => draft.run(session, "insert into t_N values ($1, $2) on conflict do nothing", &[id, w]),
+            3 => draft.run(session, "insert into t_N values ($1, $2)", &[id, w]),
+            4 => draft.run(session, "delete from t_N where id = $1", &[id]),
+            5 => draft.run(session, "select v from t_N where id = $1", &[id]),
+            _ => draft.run(session, "select * from t_N where id = $1", &[id]),
+        }
+    };
+    (0..draft.random.u8(3..15)).for_each(|_| using(draft));
+    let mut to = new;
+    for _ in 0..draft.random.u8(1..4) {
+        let column = if keyed { "id" } else { "v" };
+        let sql = match draft.random.u8(..4) {
+            0 => draft
+                .pick(&[
+                    "alter table t_N add w int default 3",
+                    "alter table t_N rename v to w",
+                    "alter table t_N drop v",
+                ])
+                .to_owned(),
+            _ => format!("alter table t_N alter {column} type {to} using {column}::text::{to}"),
+        };
+        to = if to == new { old } else { new };
+        ddl(draft, &mut using, &sql);
+    }
+}
+
+/// A table or a view of the same name comes into a schema that is searched earlier, and goes.
+pub fn shadowed_names(draft: &mut Draft) {
+    draft.stage_watch();
+    draft.stage("create table two.t_N (id int primary key, who text default 'two', n int default 0); insert into two.t_N values (1), (2)");
+    let mut using = |draft: &mut Draft| {
+        // A statement that was prepared before may mean either table: docs/differences.md.
+        draft.named.clear();
+        let (session, id) = (draft.session(), Some(draft.pick(&["1", "2", "3"])));
+        match draft.random.u8(..5) {
+            0 => draft.run(session, "select who from t_N where id = $1", &[id]),
+            1 => draft.run(session, "update t_N set n = n + 1 where id = $1 returning who, n", &[id]),
+            2 => draft.run(
+                session,
+                "insert into t_N (id) values ($1) on conflict (id) do nothing returning who",
+                &[id],
+            ),
+            3 => draft.run(session, "delete from t_N where id = $1 returning who", &[id]),
+            _ => draft.run(session, "select count(*) from t_N", &[]),
+        }
+    };
+    (0..draft.random.u8(3..12)).for_each(|_| using(draft));
+    for _ in 0..draft.random.u8(1..5) {
+        let sql = draft.pick(&[
+            "create table one.t_N (id int primary key, who text default 'one', n int default 0)",
+            "create table one.t_N (like two.t_N including all); insert into one.t_N values (1, 'one'), (2, 'one')",
+            "create view one.t_N as select id, 'view' as who, n from two.t_N",
+            "drop table one.t_N",
+            "alter table two.t_N set schema one",
+            "alter table two.t_N rename to u_N",
+            "alter table if exists u_N rename to t_N",
+        ]);
+        ddl(draft, &mut using, sql);
+    }
+}
+
+/// A function that fits better comes, or another body.
+pub fn overloads(draft: &mut Draft) {
+    draft.stage_watch();
+    draft.stage(
+        "create table t_N (id int primary key, who text); insert into t_N values (1, 'none'), (2, 'none');
+        create function two.f_N(numeric) returns text immutable language sql as $$ select 'two numeric' $$",
+    );
+    let mut using = |draft: &mut Draft| {
+        let session = draft.session();
+        match draft.random.u8(..5) {
+            0 | 1 => draft.run(session, "select f_N(5)", &[]),
+            2 => draft.run(session, "update t_N set who = f_N(id) where id = $1 returning who", &[Some("1")]),
+            3 => draft.run(session, "insert into t_N values (3, f_N(7)) on conflict (id) do update set who = excluded.who returning who", &[]),
+            _ => draft.run(session, "select f_N(id), who from t_N where id = $1", &[Some("2")]),
+        }
+    };
+    (0..draft.random.u8(3..12)).for_each(|_| using(draft));
+    for _ in 0..draft.random.u8(1..4) {
+        let sql = draft.pick(&[
+            "create function two.f_N(int) returns text immutable language sql as $$ select 'two int' $$",
+            "create function one.f_N(numeric) returns text immutable language sql as $$ select 'one numeric' $$",
+            "create function one.f_N(int) returns text immutable language sql as $$ select 'one int' $$",
+            "create or replace function two.f_N(numeric) returns text immutable language sql as $$ select 'another' $$",
+            "create or replace function two.f_N(numeric) returns text volatile language plpgsql as $$ begin raise notice 'volatile'; return 'volatile'; end $$",
+            "drop function if exists two.f_N(int)",
+            "alter function two.f_N(numeric) rename to g_N",
+        ]);
+        ddl(draft, &mut using, sql);
+    }
+}
+
+/// A table of the same name is made anew, with other columns.
+pub fn recreated(draft: &mut Draft) {
+    const TABLES: &[&str] = &[
+        "create table t_N (id int primary key, v int)",
+        "create table t_N (id text primary key, v text)",
+        "create table t_N (v int, id bigint primary key)",
+        "create table t_N (id int, v int)",
+        "create table t_N (id int primary key, v int generated always as (id + 1) stored)",
+        "create table t_N (id int primary key, v int) partition by range (id); create table t1_N partition of t_N default",
+        "create temporary table t_N (id int primary key, v int)",
+    ];
+    draft.stage_watch();
+    let first = draft.pick(&TABLES[..3]);
+    draft.stage(first);
+    let mut using = |draft: &mut Draft| {
+        let (session, id) = (draft.session(), Some(draft.pick(&["1", "01", "2"])));
+        match draft.random.u8(..5) {
+            0 => draft.run(session, "insert into t_N (id, v) values ($1, 5)", &[id]),
+            1 => draft.run(
+                session,
+                "insert into t_N (id) values ($1) on conflict do nothing returning *",
+                &[id],
+            ),
+            2 => draft.run(session, "update t_N set v = $1 where id = $2 returning v", &[Some("7"), id]),
+            3 => draft.run(session, "delete from t_N where id = $1", &[id]),
+            _ => draft.run(session, "select v from t_N where id = $1", &[id]),
+        }
+    };
+    (0..draft.random.u8(3..12)).for_each(|_| using(draft));
+    for _ in 0..draft.random.u8(1..5) {
+        let (drop, create) =
+            (draft.pick(&["drop table t_N; ", "drop table if exists t_N; ", ""]), draft.pick(TABLES));
+        ddl(draft, &mut using, &format!("{drop}{create}"));
+    }
+}

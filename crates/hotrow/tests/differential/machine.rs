@@ -1,0 +1,227 @@
+//! Plays programs at the server and through a gateway, and takes a difference apart: is it seen again at a fresh gateway,
+//! with how many of the programs before it, and with how little of them?
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use crate::compare::{Comparison, Difference, Verdict};
+use crate::minimise::minimise;
+use crate::program::{Frame, NUMBER, Program, Step};
+use crate::run::{Patience, Place, play};
+use crate::support::{Gateway, config, connect, rows, server, until, value};
+
+/// Makes both databases, the same in all that a session asks for.
+const DATABASE: &[&str] = &[
+    "create schema one",
+    "create schema two",
+    "create extension pg_trgm schema public",
+    "do $$ begin execute format('alter database %I set search_path = one, two, public', current_database());
+        execute format('alter database %I set synchronous_commit = off', current_database()); -- nobody crashes here
+        execute format('alter database %I set lock_timeout = ''150ms''', current_database());
+        execute format('alter database %I set timezone = ''UTC''', current_database()); end $$",
+];
+
+/// While programs pass.
+const BRISK: Patience = Patience { quiet: Duration::from_millis(20), answer: Duration::from_secs(10) };
+/// Before a difference is believed.
+const CAREFUL: Patience = Patience { quiet: Duration::from_millis(150), answer: Duration::from_secs(15) };
+/// While it is made smaller.
+const SMALLER: Patience = Patience { quiet: Duration::from_millis(40), answer: Duration::from_secs(4) };
+const MINIMISES_FOR: Duration = Duration::from_secs(60);
+
+/// Both sides.
+pub struct Machine {
+    gateway: Option<Gateway>,
+    direct: Side,
+    through: Side,
+    number: u32,
+    /// What this gateway has played.
+    played: Vec<Program>,
+}
+
+/// A database and a direct connection to it.
+struct Side {
+    database: String,
+    client: Client,
+}
+
+/// A difference that was seen again.
+pub struct Found {
+    pub program: Program,
+    pub difference: Difference,
+}
+
+impl Machine {
+    /// Databases whose names end in `name`, and a gateway.
+    pub async fn new(name: &str) -> Self {
+        let admin = connect(&config(server().port())).await;
+        // Another test of this file may have made it.
+        let _ = admin.batch_execute("create role other login superuser").await;
+        let direct = Side::new(&admin, format!("direct_{name}")).await;
+        let through = Side::new(&admin, format!("through_{name}")).await;
+        let mut machine = Self { gateway: None, direct, through, number: 0, played: Vec::new() };
+        machine.refresh().await;
+        machine
+    }
+
+    /// A gateway that has seen nothing, and schemas without objects.
+    pub async fn refresh(&mut self) {
+        self.gateway = None;
+        self.played.clear();
+        for side in [&self.direct, &self.through] {
+            let others = "select count(*) from pg_stat_activity where datname = current_database()
+                and pid <> pg_backend_pid() and backend_type = 'client backend'";
+            until("all connections are closed", async || value(&side.client, others).await == "0").await;
+            let empty = "set client_min_messages = warning;
+                drop schema one cascade; drop schema two cascade; create schema one; create schema two";
+            side.client.batch_execute(empty).await.expect("nobody uses them");
+        }
+        self.gateway = Some(Gateway::start(&[]));
+    }
+
+    /// Makes the gateway's side another: `sets` holds for all sessions that connect there later.
+    pub async fn plant(&self, sets: &str) {
+        let side = &self.through;
+        let plants = format!("alter database {} {sets}", side.database);
+        side.client.batch_execute(&plants).await.expect("a setting of the database");
+    }
+
+    /// How many programs this gateway has played.
+    pub fn played(&self) -> usize {
+        self.played.len()
+    }
+
+    /// Plays a program on both sides; the first difference.
+    pub async fn play(&mut self, program: &Program) -> Option<Difference> {
+        self.played.push(program.clone());
+        self.compare(program, BRISK).await
+    }
+
+    async fn compare(&mut self, program: &Program, patience: Patience) -> Option<Difference> {
+        self.number += 1;
+        let number = format!("_{:05}", self.number);
+        let [direct, through] = [
+            (server().port(), &self.direct),
+            (self.gateway.as_ref().expect("it runs").port(), &self.through),
+        ]
+        .map(|(port, side)| Place { port, database: &side.database, direct: &side.client });
+        let guide = play(&direct, program, &number, None, patience, |_, _| true).await;
+        let mut comparison = Comparison::default();
+        let mut verdict = Verdict::Same;
+        play(&through, program, &number, Some(&guide), patience, |index, heard| {
+            verdict = comparison.step(index, program, &guide[index], heard);
+            matches!(verdict, Verdict::Same)
+        })
+        .await;
+        if let Verdict::Same = verdict {
+            verdict = comparison.notifications(guide.len());
+        }
+        if let Verdict::Same = verdict {
+            verdict = self.contents(guide.len(), &number).await;
+        }
+        match verdict {
+            Verdict::Differs(difference) => Some(difference),
+            Verdict::Same | Verdict::Incomparable => None,
+        }
+    }
+
+    /// What the tables of a run hold in the end.
+    async fn contents(&self, index: usize, number: &str) -> Verdict {
+        let [mut direct, mut through] = [String::new(), String::new()];
+        for (side, all) in [(&self.direct.client, &mut direct), (&self.through.client, &mut through)] {
+            let tables = format!(
+                "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = relnamespace
+                where c.relkind in ('r', 'p') and relpersistence = 'p' and c.relname like '%\\{number}%' order by 1"
+            );
+            for table in rows(side, &tables).await.expect("the catalogue can be read") {
+                let table = table[0].clone().unwrap_or_default();
+                let all_rows =
+                    format!("select coalesce(string_agg(t::text, ' ' order by t::text), '') from {table} t");
+                all.push_str(&format!("{table}: {}\n", value(side, &all_rows).await.replace(number, NUMBER)));
+            }
+        }
+        if direct == through {
+            return Verdict::Same;
+        }
+        Verdict::Differs(Difference { step: index, kind: "the tables' contents".to_owned(), direct, through })
+    }
+
+    /// Whether a program differs in this way at a gateway that has seen nothing else.
+    async fn differs_afresh(
+        &mut self,
+        program: &Program,
+        kind: Option<&str>,
+        patience: Patience,
+    ) -> Option<Difference> {
+        self.refresh().await;
+        let difference = self.compare(program, patience).await?;
+        kind.is_none_or(|kind| kind == difference.kind).then_some(difference)
+    }
+
+    /// The smallest program with the difference of the last one; none if it isn't seen again. Leaves a fresh gateway.
+    pub async fn explain(&mut self) -> Option<Found> {
+        let played = self.played.clone();
+        let mut found = None;
+        for count in [1, 4, 16, played.len()] {
+            let program = joined(&played[played.len().saturating_sub(count)..]);
+            if let Some(difference) = self.differs_afresh(&program, None, CAREFUL).await {
+                found = Some((program, difference));
+                break;
+            }
+        }
+        let Some((program, difference)) = found else {
+            self.refresh().await;
+            return None;
+        };
+        let end = Instant::now() + MINIMISES_FOR;
+        let kind = Some(difference.kind.as_str());
+        let least = minimise(&program, end, async |program| {
+            self.differs_afresh(program, kind, SMALLER).await.is_some()
+        });
+        let least = least.await;
+        let again = self.differs_afresh(&least, kind, CAREFUL).await;
+        self.refresh().await;
+        Some(match again {
+            Some(difference) => Found { program: least, difference },
+            None => Found { program, difference },
+        })
+    }
+}
+
+impl Side {
+    async fn new(admin: &Client, database: String) -> Self {
+        admin.batch_execute(&format!("create database {database}")).await.expect("a database");
+        let config = config(server().port()).dbname(&database).to_owned();
+        let client = connect(&config).await;
+        for statement in DATABASE {
+            client.batch_execute(statement).await.expect("it is set up");
+        }
+        // What is set now is for connections that come later.
+        let client = connect(&config).await;
+        Self { database, client }
+    }
+}
+
+/// Programs one after another as one; each keeps its own objects, and its sessions leave at its end.
+fn joined(programs: &[Program]) -> Program {
+    let mut steps: Vec<Step> = Vec::new();
+    for (index, program) in programs.iter().enumerate() {
+        let last = index + 1 == programs.len();
+        let own = if last { NUMBER.to_owned() } else { format!("{NUMBER}{}", letters(index)) };
+        for step in &program.steps {
+            let frames = step.frames.iter().map(|frame| frame.renamed(NUMBER, &own)).collect();
+            steps.push(Step { frames, ..step.clone() });
+        }
+        if !last {
+            steps
+                .extend(program.sessions().into_iter().map(|session| Step::new(session, vec![Frame::Leave])));
+        }
+    }
+    Program { steps }
+}
+
+fn letters(index: usize) -> String {
+    let letter = |n: usize| char::from(b'a' + u8::try_from(n % 26).expect("below 26"));
+    [letter(index / 26), letter(index)].iter().collect()
+}

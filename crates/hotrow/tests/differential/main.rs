@@ -1,0 +1,134 @@
+//! Random programs of several sessions, run directly and through the gateway: every answer and, in the end, every table
+//! has to be the same. A difference is made smaller and printed as a script (docs/internals/differential.md).
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+mod compare;
+mod frames;
+mod generate;
+mod machine;
+mod minimise;
+mod program;
+mod run;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use generate::{CLASSES, Class};
+use machine::{Found, Machine};
+use program::{Frame, Program, Step};
+
+/// How long it looks for differences.
+const SECONDS: &str = "HOTROW_DIFFERENTIAL_SECONDS";
+const SECONDS_BY_DEFAULT: u64 = 3;
+/// The first program's seed; the others count up from it.
+const SEED: &str = "HOTROW_DIFFERENTIAL_SEED";
+/// The classes to draw programs from, separated by commas; `all` includes those that are known to differ.
+const CLASS: &str = "HOTROW_DIFFERENTIAL_CLASS";
+/// A file with a script to play instead.
+const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
+/// A gateway plays so many programs.
+const PROGRAMS_OF_A_GATEWAY: usize = 50;
+
+/// Differences that were found and fixed.
+const SCRIPTS: &[(&str, &str)] = &[];
+
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn number(name: &str) -> Option<u64> {
+    setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// The classes to draw from.
+fn classes() -> Vec<&'static Class> {
+    let Some(chosen) = setting(CLASS) else {
+        return CLASSES.iter().collect();
+    };
+    let find = |name: &str| {
+        CLASSES.iter().find(|class| class.name == name).unwrap_or_else(|| {
+            let names: Vec<_> = CLASSES.iter().map(|class| class.name).collect();
+            panic!("{CLASS}: there is no class {name}; there are {}", names.join(", "))
+        })
+    };
+    chosen.split(',').map(find).collect()
+}
+
+#[tokio::test]
+async fn programs_are_answered_as_they_are_directly() {
+    let mut machine = Machine::new("random").await;
+    if let Some(path) = setting(SCRIPT) {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        return play_script(&mut machine, &path, &text).await;
+    }
+    for (name, text) in SCRIPTS {
+        play_script(&mut machine, name, text).await;
+    }
+    let classes = classes();
+    let seconds = number(SECONDS).unwrap_or(SECONDS_BY_DEFAULT);
+    let first = number(SEED).unwrap_or_else(|| fastrand::u64(..1 << 32));
+    println!("seed {first}, {seconds} s");
+    let (began, mut played, mut unseen) = (Instant::now(), 0, 0);
+    while played == 0 || began.elapsed() < Duration::from_secs(seconds) {
+        if machine.played() >= PROGRAMS_OF_A_GATEWAY {
+            machine.refresh().await;
+        }
+        let seed = first + played;
+        played += 1;
+        let class = generate::draw(&classes, seed);
+        let Some(difference) = machine.play(&generate::program(class, seed)).await else { continue };
+        let after = began.elapsed().as_secs_f32();
+        match machine.explain().await {
+            Some(found) => panic!("{}", report(class, seed, after, &found)),
+            None => {
+                unseen += 1;
+                println!(
+                    "class {}, seed {seed}, seen once and not again: {}\n{difference}",
+                    class.name, difference.kind
+                );
+            }
+        }
+    }
+    let took = began.elapsed().as_secs_f32();
+    println!("{played} programs in {took:.1} s, {unseen} differences seen once and not again");
+}
+
+#[tokio::test]
+async fn a_planted_difference_is_found_and_made_smaller() {
+    let mut machine = Machine::new("planted").await;
+    machine.plant("set bytea_output = 'escape'").await;
+    let mut texts: Vec<String> = (0..6).map(|n| format!("select {n}")).collect();
+    texts.insert(4, "select 1; select '\\x00ff'::bytea".to_owned());
+    let say =
+        |text: &String| Step::new('a', vec![Frame::Query("select 0".to_owned()), Frame::Query(text.clone())]);
+    let program = Program { steps: texts.iter().map(say).collect() };
+    assert_eq!(machine.play(&program).await.unwrap().step, 4);
+    let found = machine.explain().await.unwrap();
+    let least = Step::new('a', vec![Frame::Query("select '\\x00ff'::bytea".to_owned())]);
+    assert_eq!(found.program, Program { steps: vec![least] });
+    assert_eq!(found.difference.kind, "D is D");
+}
+
+async fn play_script(machine: &mut Machine, name: &str, text: &str) {
+    let program = Program::read(text).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+    if let Some(difference) = machine.play(&program).await {
+        panic!("{name} differs at step {} ({}):\n{difference}", difference.step + 1, difference.kind);
+    }
+}
+
+fn report(class: &Class, seed: u64, after: f32, found: &Found) -> String {
+    let Found { program, difference } = found;
+    let index = difference.step;
+    let step = program.steps.get(index).map_or("# behind the last step\n".to_owned(), ToString::to_string);
+    format!(
+        "a difference: {}, found after {after:.1} s\n\
+        # class {}, seed {seed}\n{program}\nstep {} of {}:\n{step}{difference}\n\
+        again: {CLASS}={} {SEED}={seed} make differential; or {SCRIPT}=FILE with the lines above\n",
+        difference.kind,
+        class.name,
+        index + 1,
+        program.steps.len(),
+        class.name,
+    )
+}

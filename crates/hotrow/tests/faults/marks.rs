@@ -1,0 +1,139 @@
+//! Commits in doubt where the schema pack is installed: the lane's mark shows what became of them, after crashes of the server
+//! and when no transaction id has arrived.
+
+use hotrow_postgres::PrivateServer;
+
+use crate::line::Line;
+use crate::load::SELL;
+use crate::lost_ids::{CUT, logged, number, until};
+use crate::prepare;
+use crate::proxy::{After, Fault, How, Proxy, Way};
+use crate::support::Gateway;
+use crate::support::server::migrate;
+
+/// A server with the pack, a gateway behind a proxy, and a client that has sold one.
+struct Stage {
+    server: PrivateServer,
+    proxy: Proxy,
+    gateway: Gateway,
+    client: Line,
+}
+
+impl Stage {
+    fn new(label: &str) -> Self {
+        let server = PrivateServer::builder().label(label).start().unwrap();
+        prepare(server.port(), label);
+        migrate(&server.url());
+        let proxy = Proxy::start(server.port());
+        let gateway = Gateway::in_front_of(&proxy.url(), &["--server-wait-ms", "20000"]);
+        let mut client = Line::connect(gateway.port(), label).unwrap().unwrap();
+        assert_eq!(number(&client.query(SELL)), 1);
+        Stage { server, proxy, gateway, client }
+    }
+
+    fn sell(&mut self) {
+        self.client.put_query(SELL);
+        self.client.send().unwrap();
+    }
+}
+
+#[test]
+fn a_commit_that_the_log_has_kept_is_answered_after_two_crashes() {
+    let mut stage = Stage::new("kept");
+    let mut direct = Line::connect(stage.server.port(), "kept").unwrap().unwrap();
+    stage.proxy.for_new(|| Some(CUT));
+    stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
+    stage.sell();
+    until("it is not sold", || number(&direct.query("select sold from inv")) == 2);
+    for _ in 0..2 {
+        stage.server.kill_dash_nine().unwrap();
+        stage.server.restart().unwrap();
+    }
+    stage.proxy.for_new(|| None);
+    assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
+    logged(&stage.gateway, "bond=Logged");
+}
+
+#[test]
+fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
+    let mut stage = Stage::new("before_end");
+    let mut direct = Line::connect(stage.server.port(), "before_end").unwrap().unwrap();
+    assert_eq!(direct.query("begin; update inv set sold = sold").error(), None);
+    let cuts = stage.proxy.cuts();
+    stage.sell();
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+    until("it does not wait", || number(&direct.query(waits)) == 1);
+    // The server's refusal of the lock does not arrive.
+    stage.proxy.arm(CUT);
+    until("nothing is cut", || stage.proxy.cuts() > cuts);
+    assert_eq!(direct.query("commit").error(), None);
+    assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
+    logged(&stage.gateway, "bond=NotLogged");
+}
+
+/// A script that resets all sequences must not make the gateway believe that a commit was lost.
+#[test]
+fn a_mark_that_was_set_back_makes_nothing_run_twice() {
+    let mut stage = Stage::new("set_back");
+    let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
+    stage.proxy.for_new(|| Some(CUT));
+    stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
+    stage.sell();
+    until("it is not sold", || number(&direct.query("select sold from inv")) == 2);
+    let reset =
+        "select setval(oid::regclass, 1) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
+    stage.server.query(reset).unwrap();
+    stage.server.kill_dash_nine().unwrap();
+    stage.server.restart().unwrap();
+    stage.proxy.for_new(|| None);
+    assert_eq!(stage.client.answer().error().map(|report| report.code.clone()).as_deref(), Some("08007"));
+    let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
+    assert_eq!(number(&direct.query("select sold from inv")), 2);
+}
+
+/// An event trigger, for example one that notes all DDL, runs where a mark is made and not on the lane.
+#[test]
+fn what_an_event_trigger_leaves_behind_does_not_stay_on_a_lane() {
+    let server = PrivateServer::builder().label("event").start().unwrap();
+    prepare(server.port(), "event");
+    migrate(&server.url());
+    let trigger = "create function noted() returns event_trigger language plpgsql as
+            $$ begin perform set_config('datestyle', 'German', false); end $$;
+        create event trigger noted on ddl_command_end execute function noted()";
+    server.query(trigger).unwrap();
+    let gateway = Gateway::in_front_of(&server.url(), &[]);
+    let mut client = Line::connect(gateway.port(), "event").unwrap().unwrap();
+    for _ in 0..3 {
+        let sold = client.query("update inv set sold = sold where id = 1 returning date '2020-12-31'::text");
+        assert_eq!(sold.rows(), [[Some("2020-12-31".to_owned())]]);
+    }
+    assert!(gateway.metric("packed_units_total") > 0);
+}
+
+#[test]
+fn a_lane_that_logs_in_anew_keeps_its_mark() {
+    let mut stage = Stage::new("kept_mark");
+    let marks =
+        "select string_agg(relname, ' ') from pg_class where relkind = 'S' and relname like 'mark\\_%'";
+    let before = stage.server.query(marks).unwrap();
+    let mut direct = Line::connect(stage.server.port(), "kept_mark").unwrap().unwrap();
+    for sold in 2..8 {
+        // What was judged under the definition before makes the lane log in anew.
+        assert_eq!(direct.query("alter table inv alter stock set default 7").error(), None);
+        assert_eq!(number(&stage.client.query(SELL)), sold, "{}", stage.gateway.log());
+        assert_eq!(number(&stage.client.query("update inv set sold = sold returning sold")), sold);
+    }
+    assert_eq!(stage.server.query(marks).unwrap(), before);
+}
+
+#[test]
+fn a_mark_that_is_dropped_fails_no_statement() {
+    let mut stage = Stage::new("dropped");
+    let marks = "select count(*) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
+    assert_ne!(stage.server.query(marks).unwrap()[0][0].as_deref(), Some("0"));
+    stage.server.query("drop schema hotrow cascade").unwrap();
+    for sold in 2..6 {
+        assert_eq!(number(&stage.client.query(SELL)), sold, "{}", stage.gateway.log());
+    }
+    logged(&stage.gateway, "going on without");
+}

@@ -1,0 +1,133 @@
+//! The client's name, `application_name`: the one it began with or was given since, after RESET too, and never another client's.
+
+use crate::Stage;
+use crate::support::raw::{Message, Raw, query, startup};
+use crate::support::{connect, server, value};
+
+/// What a client is told of its name.
+fn told(said: &[Message]) -> Vec<String> {
+    let of_name = |message: &&Message| message.tag == b'S' && message.body.starts_with(b"application_name\0");
+    let value = |message: &Message| {
+        String::from_utf8_lossy(message.body.split(|byte| *byte == 0).nth(1).unwrap_or_default()).into_owned()
+    };
+    said.iter().filter(of_name).map(value).collect()
+}
+
+async fn shown(raw: &mut Raw) -> String {
+    let said = raw.query("show application_name").await;
+    String::from_utf8_lossy(said[1].values()[0].as_deref().unwrap_or_default()).into_owned()
+}
+
+/// A log-in with these parameters, directly or through the gateway, and what it is told of its name.
+async fn begin(port: u16, parameters: &[(&str, &str)]) -> (Raw, Vec<String>) {
+    let mut raw = Raw::open(port).await;
+    raw.send(&startup(
+        0x0003_0000,
+        &[&[("user", "postgres"), ("database", "postgres")], parameters].concat(),
+    ))
+    .await;
+    let said = raw.until_ready(1).await;
+    (raw, told(&said))
+}
+
+#[tokio::test]
+async fn a_reset_brings_back_the_clients_own_name() {
+    let stage = Stage::new(&[]).await;
+    for own in [&[("application_name", "own")][..], &[("options", "-c application_name=own")], &[]] {
+        for reset in [
+            "reset application_name",
+            "set application_name to default",
+            "set session application_name = DEFAULT",
+            "reset all",
+            "discard all",
+        ] {
+            let mut both = Vec::new();
+            for port in [server().port(), stage.gateway.port()] {
+                let (mut other, _) = begin(port, &[("application_name", "secret")]).await;
+                other.query("begin").await;
+                let (mut raw, mut seen) = begin(port, own).await;
+                other.query("commit").await;
+                for text in ["set application_name = 'given'", reset, "begin", "commit"] {
+                    seen.extend(told(&raw.query(text).await));
+                    seen.push(shown(&mut raw).await);
+                }
+                if reset != "discard all" {
+                    let block = [
+                        "begin",
+                        "set application_name = 'given'",
+                        reset,
+                        "rollback",
+                        "begin",
+                        reset,
+                        "commit",
+                    ];
+                    for text in block {
+                        seen.extend(told(&raw.query(text).await));
+                        seen.push(shown(&mut raw).await);
+                    }
+                }
+                both.push(seen);
+            }
+            assert_eq!(both[1], both[0], "{own:?} {reset}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_behind_a_reset_without_waiting_sees_the_clients_own_name() {
+    let stage = Stage::new(&[]).await;
+    let (mut other, _) = begin(stage.gateway.port(), &[("application_name", "secret")]).await;
+    other.query("begin").await;
+    let (mut raw, _) = begin(stage.gateway.port(), &[("application_name", "own")]).await;
+    other.query("commit").await;
+    let texts = ["begin", "reset application_name", "show application_name", "commit"];
+    raw.send(&texts.map(query).concat()).await;
+    let said = raw.until_ready(texts.len()).await;
+    let row = said.iter().find(|message| message.tag == b'D').unwrap();
+    assert_eq!(row.values(), [Some(b"own".to_vec())]);
+    assert_eq!(told(&said), Vec::<String>::new(), "it has not changed");
+    let said = raw.query("reset application_name; show application_name").await;
+    let row = said.iter().find(|message| message.tag == b'D').unwrap();
+    assert_eq!(row.values(), [Some(b"".to_vec())], "of one text's end only: see docs/differences.md");
+    assert_eq!(shown(&mut raw).await, "own");
+}
+
+#[tokio::test]
+async fn names_are_told_as_the_server_keeps_them() {
+    let stage = Stage::new(&[]).await;
+    let role = format!("{}_named", stage.schema);
+    let sql = format!("create role {role} login; alter role {role} set application_name = 'by role'");
+    stage.direct.batch_execute(&sql).await.unwrap();
+    let long = "n".repeat(65);
+    for (parameters, expected) in [
+        (vec![("application_name", long.as_str())], &long[..63]),
+        (vec![("APPLICATION_NAME", "upper")], "upper"),
+        (vec![("application_name", "one"), ("Application_Name", "two")], "two"),
+        (vec![("options", "-c application_name=options"), ("application_name", "packet")], "packet"),
+        (vec![("user", role.as_str())], "by role"),
+        (vec![("user", role.as_str()), ("application_name", "mine")], "mine"),
+        (vec![("user", role.as_str()), ("application_name", "")], ""),
+    ] {
+        for port in [server().port(), stage.gateway.port()] {
+            let (mut raw, told) = begin(port, &parameters).await;
+            assert_eq!(told, [expected], "{parameters:?}");
+            assert_eq!(shown(&mut raw).await, expected, "{parameters:?}");
+        }
+    }
+    let strange = [("application_name", "h\u{e9}\u{1}")];
+    let (direct, through) =
+        (begin(server().port(), &strange).await, begin(stage.gateway.port(), &strange).await);
+    assert_eq!(through.1, direct.1);
+}
+
+#[tokio::test]
+async fn a_client_that_resets_its_name_is_packed() {
+    let stage = Stage::new(&[]).await;
+    let client = connect(stage.gateway.config_in(&stage.schema).application_name("own")).await;
+    for reset in ["set application_name to default", "reset application_name", "discard all"] {
+        client.batch_execute("set application_name = 'given'").await.unwrap();
+        client.batch_execute(reset).await.unwrap();
+        assert!(stage.packs(&client).await, "{reset}");
+        assert_eq!(value(&client, "show application_name").await, "own");
+    }
+}
