@@ -102,7 +102,7 @@ impl Comparison {
                     self.notified[side].entry(session).or_default().push(message);
                     continue;
                 }
-                b'E' | b'N' => message.body = without_schema(&message.body),
+                b'E' | b'N' => message.body = plain_report(&message.body),
                 _ => {}
             }
             messages.push(message);
@@ -158,11 +158,17 @@ impl Comparison {
     }
 }
 
-/// A report without the schema of the PL/pgSQL functions in its context: whether a function's name is shown with its schema
-/// is decided by the `search_path` under which the backend has first met the function.
-fn without_schema(body: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(body);
-    text.replace("PL/pgSQL function one.", "PL/pgSQL function ").into_bytes()
+/// A report without the schemas that depend on the backend: whether a PL/pgSQL function's name is shown with its schema is
+/// decided by the `search_path` under which the backend has first met the function, and the number of a schema for temporary
+/// tables is the backend's own.
+fn plain_report(body: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
+    let mut parts = text.split("pg_temp_");
+    let start = parts.next().unwrap_or_default().to_owned();
+    let plain = parts.fold(start, |plain, part| {
+        plain + "pg_temp_" + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+    });
+    plain.into_bytes()
 }
 
 fn name(message: &Message) -> String {
