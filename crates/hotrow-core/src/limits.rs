@@ -1,6 +1,8 @@
 //! Every bound of the gateway, units last in the name. What an operator may change is in the configuration and
 //! starts from the values here; what stands here alone was measured or follows from PostgreSQL.
 
+/// PostgreSQL cuts longer names of users, databases and clients.
+pub const IDENTIFIER_BYTES_MAX: usize = 63;
 /// Clients at once; one more is refused with 53300.
 pub const CLIENTS_MAX: usize = 10_000;
 /// Upstream connections that sessions may hold at once, beside the lanes.

@@ -1,65 +1,41 @@
 //! The gateway: PostgreSQL's protocol on both sides. Everything that waits is here; what is decided, is decided in
 //! `hotrow-core`.
 //!
-//! | to follow a request | read |
+//! | room | what lives there |
 //! |---|---|
-//! | a client connects | `gateway`, `opening` (encryption), `start_up` (what it asks for), `handshake`; who it is: `authentication`; whether the server lets its user in: `log_ins` |
-//! | its messages | `session`: `simple` and `extended` make units, `submit` sends them to lanes |
-//! | what may be packed | `catalogue` asks the server, `statements` remembers |
-//! | a lane | `lane`: `inbox`, `writer`, `replies`, `connect` around `hotrow_core::lane` |
-//! | the answer | `unit` puts it together, `merged` where calls were merged, `mailbox` keeps the order |
-//! | the admin console | `console`; `gates` pause, `orders` go to the program |
-//! | what the schema pack needs now and then | `upkeep`; whether it is trusted: `pack` |
-//! | passed through | `session`: `hold`, `forward`, `relay`; `held` keeps the connections, `login` what opens them |
+//! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; what the gateway does of its own accord |
+//! | `authentication` | which users can connect, and how they prove it |
+//! | `operator` | the admin console, pauses, `explain` |
+//! | `shared` | what all clients share: the configuration, the pools, the sessions' handles |
+//! | `session` | a client's messages: units go to lanes, everything else is passed through on a connection that the session holds |
+//! | `pool` | clients that the server can't tell apart: their lanes, what the catalogue says of their statements, waiting calls |
+//! | `lane` | one connection with one queue: batches are written, answers go to mailboxes |
+//! | `statements` | the statements of a pool and what is known of them |
+//! | `server` | connections to the server: hosts, log-in, connections that are kept |
+//! | `net` | sockets, TLS, the budget for messages, wake-ups |
+//! | `config`, `metrics`, `lock` | the settings, the figures, a mutex |
 
 pub mod config;
-pub mod driver;
-pub mod explain;
 pub mod metrics;
-pub mod tls;
 
 mod authentication;
-mod budget;
-mod catalogue;
-mod conninfo;
-mod console;
-mod control;
-mod counts;
-mod doing;
-mod gate;
-mod gates;
-mod gateway;
-mod handshake;
-mod held;
-mod hosts;
+mod front;
 mod lane;
-mod log_ins;
-mod login;
-mod mailbox;
-mod merged;
+mod lock;
 mod net;
-mod opening;
-mod orders;
-mod pack;
-mod peer;
-mod places;
+mod operator;
 mod pool;
-mod pools;
+mod server;
 mod session;
-mod sockets;
-mod start_up;
+mod shared;
 mod statements;
-mod stop;
-mod unit;
-mod upkeep;
-mod upstream;
-mod waiting;
-mod wake;
 
 pub use authentication::Error as AuthenticationError;
-pub use gateway::{Gateway, Inside, ListenError, StartError};
-pub use net::Address;
-pub use orders::Order;
-pub use pack::PACK_TRUSTED;
-pub use peer::{Peer, TlsPeer};
-pub use sockets::{Heirloom, Listener, OWN, Sockets};
+pub use front::sockets::{Heirloom, Listener, OWN, Sockets};
+pub use front::{Gateway, Inside, ListenError, StartError};
+pub use net::peer::{Peer, TlsPeer};
+pub use net::{Address, tls};
+pub use operator::explain;
+pub use server::driver;
+pub use server::pack::PACK_TRUSTED;
+pub use shared::requests::Order;

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use crate::key::{KeyColumn, KeySource};
 
-use super::{Analysis, Decision, Kind, Packing, Pass, Returns};
+use crate::classify::judge::decision::{Decision, Kind, Packing};
+use crate::classify::judge::merging::Returns;
+use crate::classify::read::analysis::{Analysis, Pass};
 
 /// A few lines about a statement; without a decision, what its text alone says.
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {

@@ -6,57 +6,35 @@
 //! Anything that is not proven packable is passed through, with a [`Reason`]; what it may leave behind in the session
 //! is its [`Effect`].
 
-mod ahead;
-mod analysis;
-mod builtin_types;
-mod call;
-mod calls;
-mod candidate;
-mod casts;
-mod decision;
-mod draft;
-mod effect;
+mod effects;
 mod explain;
-mod expression;
 mod facts;
-mod functions;
-mod insert;
 mod judge;
-mod merging;
-mod names;
-mod pieces;
-mod point;
-mod reach;
+mod known;
+mod read;
 mod reason;
-mod row;
-mod screen;
-mod settings;
-mod side_effects;
-mod source;
-mod table;
-mod tokens;
-mod utility;
-mod watch;
-mod worded;
+mod text;
 
 #[cfg(test)]
 mod tests;
 
-pub use ahead::Ahead;
-pub use analysis::{Analysis, Boundary, Pass, analyse};
-pub use call::{Argument, ArgumentValue, Call, Item, Output};
-pub use candidate::{Candidate, Conflict, Equality, InsertParts, Operand, Verb};
-pub use decision::{Decision, Kind, Packing, decide, moves_any_sequence, names_to_look_up};
-pub use effect::Effect;
+pub use effects::effect::Effect;
 pub use explain::explain;
 pub use facts::{
     Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
     TypeKind,
 };
-pub use judge::names_in_sources;
-pub use merging::{Element, ElementSource, Merging, Returns};
-pub use names::{FunctionName, TableName};
-pub use pieces::{Piece, pieces};
-pub use reach::{Reach, reach};
+pub use judge::ahead::Ahead;
+pub use judge::decision::{Decision, Kind, Packing, decide, moves_any_sequence, names_to_look_up};
+pub use judge::merging::{Element, ElementSource, Merging, Returns};
+pub use judge::namesakes::names_in_sources;
+pub use judge::reach::{Reach, reach};
+pub use judge::watch::{Watch, end_of_batch};
+pub use read::analyse::analyse;
+pub use read::analysis::{Analysis, Boundary, Pass};
+pub use read::candidate::{
+    Argument, ArgumentValue, Call, Candidate, Conflict, Equality, InsertParts, Item, Operand, Output, Verb,
+};
 pub use reason::Reason;
-pub use watch::{Watch, end_of_batch};
+pub use text::names::{FunctionName, TableName};
+pub use text::pieces::{Piece, pieces};

@@ -14,10 +14,10 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::Authentication;
 use crate::config::Config;
-use crate::held;
 use crate::metrics::METRICS;
+use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
-use crate::peer::Peer;
+use crate::server::held;
 use crate::session::no_connection;
 
 /// A client that would like to come in.

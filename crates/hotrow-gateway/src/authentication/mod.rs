@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Listen};
-use crate::upstream;
+use crate::server::upstream;
 use query::AuthQuery;
 
 /// What log-ins need.

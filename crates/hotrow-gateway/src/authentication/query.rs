@@ -1,7 +1,7 @@
 //! Secrets from the server: asked for over one connection, one user at a time, and remembered for a few seconds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_auth::{Account, ProcessKey, Secret};
@@ -9,16 +9,17 @@ use hotrow_core::limits;
 use zeroize::Zeroize;
 
 use crate::config::Config;
-use crate::held::connect_patiently;
-use crate::login::Login;
-use crate::upstream::{Error, Upstream};
+use crate::lock::Lock;
+use crate::server::held::connect_patiently;
+use crate::server::login::Login;
+use crate::server::upstream::{Error, Upstream};
 
 /// The query and what came of it lately.
 #[derive(Debug, Default)]
 pub struct AuthQuery {
-    answers: Mutex<HashMap<String, Answer>>,
+    answers: Lock<HashMap<String, Answer>>,
     connection: tokio::sync::Mutex<Option<(Upstream, Instant)>>,
-    complained: Mutex<Option<Instant>>,
+    complained: Lock<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -70,17 +71,13 @@ impl AuthQuery {
         Ok(account)
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<String, Answer>> {
-        self.answers.lock().expect("nothing panics while it holds the answers")
-    }
-
     fn remembered(&self, user: &str) -> Option<Option<Arc<Account>>> {
-        let answers = self.answers();
+        let answers = self.answers.lock();
         answers.get(user).filter(|answer| answer.is_fresh()).map(|answer| answer.account.clone())
     }
 
     fn remember(&self, user: &str, account: Option<Arc<Account>>) {
-        let mut answers = self.answers();
+        let mut answers = self.answers.lock();
         if answers.len() >= limits::SECRETS_MAX {
             answers.retain(|_, answer| answer.is_fresh());
         }
@@ -93,12 +90,12 @@ impl AuthQuery {
 
     /// Asks again the next time: the password may have been changed.
     pub fn forget(&self, user: &str) {
-        self.answers().remove(user);
+        self.answers.lock().remove(user);
     }
 
     /// Asks again for everybody.
     pub fn forget_all(&self) {
-        self.answers().clear();
+        self.answers.lock().clear();
     }
 
     /// Closes the connection if nobody has used it for so long.
@@ -106,12 +103,12 @@ impl AuthQuery {
         if let Ok(mut connection) = self.connection.try_lock() {
             connection.take_if(|(_, since)| since.elapsed() >= age);
         }
-        self.answers().retain(|_, answer| answer.is_fresh());
+        self.answers.lock().retain(|_, answer| answer.is_fresh());
     }
 
     /// Once in a while: every log-in would say the same.
     fn complain(&self, error: &Error) {
-        let mut complained = self.complained.lock().expect("nothing panics while it holds the time");
+        let mut complained = self.complained.lock();
         if complained.is_none_or(|since| since.elapsed() >= COMPLAINT_PAUSE) {
             *complained = Some(Instant::now());
             tracing::warn!(

@@ -11,11 +11,11 @@ use hotrow_core::lane::{Doubt, Kind, Outcome};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, Word};
 
+use super::context::LaneContext;
 use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
-use crate::pack::{self, OPEN_MARK};
-use crate::pool::Pool;
-use crate::upstream::{Error, Upstream};
+use crate::server::pack::{self, OPEN_MARK};
+use crate::server::upstream::{Error, Upstream};
 
 /// What happened on the connection.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub enum Progress {
 
 /// The connection and what is being done about it.
 pub struct Link {
-    pool: Arc<Pool>,
+    context: Arc<LaneContext>,
     kind: Kind,
     index: usize,
     state: State,
@@ -63,9 +63,9 @@ enum State {
 
 impl Link {
     /// No connection yet.
-    pub fn new(pool: Arc<Pool>, kind: Kind, index: usize) -> Self {
+    pub fn new(context: Arc<LaneContext>, kind: Kind, index: usize) -> Self {
         Link {
-            pool,
+            context,
             kind,
             index,
             state: State::Down,
@@ -111,7 +111,7 @@ impl Link {
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
         let mark = self.server.as_ref().and_then(|server| server.mark.as_ref()).map(|mark| mark.name.clone());
-        let making = make(self.pool.clone(), self.kind, self.index, self.pause, in_doubt, mark);
+        let making = make(self.context.clone(), self.kind, self.index, self.pause, in_doubt, mark);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
         self.state = State::Making { making: Box::pin(making), in_doubt };
@@ -122,7 +122,7 @@ impl Link {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
             let bond = Bond::for_doubt(doubt, self.server.as_ref(), server.as_ref());
             let question = witness::question(doubt, self.server.as_ref(), bond);
-            let deadline = Instant::now() + self.pool.config().resolve_timeout();
+            let deadline = Instant::now() + self.context.config().resolve_timeout();
             tracing::warn!(
                 ?question,
                 lane = self.index,
@@ -145,9 +145,9 @@ impl Link {
                 }
                 Err(error) => {
                     let patience = if *in_doubt {
-                        self.pool.config().resolve_timeout()
+                        self.context.config().resolve_timeout()
                     } else {
-                        self.pool.config().server_wait
+                        self.context.config().server_wait
                     };
                     let waited = self.without_since.map_or(Duration::ZERO, |since| since.elapsed());
                     let give_up = waited > patience;
@@ -209,7 +209,7 @@ impl Link {
 /// backend has ended. With a commit in doubt only to a primary: a standby may not have heard of it yet, and could not run it
 /// again.
 async fn make(
-    pool: Arc<Pool>,
+    context: Arc<LaneContext>,
     kind: Kind,
     index: usize,
     pause: Duration,
@@ -221,22 +221,22 @@ async fn make(
         Kind::Write => format!("hotrow lane {index}"),
         Kind::Read => format!("hotrow read lane {index}"),
     };
-    let config = pool.config();
-    let mut parameters = pool.identity.parameters().to_vec();
+    let config = context.config();
+    let mut parameters = context.parameters.clone();
     parameters.retain(|(name, _)| name != "lock_timeout" && name != "idle_session_timeout");
     parameters.push(("application_name".to_owned(), name));
     // The server would take a lane that waits for the next unit for an idle client.
     parameters.push(("idle_session_timeout".to_owned(), "0".to_owned()));
-    parameters.push(("lock_timeout".to_owned(), pool.lane_lock_timeout().as_millis().to_string()));
-    let mut upstream = Upstream::connect(&config.upstream, &parameters, &pool.login, in_doubt).await?;
+    parameters.push(("lock_timeout".to_owned(), context.lock_timeout().as_millis().to_string()));
+    let mut upstream = Upstream::connect(&config.upstream, &parameters, &context.login, in_doubt).await?;
     let mut server = match kind {
         Kind::Write => identify(&mut upstream).await?,
         Kind::Read => None,
     };
     if let Some(server) = &mut server {
-        server.mark = find_mark(&mut upstream, &pool, mark, in_doubt).await?;
+        server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;
     }
-    let timeout = pool.lane_statement_timeout().as_millis().to_string();
+    let timeout = context.statement_timeout().as_millis().to_string();
     upstream.query(include_str!("../../sql/lane_statement_timeout.sql"), &[&timeout]).await?;
     Ok((upstream, server))
 }
@@ -253,11 +253,11 @@ async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
 /// use it.
 async fn find_mark(
     upstream: &mut Upstream,
-    pool: &Pool,
+    context: &LaneContext,
     known: Option<String>,
     in_doubt: bool,
 ) -> Result<Option<Mark>, Error> {
-    if !pack::is_trusted(upstream, &pool.config().upstream.user, OPEN_MARK).await? {
+    if !pack::is_trusted(upstream, &context.config().upstream.user, OPEN_MARK).await? {
         return Ok(None);
     }
     if let Some(name) = known
@@ -265,7 +265,7 @@ async fn find_mark(
     {
         return Ok(Some(mark));
     }
-    match new_mark(pool).await {
+    match new_mark(context).await {
         Some(name) => take_mark(upstream, &name, true).await,
         None => Ok(None),
     }
@@ -291,12 +291,12 @@ async fn take_mark(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Resul
 
 /// A new mark. It is made on a connection that is closed after that: event triggers run there, and what they leave behind must
 /// not stay on the lane.
-async fn new_mark(pool: &Pool) -> Option<String> {
-    let config = pool.config().clone();
-    let mut parameters = pool.identity.parameters().to_vec();
+async fn new_mark(context: &LaneContext) -> Option<String> {
+    let config = context.config().clone();
+    let mut parameters = context.parameters.clone();
     parameters.push(("application_name".to_owned(), "hotrow mark".to_owned()));
     let made = async {
-        let mut maker = Upstream::connect(&config.upstream, &parameters, &pool.login, true).await?;
+        let mut maker = Upstream::connect(&config.upstream, &parameters, &context.login, true).await?;
         maker.query(include_str!("../../sql/open_mark.sql"), &[]).await
     };
     match made.await {

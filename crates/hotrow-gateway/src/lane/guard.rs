@@ -10,7 +10,7 @@ use hotrow_core::limits;
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Named, Parse, Value, tag};
 
-use crate::unit::{Packed, Run};
+use super::message::{Envelope, Run};
 
 /// The name of the statement that every batch of writes ends with, and each batch of reads that relies on a table.
 const END: &[u8] = b"hotrow_end_of_batch";
@@ -73,7 +73,13 @@ impl Guard {
     }
 
     /// Puts the end of this batch, and returns it with the number of statements it prepares.
-    pub fn put(&mut self, batch: &Batch<Packed>, kind: Kind, epoch: u64, out: &mut BytesMut) -> (End, usize) {
+    pub fn put(
+        &mut self,
+        batch: &Batch<Envelope>,
+        kind: Kind,
+        epoch: u64,
+        out: &mut BytesMut,
+    ) -> (End, usize) {
         self.keep_up_with(epoch);
         let is_needed = self.admit(batch, kind);
         if !is_needed {
@@ -107,10 +113,10 @@ impl Guard {
     }
 
     /// Takes in the tables that a batch relies on; whether the batch has to be checked.
-    fn admit(&mut self, batch: &Batch<Packed>, kind: Kind) -> bool {
+    fn admit(&mut self, batch: &Batch<Envelope>, kind: Kind) -> bool {
         // The types of parameters that the client has declared can't become others.
         let counts = |run: &&Run| kind == Kind::Write || !run.statement.is_typed;
-        let runs = || batch.units.iter().flat_map(|unit| unit.payload.runs());
+        let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
         let watches = || runs().filter(counts).filter_map(|run| run.packing.watch.as_deref());
         let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(*watch)).count();
         if added > 0 {

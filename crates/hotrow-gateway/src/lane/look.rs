@@ -80,17 +80,16 @@ impl Task {
     }
 
     fn units(&self) -> Vec<UnitLook> {
-        let look = |(place, unit): (Place, &hotrow_core::lane::Unit<crate::unit::Packed>)| UnitLook {
+        let units = self.core.units().take(limits::SHOWN_UNITS_MAX);
+        let looks = units.map(|(place, unit)| UnitLook {
             session: unit.session,
-            tables: unit.payload.runs().map(|run| run.packing.table.clone()).collect(),
+            tables: unit.payload.unit.runs().map(|run| run.packing.table.clone()).collect(),
             place,
             age: unit.payload.since.elapsed(),
-            shapes: unit
-                .payload
-                .runs()
+            shapes: (unit.payload.unit.runs())
                 .map(|run| run.statement.shown(limits::SHOWN_SHAPE_CHARS_MAX))
                 .collect(),
-        };
-        self.core.units().take(limits::SHOWN_UNITS_MAX).map(look).collect()
+        });
+        looks.collect()
     }
 }

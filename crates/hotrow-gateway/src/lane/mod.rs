@@ -2,9 +2,12 @@
 //! nothing. One task per lane.
 
 mod connect;
+mod context;
 mod guard;
 mod inbox;
 mod look;
+mod mailbox;
+mod message;
 mod pausing;
 mod replies;
 mod rest;
@@ -22,10 +25,11 @@ use hotrow_core::lane::{Action, Batch, Event, Failure, Kind, Lane, Refusal, Unit
 use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
-pub use inbox::{Inbox, Message, Unblock};
+pub use context::LaneContext;
 pub use look::Look;
+pub use mailbox::Left;
+pub use message::{Draft, Envelope, Handed, Inbox, Mailbox, Message, Packed, Plan, Unblock, Wait};
 
-use crate::counts::Became;
 use crate::lane::connect::{Link, Progress};
 use crate::lane::guard::{Broken, End};
 use crate::lane::look::Done;
@@ -34,17 +38,15 @@ use crate::lane::replies::{Note, Replies};
 use crate::lane::rest::Rest;
 use crate::lane::slow::Watch;
 use crate::lane::writer::Writer;
-use crate::mailbox::{Handed, Mailbox};
 use crate::metrics::{METRICS, microseconds};
-use crate::pool::Pool;
-use crate::unit::Packed;
+use crate::statements::counts::Became;
 
 /// Runs a lane for as long as the process lives.
-pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
+pub async fn run(context: Arc<LaneContext>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
-        link: Link::new(pool.clone(), kind, index),
-        rest: Rest::new(pool.config().held_idle),
-        pool,
+        link: Link::new(context.clone(), kind, index),
+        rest: Rest::new(context.config().held_idle),
+        context,
         kind,
         index,
         inbox,
@@ -73,12 +75,12 @@ pub async fn run(pool: Arc<Pool>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
 }
 
 struct Task {
-    pool: Arc<Pool>,
+    context: Arc<LaneContext>,
     kind: Kind,
     index: usize,
     inbox: Arc<Inbox>,
-    core: Lane<Packed>,
-    actions: Vec<Action<Packed>>,
+    core: Lane<Envelope>,
+    actions: Vec<Action<Envelope>>,
     link: Link,
     rest: Rest,
     writer: Writer,
@@ -115,7 +117,7 @@ impl Task {
                 Progress::Written => self.report_written(),
                 Progress::Connected => {
                     if let Some(upstream) = self.link.upstream() {
-                        self.pool.note_settings(&upstream.parameters);
+                        self.context.note_settings(&upstream.parameters);
                     }
                     self.writer.reset(self.link.mark());
                     self.replies.reset();
@@ -186,10 +188,10 @@ impl Task {
 
     /// Whether the lane is too slow for one more, as things are.
     fn would_wait_too_long(&self) -> bool {
-        self.pace.wait(self.core.queued()) > self.pool.config().queue_wait
+        self.pace.wait(self.core.queued()) > self.context.config().queue_wait
     }
 
-    fn step(&mut self, event: Event<Packed>) {
+    fn step(&mut self, event: Event<Envelope>) {
         self.core.step(event, &mut self.actions);
         self.perform();
     }
@@ -229,7 +231,7 @@ impl Task {
         while let Some(upstream) = self.link.upstream() {
             let Some(batch) = self.core.under_way().front() else {
                 self.replies.idle(&mut upstream.input);
-                self.pool.note_settings(&self.replies.take_settings());
+                self.context.note_settings(&self.replies.take_settings());
                 return;
             };
             let end = self.writer.end(batch.number);
@@ -278,7 +280,7 @@ impl Task {
                             lane = self.index,
                             "a table has changed: its statements are judged anew"
                         );
-                        self.pool.catalogue_changed();
+                        self.context.gate.catalogue_changed();
                         // A rollback does not undo what a new trigger has locked or set.
                         self.renew();
                         Failure::Error
@@ -290,7 +292,7 @@ impl Task {
             Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             Note::Ready(answers) => {
                 // Functions may change settings while they run: what counts are the values at the end.
-                self.pool.note_settings(&self.replies.take_settings());
+                self.context.note_settings(&self.replies.take_settings());
                 self.note_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
@@ -335,16 +337,16 @@ impl Task {
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
         // Such a statement was judged before a definition changed: what it leaves behind goes with the connection.
-        let is_outdated = |packed: &Packed| packed.runs().any(|run| run.statement.is_superseded());
+        let is_outdated = |packed: &Envelope| packed.unit.runs().any(|run| run.statement.is_superseded());
         let runs_outdated = batch.units.iter().any(|unit| is_outdated(&unit.payload));
-        self.writer.put(batch, self.kind, now, &self.pool, upstream);
+        self.writer.put(batch, self.kind, now, &self.context, upstream);
         if self.writer.flush(upstream).is_ok() {
             self.report_written();
         } // the error shows again when the connection is read
         self.runs_outdated |= runs_outdated;
     }
 
-    fn answer(&mut self, batch: Batch<Packed>) {
+    fn answer(&mut self, batch: Batch<Envelope>) {
         let index = self.answers.iter().position(|answers| answers.number == batch.number);
         let Some(answers) = index.and_then(|index| self.answers.remove(index)) else {
             self.refuse(batch.units, Refusal::OutcomeUnknown);
@@ -369,14 +371,14 @@ impl Task {
                 self.pace.done(batch.units.len(), now - began);
             }
         }
-        self.pool.release(self.kind, self.index, batch.units.iter());
+        self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
         let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
         let calls: Vec<_> =
             batch.calls().map(|call| (batch.answers_owed(&call), is_merged(&call), call)).collect();
         let waits = batch.waits;
         let mut units = batch.units.into_iter().map(|Unit { claims, mut payload, .. }| {
-            payload.claims = claims;
+            payload.unit.claims = claims;
             payload
         });
         let mut first = 0;
@@ -395,12 +397,12 @@ impl Task {
                 continue;
             }
             if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
-                packed.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
+                packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
                 let mailbox = packed.mailbox.clone();
                 mailbox.hand(packed.slot, Handed::Alone(packed, None));
                 continue;
             }
-            packed.runs().for_each(|run| {
+            packed.unit.runs().for_each(|run| {
                 if too_slow {
                     run.statement.failed()
                 } else {
@@ -409,17 +411,17 @@ impl Task {
                 run.statement.counts.add(Became::Packed);
             });
             let bytes = places.filter_map(|place| answers.of(place));
-            let put = |out: &mut bytes::BytesMut| packed.put_answer(bytes, &answers.commit, out);
+            let put = |out: &mut bytes::BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);
             }
         }
         if measures {
-            self.core.measured(Packed::is_unmeasured);
+            self.core.measured(Envelope::is_unmeasured);
         }
     }
 
-    fn alone(&mut self, unit: Unit<Packed>, key: Option<hotrow_core::key::Key>) {
+    fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_core::key::Key>) {
         METRICS.rolled_back.inc();
         let (became, metric) = match key {
             Some(_) => (Became::Blocked, &METRICS.blocked),
@@ -427,7 +429,7 @@ impl Task {
             None => (Became::Failed, &METRICS.failed),
         };
         metric.inc();
-        for run in unit.payload.runs().skip(unit.at_fault.into()).take(1) {
+        for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {
             run.statement.counts.add(became);
             match became {
                 Became::TooSlow => run.statement.was_too_slow(),
@@ -439,15 +441,15 @@ impl Task {
         self.hand(unit, |packed| Handed::Alone(packed, unblock));
     }
 
-    fn hand(&mut self, unit: Unit<Packed>, handed: impl FnOnce(Packed) -> Handed) {
-        self.pool.release(self.kind, self.index, std::iter::once(&unit));
+    fn hand(&mut self, unit: Unit<Envelope>, handed: impl FnOnce(Envelope) -> Handed) {
+        self.context.release(self.kind, self.index, std::iter::once(&unit));
         let Unit { claims, payload: mut packed, .. } = unit;
-        packed.claims = claims;
+        packed.unit.claims = claims;
         self.hand_back(packed, handed);
     }
 
     /// Gives what has left the lane to its session.
-    fn hand_back(&mut self, packed: Packed, handed: impl FnOnce(Packed) -> Handed) {
+    fn hand_back(&mut self, packed: Envelope, handed: impl FnOnce(Envelope) -> Handed) {
         let mailbox = packed.mailbox.clone();
         let slot = packed.slot;
         if !mailbox.hand(slot, handed(packed)) {
@@ -456,7 +458,7 @@ impl Task {
         }
     }
 
-    fn refuse(&mut self, units: Vec<Unit<Packed>>, refusal: Refusal) {
+    fn refuse(&mut self, units: Vec<Unit<Envelope>>, refusal: Refusal) {
         let problem = problem(refusal);
         if refusal == Refusal::OutcomeUnknown {
             METRICS.unknown.add(units.len() as u64);
@@ -468,7 +470,7 @@ impl Task {
         } else {
             METRICS.refused.add(units.len() as u64);
         }
-        self.pool.release(self.kind, self.index, units.iter());
+        self.context.release(self.kind, self.index, units.iter());
         for unit in units {
             if unit.payload.refuse(&problem) {
                 self.touched.push(unit.payload.mailbox);

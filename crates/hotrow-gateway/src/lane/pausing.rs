@@ -84,7 +84,7 @@ impl Task {
 
     /// Refuses what has waited for too long while the lane pauses.
     pub(super) fn expire(&mut self) {
-        let patience = self.pool.config().server_wait;
+        let patience = self.context.config().server_wait;
         self.pausing.next_look = Some(Instant::now() + LOOK);
         self.core.expire(|unit| unit.payload.since.elapsed() > patience, &mut self.actions);
         self.perform();

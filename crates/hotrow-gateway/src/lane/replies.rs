@@ -9,7 +9,7 @@ use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
 use super::guard::End;
-use crate::unit::Packed;
+use super::message::Envelope;
 
 /// What the bytes say.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Replies {
     pub fn next(
         &mut self,
         input: &mut BytesMut,
-        batch: &Batch<Packed>,
+        batch: &Batch<Envelope>,
         end: End,
         kind: Kind,
     ) -> Result<Option<Note>, Error> {
@@ -195,7 +195,7 @@ impl Replies {
         kind: u8,
         body: &[u8],
         bytes: &[u8],
-        batch: &Batch<Packed>,
+        batch: &Batch<Envelope>,
         end: End,
     ) -> Result<Option<Note>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;

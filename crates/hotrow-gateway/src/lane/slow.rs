@@ -65,14 +65,14 @@ impl Task {
     pub(super) fn slow(&mut self) {
         self.watch.is_slow = true;
         tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: what waits behind it moves on");
-        self.watch.makes_way = self.pool.set_slow(self.kind, self.index, true);
+        self.watch.makes_way = self.context.set_slow(self.kind, self.index, true);
         self.take_messages(); // most of what waits is in the inbox
     }
 
     /// That batch is over.
     pub(super) fn end_slow(&mut self) {
         if std::mem::take(&mut self.watch.is_slow) {
-            self.pool.set_slow(self.kind, self.index, false);
+            self.context.set_slow(self.kind, self.index, false);
         }
     }
 }

@@ -7,8 +7,8 @@ use hotrow_core::lane::{Batch, Event, Kind, Place, Unit};
 use hotrow_core::limits;
 
 use super::Task;
+use super::message::Envelope;
 use super::replies::Answers;
-use crate::unit::Packed;
 
 impl Task {
     /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
@@ -48,12 +48,13 @@ impl Task {
         let Some(place) = calls.iter().position(|calls| calls.contains(&batch.answered)) else { return };
         // A merged call's answer is that of many.
         let unit = Some(&batch.units[place]).filter(|unit| unit.merge.is_none());
-        let Some(run) = unit.and_then(|unit| unit.payload.runs().nth(batch.answered - calls[place].start))
+        let Some(run) =
+            unit.and_then(|unit| unit.payload.unit.runs().nth(batch.answered - calls[place].start))
         else {
             return;
         };
         run.statement.exclude();
-        let waits = |(place, unit): &(Place, &Unit<Packed>)| {
+        let waits = |(place, unit): &(Place, &Unit<Envelope>)| {
             *place == Place::Queued && unit.payload.has_lost_credit()
         };
         let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
@@ -86,7 +87,7 @@ impl Task {
 }
 
 /// The answers of each unit of a batch, by number. A merged call's count for the first of its units.
-fn calls_of_units(batch: &Batch<Packed>) -> Vec<Range<usize>> {
+fn calls_of_units(batch: &Batch<Envelope>) -> Vec<Range<usize>> {
     let mut first = 0;
     let mut calls = Vec::with_capacity(batch.units.len());
     for units in batch.calls() {

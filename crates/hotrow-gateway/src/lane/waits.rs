@@ -8,11 +8,11 @@ use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 
 use super::Task;
-use crate::counts::Became;
-use crate::mailbox::Handed;
+use super::message::Envelope;
+use super::message::Wait;
+use crate::lane::Handed;
 use crate::metrics::METRICS;
-use crate::unit::Packed;
-use crate::waiting::Wait;
+use crate::statements::counts::Became;
 
 impl Task {
     /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
@@ -29,7 +29,7 @@ impl Task {
         let Some(first) = units.first().filter(|unit| unit.may_wait) else { return };
         let bytes = self.replies.last();
         // What is wrong about them is said when they are given out.
-        let Some(Ok(rows)) = first.payload.rows(bytes, units.len()) else { return };
+        let Some(Ok(rows)) = first.payload.unit.rows(bytes, units.len()) else { return };
         let now = Instant::now();
         let waits =
             rows.waits().iter().filter(|wait| deadline(&units[wait.call].payload, wait.at_most) > now);
@@ -40,9 +40,15 @@ impl Task {
     }
 
     /// Gives each caller its rows of a merged call; those at these places wait.
-    pub(super) fn answer_merged(&mut self, units: Vec<Packed>, waits: &[usize], bytes: &[u8], commit: &[u8]) {
+    pub(super) fn answer_merged(
+        &mut self,
+        units: Vec<Envelope>,
+        waits: &[usize],
+        bytes: &[u8],
+        commit: &[u8],
+    ) {
         let count = units.len();
-        let Some(rows) = units.first().and_then(|first| first.rows(bytes, count)) else { return };
+        let Some(rows) = units.first().and_then(|first| first.unit.rows(bytes, count)) else { return };
         let rows = match rows {
             Ok(rows) => rows,
             Err(why) => return self.refuse_merged(&units, &why),
@@ -55,25 +61,25 @@ impl Task {
                 packed.deadline = Some(deadline);
                 let again = Duration::from_millis(wait.again_in.max(limits::WAITING_AGAIN_MS_MIN));
                 let mut empty = BytesMut::new();
-                packed.put_merged_answer(&rows, place, &[], &mut empty);
+                packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
                 let wait = Wait { again: Instant::now() + again, deadline, empty };
                 self.hand_back(packed, |packed| Handed::Waits(packed, wait));
                 continue;
             }
             METRICS.merged.inc();
-            let Some(run) = packed.runs().next() else { continue };
+            let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.succeeded();
             run.statement.counts.add(Became::Merged);
-            let put = |out: &mut BytesMut| packed.put_merged_answer(&rows, place, commit, out);
+            let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);
             }
         }
     }
 
-    fn refuse_merged(&mut self, units: &[Packed], why: &str) {
+    fn refuse_merged(&mut self, units: &[Envelope], why: &str) {
         for packed in units {
-            let Some(run) = packed.runs().next() else { continue };
+            let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.exclude();
             if packed.refuse(&broken_twin(&run.packing.table, units.len(), why)) {
                 self.touched.push(packed.mailbox.clone());
@@ -83,7 +89,7 @@ impl Task {
 }
 
 /// When a call shall wait no more that may wait for so many milliseconds.
-fn deadline(packed: &Packed, at_most: u64) -> Instant {
+fn deadline(packed: &Envelope, at_most: u64) -> Instant {
     let longest = Duration::from_millis(at_most.min(limits::WAITING_CALL_MS_MAX));
     packed.deadline.unwrap_or(packed.came + longest)
 }

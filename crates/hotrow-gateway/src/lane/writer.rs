@@ -10,12 +10,12 @@ use hotrow_core::classify::Ahead;
 use hotrow_core::lane::{Batch, Kind, Unit};
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
+use super::context::LaneContext;
 use super::guard::{End, Guard};
-use crate::merged;
-use crate::pool::Pool;
+use super::message::Envelope;
+use crate::server::upstream::{Upstream, statement_name};
 use crate::statements::{Statement, Statements};
-use crate::unit::Packed;
-use crate::upstream::{Upstream, statement_name};
+use hotrow_core::unit::merged;
 
 /// In the place of a statement's number: one of those that a batch ends with.
 const END: u64 = 0;
@@ -48,10 +48,10 @@ impl Writer {
     /// Puts a batch on the connection.
     pub fn put(
         &mut self,
-        batch: &Batch<Packed>,
+        batch: &Batch<Envelope>,
         kind: Kind,
         now: Instant,
-        pool: &Pool,
+        context: &LaneContext,
         upstream: &mut Upstream,
     ) {
         let before = upstream.output.len();
@@ -59,8 +59,8 @@ impl Writer {
             put_close(statement_name(statement).as_bytes(), &mut upstream.output);
         }
         for (unit, statement) in &batch.ahead {
-            if let Some((ahead, bind)) = batch.units[*unit].payload.lock(*statement) {
-                let lock = pool.statements.ahead(ahead);
+            if let Some((ahead, bind)) = batch.units[*unit].payload.unit.lock(*statement) {
+                let lock = context.statements.ahead(ahead);
                 self.prepare(&lock, batch.number, upstream);
                 put_lock(&lock.name, ahead, &bind, &mut upstream.output);
             }
@@ -68,15 +68,15 @@ impl Writer {
         for call in batch.calls() {
             match &batch.units[call] {
                 [unit] if !unit.may_wait => {
-                    for run in unit.payload.runs() {
+                    for run in unit.payload.unit.runs() {
                         self.prepare(&run.statement, batch.number, upstream);
-                        upstream.output.extend_from_slice(unit.payload.frames(run));
+                        upstream.output.extend_from_slice(unit.payload.unit.frames(run));
                     }
                 }
-                units => self.put_merged(units, &pool.statements, batch.number, upstream),
+                units => self.put_merged(units, &context.statements, batch.number, upstream),
             }
         }
-        let (end, parses) = self.guard.put(batch, kind, pool.catalogue_epoch(), &mut upstream.output);
+        let (end, parses) = self.guard.put(batch, kind, context.gate.catalogue_epoch(), &mut upstream.output);
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.guarded.push_back((batch.number, end));
         if kind == Kind::Write {
@@ -103,13 +103,13 @@ impl Writer {
     /// One call for units of one group.
     fn put_merged(
         &mut self,
-        units: &[Unit<Packed>],
+        units: &[Unit<Envelope>],
         statements: &Statements,
         batch: u64,
         upstream: &mut Upstream,
     ) {
         let calls = units.iter().filter_map(|unit| {
-            let (run, bind) = unit.payload.call()?;
+            let (run, bind) = unit.payload.unit.call()?;
             Some((run.packing.merging.as_ref()?, bind))
         });
         let calls: Vec<_> = calls.collect();

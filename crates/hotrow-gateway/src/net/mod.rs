@@ -1,7 +1,11 @@
 //! Sockets of both kinds, TCP and Unix, plain or under TLS, split into halves. No protocol of PostgreSQL's.
 
+pub mod budget;
+pub mod peer;
+mod stream;
 pub mod tls;
 mod vanishing;
+pub mod wake;
 
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +53,7 @@ pub enum ReadHalf {
     /// Unix.
     Unix(unix::OwnedReadHalf),
     /// TCP under TLS.
-    Tls(tls::TlsReadHalf),
+    Tls(stream::TlsReadHalf),
 }
 
 /// The half that is written, from any task that has a reference.
@@ -60,7 +64,7 @@ pub enum WriteHalf {
     /// Unix.
     Unix(unix::OwnedWriteHalf),
     /// TCP under TLS.
-    Tls(tls::TlsWriteHalf),
+    Tls(stream::TlsWriteHalf),
 }
 
 /// Connects.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hotrow_core::classify::{Analysis, Boundary, Pass};
-use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
+use hotrow_core::unit::gather::{Gather, Gathered, Single};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
 use super::{End, Session};
+use crate::lane::{Draft, Plan};
 use crate::statements::Statement;
-use crate::unit::{Draft, Parts, Plan};
 
 /// A part of a transaction that the client sees answered by a ReadyForQuery.
 enum Part<'a> {
@@ -63,7 +63,7 @@ impl Session {
                 Part::Simple(text, statement) => match self.plan(statement).await.unwrap_or_default() {
                     Some(plan) => {
                         draft.simple(plan, &normaliser.run(text), 0..usize::MAX);
-                        draft.len() <= limits::UNIT_STATEMENTS_MAX
+                        draft.statements() <= limits::UNIT_STATEMENTS_MAX
                     }
                     None => false,
                 },
@@ -74,13 +74,12 @@ impl Session {
             }
             draft.ready();
         }
-        let packed =
-            all.then(|| draft.finish(Parts { mailbox: &self.mailbox, raw: [&input[..bytes], &[]], since }));
+        let packed = all.then(|| draft.finish([&input[..bytes], &[]]));
         (self.scratch, self.normaliser) = (scratch, normaliser);
         self.expected.names.extend(unnamed);
         let Some(packed) = packed else { return Ok(0) };
         let changes = self.taking_unnamed();
-        self.submit(packed, changes).await?;
+        self.submit(self.envelope(packed, since), changes).await?;
         Ok(bytes)
     }
 
@@ -88,8 +87,8 @@ impl Session {
     /// has none, since the name would be known before it is known to be right.
     async fn draft_extended(&mut self, draft: &mut Draft<'_>, gather: &Gather) -> bool {
         let statements = match gather.form() {
-            Ok(Form::Single(single)) => vec![single],
-            Ok(Form::Several(statements)) => statements,
+            Ok(Gathered::Single(single)) => vec![single],
+            Ok(Gathered::Several(statements)) => statements,
             _ => return false,
         };
         let names = |single: &Single<'_>| {
@@ -102,7 +101,7 @@ impl Session {
         let is_nested = plans.iter().any(|plan| matches!(plan, Plan::Boundary(..)));
         if is_nested
             || statements.iter().any(names)
-            || draft.len() + plans.len() > limits::UNIT_STATEMENTS_MAX
+            || draft.statements() + plans.len() > limits::UNIT_STATEMENTS_MAX
         {
             return false;
         }

@@ -23,11 +23,12 @@ impl Session {
                 let is_last =
                     self.last_simple.as_ref().is_some_and(|(signature, _)| signature[..] == *shape.signature);
                 let is_short = shape.signature.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX;
-                if is_short || is_last || pool.statements.knows_simple(&shape) {
+                if is_short || is_last || pool.context.statements.knows_simple(&shape) {
                     return Ok(());
                 }
                 let text = text.to_owned();
-                on_a_thread(move || drop(pool.statements.simple(&Normaliser::new().run(&text)))).await;
+                on_a_thread(move || drop(pool.context.statements.simple(&Normaliser::new().run(&text))))
+                    .await;
             }
             tag::PARSE => {
                 let Parse { text, types, .. } = Parse::read(frame.body())?;
@@ -35,11 +36,11 @@ impl Session {
                     .last_parsed
                     .as_ref()
                     .is_some_and(|statement| statement.text == text && statement.types == types);
-                if is_last || pool.statements.knows_extended(text, types) {
+                if is_last || pool.context.statements.knows_extended(text, types) {
                     return Ok(());
                 }
                 let (text, types) = (text.to_owned(), types.to_owned());
-                on_a_thread(move || drop(pool.statements.extended(&text, &types))).await;
+                on_a_thread(move || drop(pool.context.statements.extended(&text, &types))).await;
             }
             _ => {}
         }

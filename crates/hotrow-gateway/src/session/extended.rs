@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use hotrow_core::gather::{Form, Gather, Single};
 use hotrow_core::limits;
+use hotrow_core::unit::gather::{Gather, Gathered, Single};
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind, Named, Parse, tag};
 use hotrow_wire::{Frame, split};
@@ -14,9 +14,9 @@ use hotrow_wire::{Frame, split};
 use super::names::Change;
 use super::submit::is_transaction;
 use super::{End, Session};
-use crate::held;
+use crate::lane::{Packed, Plan};
+use crate::server::held;
 use crate::statements::Statement;
-use crate::unit::{Packed, Parts, Plan};
 
 impl Session {
     /// A Sync: the unit is whole.
@@ -51,19 +51,19 @@ impl Session {
     async fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, since: Instant) -> Result<bool, End> {
         let (single, several);
         let statements: &[Single<'_>] = match gather.form()? {
-            Form::Closes(closes) => {
+            Gathered::Closes(closes) => {
                 self.close_all(&closes);
                 return Ok(true);
             }
-            Form::Single(one) => {
+            Gathered::Single(one) => {
                 single = [one];
                 &single
             }
-            Form::Several(statements) if self.packs() => {
+            Gathered::Several(statements) if self.packs() => {
                 several = statements;
                 &several
             }
-            Form::Several(_) | Form::Other => return Ok(false),
+            Gathered::Several(_) | Gathered::Other => return Ok(false),
         };
         let plans = match self.plan_all(statements).await {
             Ok(Some(plans)) => plans,
@@ -77,9 +77,9 @@ impl Session {
             }
         };
         let changes = self.changes(statements, &plans)?;
-        let parts = Parts { mailbox: &self.mailbox, raw: [gather.raw(), sync.bytes], since };
-        let packed = Packed::extended(parts, statements.iter().zip(plans), &mut self.scratch);
-        self.submit(packed, changes).await?;
+        let raw = [gather.raw(), sync.bytes];
+        let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
+        self.submit(self.envelope(packed, since), changes).await?;
         Ok(true)
     }
 
@@ -146,7 +146,7 @@ impl Session {
         for (single, plan) in statements.iter().zip(plans) {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
-                let named = self.pool.statements.named(plan.statement().clone());
+                let named = self.pool.context.statements.named(plan.statement().clone());
                 changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
                 if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
                     return Err(too_many_statements());

@@ -15,10 +15,10 @@ use hotrow_wire::{Frame, split};
 use super::extended::too_many_statements;
 use super::hold::Holding;
 use super::{End, Sequences, Session};
-use crate::counts::Became;
 use crate::metrics::METRICS;
+use crate::server::upstream;
+use crate::statements::counts::Became;
 use crate::statements::{Named, Statement};
-use crate::upstream;
 
 impl Session {
     /// Forwards one message on the connection that the session holds; it is written with all others that are there
@@ -218,7 +218,7 @@ impl Session {
 
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), End> {
         let statement = self.parsed_statement(&parse);
-        let named = self.pool.statements.named(statement.clone());
+        let named = self.pool.context.statements.named(statement.clone());
         let (id, parsed) = (statement.id, named.parsed);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server has the right words for that, after those for what is wrong with the text.
@@ -459,7 +459,7 @@ impl Session {
                 self.make_room(statement);
             }
             statement.put_parse(&name, self.output());
-            let parsed = self.pool.statements.last_parse();
+            let parsed = self.pool.context.statements.last_parse();
             self.expected.sent(Message::OwnParse(prepared(parsed)));
             self.held().prepared_anew = true;
         }

@@ -7,13 +7,14 @@ use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, Status};
 
 use super::{End, Sequences, Session};
-use crate::control::Target;
-use crate::held::{self, Held};
+use crate::lane::Envelope;
 use crate::lane::cancelled;
 use crate::metrics::METRICS;
+use crate::server::held::{self, Held};
+use crate::server::upstream;
+use crate::session::control::Target;
 use crate::statements::Statement;
-use crate::unit::{Packed, put_refusals};
-use crate::upstream;
+use hotrow_core::unit::put_refusals;
 
 /// A connection that the session holds, and what is going on there.
 pub struct Holding {
@@ -149,17 +150,17 @@ impl Session {
 
     /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
     /// a failed transaction open, it runs in that.
-    pub(super) async fn run_alone(&mut self, packed: &Packed) -> Result<(), End> {
+    pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), End> {
         if self.holding.is_none()
             && let Err(end) = self.hold_now().await
         {
             let End::Problem(problem) = end else { return Err(end) };
-            self.mailbox.append(|out| put_refusals(&problem, packed.readies(), out));
+            self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
             return Ok(());
         }
         self.forget_naming();
-        self.alone = Some(packed.readies());
-        let result = self.forward_to_end(packed.raw()).await;
+        self.alone = Some(packed.unit.readies());
+        let result = self.forward_to_end(packed.unit.raw()).await;
         let owed = self.alone.take().unwrap_or_default();
         match result {
             Err(End::Problem(_)) if owed > 0 => {

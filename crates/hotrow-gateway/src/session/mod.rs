@@ -2,14 +2,17 @@
 //! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
 //! on it. Answers keep the order of the questions.
 
+pub mod activity;
 mod block;
 mod classify;
+pub mod control;
 mod extended;
 mod forward;
 mod hold;
 mod names;
 mod relay;
 mod simple;
+pub mod stop;
 mod submit;
 mod wait;
 
@@ -22,22 +25,22 @@ use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::Effect;
 use hotrow_core::expect::Expected;
-use hotrow_core::gather::Gather;
 use hotrow_core::lane::Kind;
 use hotrow_core::limits;
 use hotrow_core::normalise::Normaliser;
+use hotrow_core::unit::gather::Gather;
 use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
 
-use crate::budget::Reservation;
-use crate::control::Control;
 use crate::lane::Message;
-use crate::mailbox::{Left, Mailbox};
+use crate::lane::{Left, Mailbox};
 use crate::net::ReadHalf;
+use crate::net::budget::Reservation;
 use crate::pool::Pool;
+use crate::session::control::Control;
+use crate::session::stop::{Stage, Stop};
 use crate::statements::{Named, Statement};
-use crate::stop::{Stage, Stop};
 pub use forward::put_ready;
 use hold::Holding;
 use names::Naming;
@@ -71,8 +74,8 @@ impl From<hotrow_wire::Error> for End {
     }
 }
 
-impl From<crate::held::Error> for End {
-    fn from(error: crate::held::Error) -> Self {
+impl From<crate::server::held::Error> for End {
+    fn from(error: crate::server::held::Error) -> Self {
         End::Problem(hold::problem(&error, true))
     }
 }
@@ -466,7 +469,7 @@ impl Session {
         {
             return statement.clone();
         }
-        let statement = self.pool.statements.extended(parse.text, parse.types);
+        let statement = self.pool.context.statements.extended(parse.text, parse.types);
         self.last_parsed = Some(statement.clone());
         statement
     }
@@ -490,7 +493,7 @@ impl Drop for Session {
 }
 
 /// What a client is told that could not be let in because the server can't be reached.
-pub fn no_connection(error: &crate::held::Error) -> Problem {
+pub fn no_connection(error: &crate::server::held::Error) -> Problem {
     hold::problem(error, true)
 }
 

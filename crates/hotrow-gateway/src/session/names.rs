@@ -2,7 +2,7 @@
 //! away, if they succeed.
 
 use bytes::Bytes;
-use hotrow_core::gather::Gather;
+use hotrow_core::unit::gather::Gather;
 use hotrow_wire::frontend::{self, Bind, Parse, tag};
 
 use super::Session;

@@ -10,10 +10,10 @@ use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::hold::Holding;
 use super::{End, Sequences, Session, put_ready, stopping};
-use crate::held;
 use crate::net::{ReadHalf, WriteHalf};
-use crate::stop::Stage;
-use crate::upstream::{self, Upstream};
+use crate::server::held;
+use crate::server::upstream::{self, Upstream};
+use crate::session::stop::Stage;
 
 /// What woke the session.
 enum Woken {

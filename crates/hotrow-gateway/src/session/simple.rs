@@ -13,9 +13,9 @@ use hotrow_wire::{Frame, frontend, put_frame};
 use super::forward::put_ready;
 use super::submit::is_transaction;
 use super::{End, Session};
-use crate::held;
+use crate::lane::{Packed, Plan};
+use crate::server::held;
 use crate::statements::Statement;
-use crate::unit::{Packed, Parts, Plan};
 
 impl Session {
     /// A Query with no connection held.
@@ -44,12 +44,11 @@ impl Session {
                 Ok(Some(plans)) => {
                     let mut normaliser = std::mem::take(&mut self.normaliser);
                     let text = str::from_utf8(frontend::query(frame.body())?).unwrap_or_default();
-                    let parts = Parts { mailbox: &self.mailbox, raw: [frame.bytes, &[]], since };
                     let shape = normaliser.run(text);
-                    let packed = Packed::simple(parts, plans, &shape, &mut self.scratch);
+                    let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
                     self.normaliser = normaliser;
                     let changes = self.taking_unnamed();
-                    return self.submit(packed, changes).await;
+                    return self.submit(self.envelope(packed, since), changes).await;
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -111,7 +110,7 @@ impl Session {
     /// The statement behind a text. Clients send the same shape again and again: the last one is kept at hand.
     pub(super) fn simple_statement(&mut self, text: &[u8]) -> Arc<Statement> {
         let Ok(text) = str::from_utf8(text) else {
-            return self.pool.statements.extended(text, b"");
+            return self.pool.context.statements.extended(text, b"");
         };
         let shape = self.normaliser.run(text);
         if let Some((signature, statement)) = &self.last_simple
@@ -120,7 +119,7 @@ impl Session {
         {
             return statement.clone();
         }
-        let statement = self.pool.statements.simple(&shape);
+        let statement = self.pool.context.statements.simple(&shape);
         self.last_simple = Some((Bytes::copy_from_slice(shape.signature), statement.clone()));
         statement
     }

@@ -1,18 +1,18 @@
 //! The session's way to the lanes and back: its units keep their order, whichever lanes they go to.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotrow_core::classify::{Analysis, Boundary, Pass};
 use hotrow_core::limits;
 
 use super::names::Change;
 use super::{End, Sequences, Session};
-use crate::held;
+use crate::lane::Handed;
 use crate::lane::Unblock;
-use crate::mailbox::Handed;
+use crate::lane::{Envelope, Packed, Plan};
+use crate::server::held;
 use crate::statements::{Statement, Verdict};
-use crate::unit::{Packed, Plan};
 
 /// Whether these are one transaction as a lane runs it: some statements, with BEGIN and COMMIT around them or without.
 pub(super) fn is_transaction<'p>(plans: impl Iterator<Item = &'p Plan> + Clone) -> bool {
@@ -44,7 +44,7 @@ impl Session {
                 return Ok(None);
             }
         }
-        let current = self.pool.statements.successor(statement);
+        let current = self.pool.context.statements.successor(statement);
         Ok(match self.pool.verdict(&current).await? {
             Verdict::Packed(packing) if current.is_described_as(statement) => {
                 Some(Plan::Run(current, packing))
@@ -63,15 +63,20 @@ impl Session {
         }
     }
 
+    /// An envelope for a unit that came at this time.
+    pub(super) fn envelope(&self, unit: Packed, came: Instant) -> Envelope {
+        Envelope::new(unit, self.mailbox.clone(), came)
+    }
+
     /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
     /// the unit waits for it. One whose rows are on their way in different lanes runs alone. If a lane runs it, it does this
     /// to names.
-    pub(super) async fn submit(&mut self, mut packed: Packed, changes: Vec<Change>) -> Result<(), End> {
-        let kind = packed.kind();
-        if packed.touches_sequence() {
+    pub(super) async fn submit(&mut self, mut packed: Envelope, changes: Vec<Change>) -> Result<(), End> {
+        let kind = packed.unit.kind();
+        if packed.unit.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
         }
-        if packed.must_run_alone() {
+        if packed.unit.must_run_alone() {
             self.drained().await?;
             self.mailbox.reserve();
             return self.alone(&packed).await;
@@ -88,14 +93,14 @@ impl Session {
             if let Some((under_way, lane)) = self.lane
                 && under_way == kind
                 && !self.mailbox.has_handed()
-                && self.pool.assign(&packed, Some(lane)).is_some()
+                && self.pool.context.assign(&packed.unit, Some(lane)).is_some()
             {
                 break (lane, false);
             }
             self.drained().await?;
         };
         self.lane = Some((kind, lane));
-        self.has_block |= packed.may_stay_open();
+        self.has_block |= packed.unit.may_stay_open();
         self.control.doing.packs();
         packed.slot = self.mailbox.reserve();
         packed.changes_names = !changes.is_empty();
@@ -106,8 +111,8 @@ impl Session {
 
     /// A lane for a unit with nothing of the session in front of it. None where its rows are on their way in different
     /// lanes, or where the session has a transaction open in which it has to run.
-    fn any_lane(&self, packed: &Packed) -> Option<usize> {
-        if self.holding.is_some() { None } else { self.pool.assign(packed, None) }
+    fn any_lane(&self, packed: &Envelope) -> Option<usize> {
+        if self.holding.is_some() { None } else { self.pool.context.assign(&packed.unit, None) }
     }
 
     /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
@@ -117,7 +122,7 @@ impl Session {
     }
 
     /// Runs a unit, the earliest that is not done, on a connection of the session's own.
-    async fn alone(&mut self, packed: &Packed) -> Result<(), End> {
+    async fn alone(&mut self, packed: &Envelope) -> Result<(), End> {
         let result = self.run_alone(packed).await;
         if !matches!(result, Err(End::Server)) {
             self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
@@ -138,7 +143,7 @@ impl Session {
             }
             Handed::Waits(packed, wait) => self.wait_with(slot, packed, wait).await,
             Handed::Alone(packed, unblock) => {
-                let result = if packed.may_wait() && unblock.is_some() {
+                let result = if packed.unit.may_wait() && unblock.is_some() {
                     self.alone_unless_long(&packed, unblock).await
                 } else {
                     let result = self.alone(&packed).await;
@@ -153,7 +158,7 @@ impl Session {
     }
 
     /// Runs a call that may wait alone; if that takes long it has the lock and waits, and others need not wait for it.
-    async fn alone_unless_long(&mut self, packed: &Packed, unblock: Option<Unblock>) -> Result<(), End> {
+    async fn alone_unless_long(&mut self, packed: &Envelope, unblock: Option<Unblock>) -> Result<(), End> {
         let alone = self.alone(packed);
         tokio::pin!(alone);
         let limit = Duration::from_millis(limits::WAITING_ALONE_MS_MAX);
@@ -166,11 +171,11 @@ impl Session {
     }
 
     /// Hands a unit, the earliest that is not done, to a lane again.
-    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Packed) -> Result<(), End> {
+    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), End> {
         let Some(lane) = self.any_lane(&packed) else {
             return self.alone(&packed).await;
         };
-        self.lane = Some((packed.kind(), lane));
+        self.lane = Some((packed.unit.kind(), lane));
         packed.slot = slot;
         self.pool.submit(lane, self.mailbox.session, true, packed);
         Ok(())

@@ -7,10 +7,11 @@ use hotrow_core::limits;
 use tokio::sync::oneshot;
 
 use super::{End, Session};
-use crate::mailbox::Left;
-use crate::stop::Stage;
-use crate::unit::{Packed, put_refusals};
-use crate::waiting::Wait;
+use crate::lane::Envelope;
+use crate::lane::Left;
+use crate::lane::Wait;
+use crate::session::stop::Stage;
+use hotrow_core::unit::put_refusals;
 
 /// What operators are told that such a session, and its call, does.
 pub const WAITS: &str = "waits for something to answer";
@@ -29,7 +30,7 @@ enum Over {
 
 impl Session {
     /// Waits with a call, the earliest unit that is not done.
-    pub(super) async fn wait_with(&mut self, slot: u64, mut packed: Packed, wait: Wait) -> Result<(), End> {
+    pub(super) async fn wait_with(&mut self, slot: u64, mut packed: Envelope, wait: Wait) -> Result<(), End> {
         let pool = self.pool.clone();
         let over = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut seat)) => {
@@ -44,7 +45,7 @@ impl Session {
             }
             Ok(None) => Over::Ask,
             Err(problem) => {
-                self.mailbox.append(|out| put_refusals(&problem, packed.readies(), out));
+                self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
                 self.mailbox.finish_front();
                 self.mailbox.try_write()?;
                 return Ok(());
@@ -57,7 +58,8 @@ impl Session {
             }
             Over::Time | Over::Left => self.mailbox.append(|out| out.extend_from_slice(&wait.empty)),
             Over::Cancelled => {
-                self.mailbox.append(|out| put_refusals(&crate::lane::cancelled(), packed.readies(), out));
+                self.mailbox
+                    .append(|out| put_refusals(&crate::lane::cancelled(), packed.unit.readies(), out));
             }
         }
         self.mailbox.finish_front();

@@ -1,30 +1,28 @@
 //! A cache of statements by what clients send, bounded by count and bytes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use hotrow_core::limits;
 
 use super::Statement;
 
-pub(super) fn locked(cache: &Mutex<Generations>) -> MutexGuard<'_, Generations> {
-    cache.lock().expect("nothing panics while it holds the statements")
-}
+use crate::lock::Lock;
 
 /// The statement of this key. One whose text is too long to be read costs nothing to make, and is not remembered.
 pub(super) fn lookup(
-    cache: &Mutex<Generations>,
+    cache: &Lock<Generations>,
     key: &[u8],
     make: impl FnOnce() -> Arc<Statement>,
 ) -> Arc<Statement> {
     if key.len() > 2 * limits::STATEMENT_BYTES_MAX {
         return make();
     }
-    if let Some(statement) = locked(cache).get(key).filter(|statement| statement.is_current()) {
+    if let Some(statement) = cache.lock().get(key).filter(|statement| statement.is_current()) {
         return statement;
     }
     let statement = make(); // outside the lock: parsing takes a while
-    locked(cache).insert(key, statement)
+    cache.lock().insert(key, statement)
 }
 
 /// A cache of two generations: when the young one is full it becomes the old one, and what was not asked for in a

@@ -2,19 +2,23 @@
 //! decided. Bounded by count and bytes; never asks the catalogue itself.
 
 mod cache;
+pub mod counts;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{self, Ahead, Analysis, Effect, Merging, Packing, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
+use hotrow_core::unit::Prepared;
 use hotrow_wire::frontend::Parse;
 
-use crate::counts::Counts;
-use cache::{Generations, locked, lookup};
+use cache::{Generations, lookup};
+use counts::Counts;
+
+use crate::lock::Lock;
 
 /// One statement, as it can be prepared on any connection of its pool.
 #[derive(Debug)]
@@ -42,12 +46,12 @@ pub struct Statement {
     /// Of a simple query that is several statements: these, each with the places of its literals in the whole.
     pub pieces: Box<[(Arc<Statement>, Range<usize>)]>,
     /// What was decided with the catalogue's help.
-    decided: Mutex<Option<Decided>>,
+    decided: Lock<Option<Decided>>,
     /// Held while somebody asks the catalogue about it.
     pub deciding: tokio::sync::Mutex<()>,
     credit: AtomicI32,
     superseded: AtomicBool,
-    proof: Mutex<Option<(Proof, u64, Instant)>>,
+    proof: Lock<Option<(Proof, u64, Instant)>>,
     /// Somebody asks the catalogue for its proof.
     pub is_proving: AtomicBool,
     /// The types of its parameters and its columns, as the server described them when it was decided to be packed.
@@ -136,12 +140,18 @@ const FIRST_USER_OID: u32 = 16_384;
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
+impl Prepared for Statement {
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+}
+
 impl Statement {
     fn new(text: Bytes, types: Bytes, analysis: Analysis) -> Self {
         let id = IDS.fetch_add(1, Relaxed);
         Statement {
             id,
-            name: crate::upstream::statement_name(id).into(),
+            name: crate::server::upstream::statement_name(id).into(),
             is_typed: is_typed(&text, &types),
             is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
             unlocks: mentions(&text, b"pg_advisory_unlock"),
@@ -154,11 +164,11 @@ impl Statement {
             },
             analysis,
             pieces: Box::default(),
-            decided: Mutex::new(None),
+            decided: Lock::new(None),
             deciding: tokio::sync::Mutex::new(()),
             credit: AtomicI32::new(CREDIT_MAX),
             superseded: AtomicBool::new(false),
-            proof: Mutex::new(None),
+            proof: Lock::new(None),
             is_proving: AtomicBool::new(false),
             description: OnceLock::new(),
             counts: Arc::default(),
@@ -183,7 +193,7 @@ impl Statement {
 
     /// The same for somebody who knows the time.
     pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> Known {
-        match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
+        match &*self.decided.lock() {
             Some(decided) if decided.epoch == epoch => {
                 let age = now.saturating_duration_since(decided.at);
                 if age >= age_max {
@@ -200,7 +210,7 @@ impl Statement {
 
     /// How it was last found to be packable, if it was.
     pub fn packing(&self) -> Option<Arc<Packing>> {
-        match &*self.decided.lock().expect("nothing panics while it holds a verdict") {
+        match &*self.decided.lock() {
             Some(Decided { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
             _ => None,
         }
@@ -224,7 +234,7 @@ impl Statement {
             Analysis::Pass(pass) => return Some(("passed", pass.reason.to_string())),
             _ => return Some(("answered here", "a command of the gateway's own".to_owned())),
         }
-        let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+        let decided = self.decided.lock();
         decided.as_ref().map(|decided| match &decided.verdict {
             Verdict::Packed(packing) if packing.merging.is_some() => ("merged", packing.why.clone()),
             Verdict::Packed(packing) => ("packed", packing.why.clone()),
@@ -266,7 +276,7 @@ impl Statement {
     pub fn is_passed(&self) -> bool {
         match &self.analysis {
             Analysis::Candidate(_) => {
-                let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+                let decided = self.decided.lock();
                 matches!(&*decided, Some(Decided { verdict: Verdict::Pass, .. }))
             }
             _ => true,
@@ -275,7 +285,7 @@ impl Statement {
 
     /// What is known of what it leaves behind, and whether the catalogue should be asked about it.
     pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
-        match *self.proof.lock().expect("nothing panics while it holds a proof") {
+        match *self.proof.lock() {
             Some((proof, of, at)) if of == epoch && at.elapsed() < age_max => {
                 (proof, at.elapsed() >= age_max / 2)
             }
@@ -285,14 +295,13 @@ impl Statement {
 
     /// Notes what the catalogue says about what it leaves behind.
     pub fn prove(&self, proof: Proof, epoch: u64) {
-        *self.proof.lock().expect("nothing panics while it holds a proof") =
-            Some((proof, epoch, Instant::now()));
+        *self.proof.lock() = Some((proof, epoch, Instant::now()));
         self.is_proving.store(false, Relaxed);
     }
 
     /// Whether it was decided for another state of the catalogue than this.
     pub fn is_of_another_state(&self, state: u64) -> bool {
-        let decided = self.decided.lock().expect("nothing panics while it holds a verdict");
+        let decided = self.decided.lock();
         decided.as_ref().is_some_and(|decided| decided.state != state)
     }
 
@@ -313,12 +322,12 @@ impl Statement {
 
     /// Notes what was decided.
     pub fn decide(&self, decided: Decided) {
-        *self.decided.lock().expect("nothing panics while it holds a verdict") = Some(decided);
+        *self.decided.lock() = Some(decided);
     }
 
     /// Notes that the catalogue is being asked again.
     pub fn ask_again(&self) {
-        if let Some(decided) = &mut *self.decided.lock().expect("nothing panics while it holds a verdict") {
+        if let Some(decided) = &mut *self.decided.lock() {
             decided.is_asked_again = true;
         }
     }
@@ -357,8 +366,8 @@ impl Statement {
 /// All statements of a pool.
 #[derive(Debug, Default)]
 pub struct Statements {
-    simple: Mutex<Generations>,
-    extended: Mutex<Generations>,
+    simple: Lock<Generations>,
+    extended: Lock<Generations>,
     parses: AtomicU64,
 }
 
@@ -404,12 +413,12 @@ impl Statements {
 
     /// Whether the statement of a simple query's shape needs no look at its text.
     pub fn knows_simple(&self, shape: &Shape<'_>) -> bool {
-        locked(&self.simple).get(shape.signature).is_some()
+        self.simple.lock().get(shape.signature).is_some()
     }
 
     /// Whether the statement of a Parse message needs no look at its text.
     pub fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool {
-        locked(&self.extended).get(&extended_key(text, types)).is_some()
+        self.extended.lock().get(&extended_key(text, types)).is_some()
     }
 
     /// The statement of a Parse message. Text that is not UTF-8 is not understood.
@@ -446,8 +455,8 @@ impl Statements {
 
     /// All that are remembered.
     pub fn all(&self) -> Vec<Arc<Statement>> {
-        let of = |cache: &Mutex<Generations>| -> Vec<Arc<Statement>> {
-            let cache = cache.lock().expect("nothing panics while it holds the statements");
+        let of = |cache: &Lock<Generations>| -> Vec<Arc<Statement>> {
+            let cache = cache.lock();
             cache.young.values().chain(cache.old.values()).cloned().collect()
         };
         let mut all = of(&self.simple);
@@ -524,7 +533,7 @@ mod tests {
                 assert_eq!(statements.extended(b"select 0", b"").id, kept);
             }
         }
-        let cache = statements.extended.lock().unwrap();
+        let cache = statements.extended.lock();
         assert!(cache.young.len() <= limits::SHAPES_MAX && cache.old.len() <= limits::SHAPES_MAX);
     }
 

@@ -1,0 +1,195 @@
+//! Puts what the text says and what the catalogue says together: packed with which key, or passed through and why.
+
+use crate::key::KeySpec;
+
+use crate::classify::effects::effect::Effect;
+use crate::classify::facts::{Facts, TableFacts};
+use crate::classify::judge::ahead::Ahead;
+use crate::classify::judge::merging::{Matched, Merging};
+use crate::classify::judge::namesakes::Judge;
+use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
+use crate::classify::judge::table;
+use crate::classify::judge::watch::Watch;
+use crate::classify::read::candidate::{Candidate, Output, Verb};
+use crate::classify::reason::Reason;
+
+/// What becomes of a candidate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Run in a batch on a lane.
+    Packed(Packing),
+    /// Passed through.
+    Pass {
+        /// Why.
+        reason: Reason,
+        /// What it may leave behind in the session.
+        effect: Effect,
+    },
+}
+
+/// Which lanes a packed statement may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It changes something, so its answer waits for a flush.
+    Write,
+    /// It changes nothing.
+    Read,
+}
+
+/// How a statement is packed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packing {
+    /// Which lanes.
+    pub kind: Kind,
+    /// The table's name, for people; empty without one.
+    pub table: String,
+    /// How its key is computed; `None` when it contends for no row known beforehand.
+    pub key: Option<KeySpec>,
+    /// At most so many units of one key in one commit, so that a row's versions fit one page.
+    pub rows_per_commit: u16,
+    /// It moves a sequence that `currval` or `lastval` of the session would see.
+    pub touches_sequence: bool,
+    /// It returns rows.
+    pub returns_rows: bool,
+    /// How it is merged with calls of other clients, if it can be.
+    pub merging: Option<Merging>,
+    /// How its row can be locked before it runs.
+    pub ahead: Option<Ahead>,
+    /// A merge rule knows its function: its key is one of a key space, not of a table.
+    pub in_key_space: bool,
+    /// The table it relies on.
+    pub watch: Option<Box<Watch>>,
+    /// Why it can be packed, in words.
+    pub why: String,
+}
+
+/// The names of functions, operators, types, collations and constants whose namesakes outside `pg_catalog` the decision needs to
+/// know.
+pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
+    let own =
+        candidate.functions.iter().filter(|name| !name.is_builtin_for_sure()).map(|name| name.name.clone());
+    let mut names: Vec<String> = own
+        .chain(candidate.operators.iter().cloned())
+        .chain(candidate.casts.iter().cloned())
+        .chain(candidate.objects.iter().cloned())
+        .collect();
+    if let Some(table) = table
+        && candidate.verb != Verb::Select
+    {
+        names.extend(table::names_called(candidate, table));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Decides about a candidate, given what the catalogue says and the parameter types that the client has declared.
+pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
+    match packing(candidate, facts, types) {
+        Ok(packing) => Decision::Packed(packing),
+        Err(reason) => Decision::Pass { reason, effect: candidate.effect() },
+    }
+}
+
+fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packing, Reason> {
+    let judge = Judge { facts: &facts.functions };
+    if let Some(call) = &candidate.call {
+        if let Some(matched) = Matched::find(call, facts) {
+            judge.operators_and_casts(candidate)?;
+            return call_packing(&matched, types);
+        }
+        if let Output::Rows { .. } = call.output {
+            let name = call.function.name.clone();
+            return Err(Reason::Function { name, why: "has no merge rule for such a call" });
+        }
+    }
+    judge.statement(candidate)?;
+    let moves_sequence = candidate.names_sequence();
+    if facts.cached_sequences && moves_any_sequence(candidate, facts.table.as_ref()) {
+        let why = "may take values of a sequence with a cache, which each connection keeps for itself";
+        return Err(Reason::Function { name: "nextval".to_owned(), why });
+    }
+    let Some(name) = &candidate.table else {
+        if let Some(column) = candidate.columns.first() {
+            return Err(Reason::NoColumn(column.clone()));
+        }
+        return Ok(Packing {
+            kind: if moves_sequence { Kind::Write } else { Kind::Read },
+            table: String::new(),
+            key: None,
+            rows_per_commit: MOST_ROWS_PER_COMMIT,
+            touches_sequence: moves_sequence,
+            returns_rows: true,
+            merging: None,
+            ahead: None,
+            in_key_space: false,
+            watch: None,
+            why: "it reads no table".to_owned(),
+        });
+    };
+    let table = facts.table.as_ref().ok_or_else(|| Reason::NoTable(name.to_string()))?;
+    table::check_kind(table)?;
+    table::check_columns(candidate, table)?;
+    if candidate.verb != Verb::Select {
+        table::check_writing(candidate, table, &judge)?;
+    }
+    let (key, why) = match candidate.verb {
+        Verb::Insert => insert_key(candidate, table)?,
+        Verb::Select | Verb::Update | Verb::Delete => {
+            let (index, key) = point_key(candidate, table)?;
+            (Some(key), format!("all columns of {} are bound by equality", index.name))
+        }
+    };
+    // Who may delete a row may perhaps not lock it, and a plain INSERT has nothing to lock.
+    let ahead = key.as_ref().filter(|_| candidate.updates()).map(|key| Ahead::new(table, key, types));
+    let writes = candidate.verb != Verb::Select || moves_sequence;
+    Ok(Packing {
+        kind: if writes { Kind::Write } else { Kind::Read },
+        table: format!("{}.{}", table.schema, table.name),
+        key,
+        rows_per_commit: rows_per_commit(table),
+        touches_sequence: moves_any_sequence(candidate, Some(table))
+            || writes && table::expressions_move_sequence(candidate, table),
+        returns_rows: candidate.returns_rows,
+        merging: None,
+        ahead,
+        in_key_space: false,
+        watch: Some(Box::new(Watch::new(name, table))),
+        why,
+    })
+}
+
+/// Whether it moves a sequence that the table's defaults do not show: it names one, or a trigger does. Then it matters whether any
+/// sequence has a cache.
+pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
+    candidate.names_sequence()
+        || candidate.verb != Verb::Select
+            && table.is_some_and(|table| table::triggers_move_sequence(candidate, table))
+}
+
+/// A call of a function with a merge rule, merged or not.
+fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
+    let rule = matched.rule;
+    let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
+    let merging = matched.merging(types);
+    if rule.wait_argument.is_some() && merging.is_none() {
+        // By itself it would wait in the lane.
+        return Err(Reason::Form("a call that can wait, in a form in which it can't be merged"));
+    }
+    Ok(Packing {
+        kind: Kind::Write,
+        table: format!("{}.{}", rule.schema, rule.name),
+        key: Some(key),
+        rows_per_commit: MOST_ROWS_PER_COMMIT,
+        touches_sequence: false,
+        returns_rows: true,
+        merging,
+        ahead: None,
+        in_key_space: true,
+        watch: None,
+        why: format!(
+            "a merge rule makes concurrent calls one call of {}.{}",
+            rule.batch_schema, rule.batch_name
+        ),
+    })
+}

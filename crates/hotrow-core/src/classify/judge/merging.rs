@@ -1,0 +1,278 @@
+//! How calls of a function with a merge rule become one call of its twin; never runs one.
+
+use std::fmt::Write;
+
+use crate::key::{KeySource, KeySpec, ValueForm, hash_of, key_space};
+
+use crate::classify::facts::{Facts, MergeRule, Parameter, ResultKind};
+use crate::classify::known::builtin_types;
+use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
+use crate::classify::text::names::quoted;
+
+/// How calls of one shape become one call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merging {
+    /// The statement that calls the twin, with one array for each argument.
+    pub text: String,
+    /// The types of these arrays.
+    pub types: Vec<u32>,
+    /// A number that is the same for all statements with this text and these types.
+    pub group: u64,
+    /// What each array is made of.
+    pub elements: Vec<Element>,
+    /// What the twin returns for each call.
+    pub returns: Returns,
+    /// How many calls one call may stand for.
+    pub most: u16,
+}
+
+/// What a twin returns for each call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// One row.
+    Row,
+    /// Any number of rows, each with the call's number in front.
+    Rows,
+    /// The same, or one row that says in how many milliseconds to ask again and how long the call waits at most: these
+    /// two stand behind the call's number.
+    RowsOrWait,
+}
+
+impl Returns {
+    /// How many columns the statement returns in front of those that the client asks for.
+    pub fn lead(self) -> u16 {
+        match self {
+            Returns::Row => 0,
+            Returns::Rows => 1,
+            Returns::RowsOrWait => 3,
+        }
+    }
+}
+
+/// What an array is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Element {
+    /// Where each call's value comes from.
+    pub source: ElementSource,
+    /// The type's oid.
+    pub type_oid: u32,
+}
+
+/// Where a value of an array comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ElementSource {
+    /// A parameter, counted from zero.
+    Param(u16),
+    /// A parameter with a minus in front, which can be put there in text format only.
+    NegatedParam(u16),
+    /// The same in all calls of the statement, in text format; none is NULL.
+    Const(Option<String>),
+}
+
+/// A call that a rule knows, with its arguments in the order of the function's parameters.
+pub(crate) struct Matched<'a> {
+    pub rule: &'a MergeRule,
+    call: &'a Call,
+    arguments: Vec<Option<&'a Argument>>,
+}
+
+impl<'a> Matched<'a> {
+    /// The rule for a call, if there is one and no other function can be meant.
+    pub(crate) fn find(call: &'a Call, facts: &'a Facts) -> Option<Self> {
+        let function = &call.function;
+        let means = |schema: &str, visible: bool| match &function.schema {
+            Some(wanted) => wanted == schema,
+            None => visible,
+        };
+        let mut namesakes = facts.functions.iter().filter(|fact| {
+            fact.kind == "function" && fact.name == function.name && means(&fact.schema, fact.visible)
+        });
+        if namesakes.next().is_none() || namesakes.next().is_some() {
+            return None;
+        }
+        let rule = facts
+            .rules
+            .iter()
+            .find(|rule| rule.callable && rule.name == function.name && means(&rule.schema, rule.visible))?;
+        let mut arguments = vec![None; rule.parameters.len()];
+        for (place, argument) in call.arguments.iter().enumerate() {
+            let place = match &argument.name {
+                Some(name) => rule.parameters.iter().position(|parameter| parameter.name == *name)?,
+                None => place,
+            };
+            let slot: &mut Option<&Argument> = arguments.get_mut(place)?;
+            if slot.replace(argument).is_some() {
+                return None;
+            }
+        }
+        let complete = arguments.iter().take(rule.required).all(Option::is_some);
+        complete.then_some(Matched { rule, call, arguments })
+    }
+
+    /// The row a call contends for; none when that can't be told from the call.
+    pub(crate) fn key(&self) -> Option<KeySpec> {
+        let parameter = self.rule.parameters.get(self.rule.key_argument)?;
+        let source = match self.arguments[self.rule.key_argument]?.operand()? {
+            Operand::Param(index) => KeySource::Param(index),
+            Operand::Const(text) => KeySource::Const(text),
+            Operand::Default | Operand::Expression => return None,
+        };
+        let form = ValueForm::of_type(parameter.type_oid);
+        Some(KeySpec::in_space(key_space(&self.rule.key_space), &parameter.name, form, source))
+    }
+
+    /// How the call can be merged with others, given the parameter types that the client has declared.
+    pub(crate) fn merging(&self, declared: &[u32]) -> Option<Merging> {
+        let (mut elements, mut types, mut given) = (Vec::new(), Vec::new(), String::new());
+        for (parameter, argument) in self.rule.parameters.iter().zip(&self.arguments) {
+            let Some(argument) = argument else { continue };
+            let type_oid = type_of(argument, parameter, declared)?;
+            types.push(if type_oid == parameter.type_oid {
+                parameter.array_oid
+            } else {
+                builtin_types::array_of(type_oid)?
+            });
+            elements.push(Element { source: source(argument), type_oid });
+            let comma = if given.is_empty() { "" } else { ", " };
+            write!(given, "{comma}{} => ${}", quoted(&parameter.name), types.len()).ok()?;
+        }
+        let MergeRule { batch_schema, batch_name, .. } = self.rule;
+        let twin = format!("{}.{}({given})", quoted(batch_schema), quoted(batch_name));
+        let (text, returns) = match (self.rule.returns_set, self.rule.wait_argument) {
+            (false, _) => (self.select_row(&twin)?, Returns::Row),
+            (true, None) => (self.select_rows(&twin, None)?, Returns::Rows),
+            (true, Some(wait)) => {
+                (self.select_rows(&twin, Some(self.place_given(wait)))?, Returns::RowsOrWait)
+            }
+        };
+        let mut identity = text.clone().into_bytes();
+        types.iter().for_each(|oid| identity.extend_from_slice(&oid.to_be_bytes()));
+        Some(Merging {
+            text,
+            types,
+            group: hash_of(&identity),
+            elements,
+            returns,
+            most: self.rule.most_calls,
+        })
+    }
+
+    /// Which of the arguments that are given, counted from one, is this parameter's.
+    fn place_given(&self, parameter: usize) -> Option<usize> {
+        self.arguments.get(parameter)?.as_ref()?;
+        Some(self.arguments[..=parameter].iter().flatten().count())
+    }
+
+    /// The statement over a twin that returns one row for each call, with the columns called as the client expects.
+    fn select_row(&self, twin: &str) -> Option<String> {
+        let name = &self.call.function.name;
+        match &self.call.output {
+            Output::Value(alias) => {
+                let alias = quoted(alias.as_ref().unwrap_or(name));
+                Some(format!("select hotrow_answer as {alias} from {twin} as hotrow_answer"))
+            }
+            Output::Rows { alias, items } => {
+                let alias = alias.as_ref().unwrap_or(name);
+                // The only column of a function that returns a plain value is called like its alias.
+                let columns = match self.rule.columns.as_slice() {
+                    [_] => std::slice::from_ref(alias),
+                    columns => columns,
+                };
+                let items = if items.is_empty() { "*".to_owned() } else { selected(items, columns)? };
+                Some(format!("select {items} from {twin} as {}", quoted(alias)))
+            }
+        }
+    }
+
+    /// The statement over a twin whose rows say which call they are for; and, of calls that wait, how long they do by the
+    /// argument at this place.
+    fn select_rows(&self, twin: &str, wait: Option<Option<usize>>) -> Option<String> {
+        let (name, rule) = (&self.call.function.name, self.rule);
+        let (Output::Value(alias) | Output::Rows { alias, .. }) = &self.call.output;
+        let alias = alias.as_ref().unwrap_or(name);
+        let columns = if rule.named { rule.columns.as_slice() } else { std::slice::from_ref(alias) };
+        let all = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+        let items = match &self.call.output {
+            Output::Rows { items, .. } if items.is_empty() => all.clone(),
+            Output::Rows { items, .. } => selected(items, columns)?,
+            Output::Value(_) => match rule.result {
+                ResultKind::Plain => format!("{all} as {}", quoted(alias)),
+                ResultKind::Record => format!("row({all}) as {}", quoted(alias)),
+                // Its type could be told from the twin's.
+                ResultKind::Row => return None,
+            },
+        };
+        let (lead, waits) = match wait {
+            None => (CALL.to_owned(), String::new()),
+            Some(place) => {
+                let wait = place.map(|place| milliseconds(&format!("(${place})[{CALL}]")));
+                let wait = wait.unwrap_or_else(|| "cast(null as pg_catalog.int8)".to_owned());
+                (format!("{CALL}, {AGAIN_IN}"), format!(", {}, {wait}", milliseconds(AGAIN_IN)))
+            }
+        };
+        Some(format!("select {CALL}{waits}, {items} from {twin} as {} ({lead}, {all})", quoted(alias)))
+    }
+}
+
+/// What the columns in front are called within the statement.
+const CALL: &str = "hotrow_call";
+const AGAIN_IN: &str = "hotrow_again_in";
+
+/// An interval as a whole number of milliseconds that is never too large for one.
+fn milliseconds(interval: &str) -> String {
+    // least() would make a number of NULL.
+    format!(
+        "case when {interval} is not null then cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) \
+         operator(pg_catalog.*) 1000 as pg_catalog.int8) end"
+    )
+}
+
+/// A select list of these items, if each is one of the columns.
+fn selected(items: &[Item], columns: &[String]) -> Option<String> {
+    let item = |Item { column, alias }: &Item| {
+        let known = columns.contains(column).then(|| quoted(column))?;
+        Some(alias.as_ref().map_or(known.clone(), |alias| format!("{known} as {}", quoted(alias))))
+    };
+    Some(items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", "))
+}
+
+/// The type of an argument's values, if the function takes them without a word: else the server shall find the words.
+fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Option<u32> {
+    let wanted = parameter.type_oid;
+    let given = match &argument.value {
+        ArgumentValue::Param(index) => match declared.get(usize::from(*index)) {
+            Some(oid) if !builtin_types::OPEN.contains(oid) => {
+                if argument.cast.is_some_and(|cast| cast != *oid) {
+                    return None;
+                }
+                *oid
+            }
+            // Of the types that a bare minus could mean, the server picks one by itself.
+            _ if argument.negated => return None,
+            _ => argument.cast.unwrap_or(wanted),
+        },
+        ArgumentValue::String(_) | ArgumentValue::Null => argument.cast.unwrap_or(wanted),
+        ArgumentValue::Number(text) => match (argument.cast, text.parse::<i64>()) {
+            (Some(_), _) => return None,
+            (None, Ok(number)) if i32::try_from(number).is_ok() => builtin_types::INTEGER,
+            (None, Ok(_)) => builtin_types::BIGINT,
+            (None, Err(_)) => builtin_types::NUMERIC,
+        },
+        ArgumentValue::Boolean(_) => argument.cast.unwrap_or(builtin_types::BOOLEAN),
+    };
+    let numeric = [builtin_types::INTEGER, builtin_types::BIGINT, builtin_types::NUMERIC];
+    let fits = builtin_types::fits(given, wanted) && (!argument.negated || numeric.contains(&given));
+    fits.then_some(given)
+}
+
+fn source(argument: &Argument) -> ElementSource {
+    let sign = if argument.negated { "-" } else { "" };
+    match &argument.value {
+        ArgumentValue::Param(index) if argument.negated => ElementSource::NegatedParam(*index),
+        ArgumentValue::Param(index) => ElementSource::Param(*index),
+        ArgumentValue::Number(text) => ElementSource::Const(Some(format!("{sign}{text}"))),
+        ArgumentValue::String(text) => ElementSource::Const(Some(text.clone())),
+        ArgumentValue::Boolean(truth) => ElementSource::Const(Some(truth.to_string())),
+        ArgumentValue::Null => ElementSource::Const(None),
+    }
+}

@@ -1,0 +1,143 @@
+//! Judges functions, operators and types by the lists and by what else bears their names; never tables.
+
+use crate::classify::facts::FunctionFact;
+use crate::classify::known::functions::{Conduct, conduct, is_known_extension_function};
+use crate::classify::read::candidate::Candidate;
+use crate::classify::reason::Reason;
+use crate::classify::text::names::FunctionName;
+use crate::classify::text::source::Source;
+
+/// Judges functions, operators and types by the lists and by what else bears their names.
+pub(crate) struct Judge<'f> {
+    pub facts: &'f [FunctionFact],
+}
+
+impl Judge<'_> {
+    /// Whether everything the statement calls may be packed.
+    pub(crate) fn statement(&self, candidate: &Candidate) -> Result<(), Reason> {
+        candidate.functions.iter().try_for_each(|name| self.function(name))?;
+        self.operators_and_casts(candidate)
+    }
+
+    /// Whether all operators and types it uses are PostgreSQL's own, and what turns one of these types into another.
+    pub(crate) fn operators_and_casts(&self, candidate: &Candidate) -> Result<(), Reason> {
+        if let Some(cast) = self.facts.iter().find(|fact| fact.kind == "cast" && !self.is_tame(fact)) {
+            return Err(Reason::UserCast(cast.name.clone()));
+        }
+        let wild =
+            |name: &&String| self.namesakes(name, "operator").any(|fact| fact.visible && !self.is_tame(fact));
+        if let Some(operator) = candidate.operators.iter().find(wild) {
+            return Err(Reason::Operator(operator.clone()));
+        }
+        match candidate.casts.iter().find(|cast| self.namesakes(cast, "type").any(|fact| fact.visible)) {
+            Some(cast) => Err(Reason::Cast(cast.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn namesakes<'a>(&'a self, name: &'a str, kind: &'a str) -> impl Iterator<Item = &'a FunctionFact> {
+        self.facts.iter().filter(move |fact| fact.name == name && fact.kind == kind)
+    }
+
+    /// Whether calling this function may be packed.
+    pub(crate) fn function(&self, function: &FunctionName) -> Result<(), Reason> {
+        let refuse = |why| Err(Reason::Function { name: function.to_string(), why });
+        let mut namesakes = self
+            .namesakes(&function.name, "function")
+            .filter(|fact| function.schema.as_ref().map_or(fact.visible, |schema| *schema == fact.schema))
+            .peekable();
+        let users = !function.is_builtin_for_sure() && namesakes.peek().is_some();
+        if users && namesakes.any(|fact| !self.is_tame(fact)) {
+            return refuse("is a user's, and not proven to look at its arguments only");
+        }
+        let builtin = function.schema.is_none() || function.is_builtin_for_sure();
+        match if builtin { conduct(&function.name) } else { Conduct::Unknown } {
+            Conduct::Packable | Conduct::MovesSequence => Ok(()),
+            Conduct::Unknown if users => Ok(()),
+            Conduct::Unknown => refuse("is not known to be harmless"),
+            Conduct::Plural => refuse("looks at or returns more than one row"),
+            Conduct::Telling(why) => refuse(why),
+            Conduct::SetsSequence => refuse("sets a sequence, which no transaction orders"),
+            Conduct::ReadsSequence => refuse("reads the session's sequence values"),
+            Conduct::LocksSession | Conduct::UnlocksSession => refuse("takes or gives back an advisory lock"),
+            Conduct::ChangesSettings => refuse("changes the session's settings"),
+        }
+    }
+}
+
+/// Words that an immutable function's source has no use for: they reach beyond its arguments.
+const REACHING_WORDS: &str = "
+    alter analyze call close cluster commit copy create cursor deallocate delete discard do drop execute explain fetch
+    from grant import insert into listen load lock merge move notify open operator perform prepare raise refresh reindex
+    reset revoke rollback savepoint security set show table temp temporary truncate unlisten update vacuum with
+";
+
+impl Judge<'_> {
+    /// Whether what bears one of these names outside `pg_catalog` may run in a lane, or on a connection that others get
+    /// afterwards: a function or operator whose source shows that it looks at its arguments only, or which is of a known
+    /// extension. That it is declared immutable proves nothing: PostgreSQL lets such a function change settings.
+    pub(crate) fn is_tame(&self, fact: &FunctionFact) -> bool {
+        let is_immutable = !fact.special && fact.volatility == Some('i');
+        match fact.kind.as_str() {
+            // Reading a name runs nothing.
+            "relation" | "text search configuration" | "text search dictionary" | "collation" | "setting" => {
+                return true;
+            }
+            // Without a function, or with one in C, which only a superuser can add.
+            "cast" if fact.language.is_none() => return true,
+            "cast" if matches!(fact.language.as_deref(), Some("c" | "internal")) => return is_immutable,
+            _ => {}
+        }
+        if let Some(extension) = fact.extension.as_deref().filter(|_| fact.kind != "cast") {
+            return (!fact.special || fact.kind == "type")
+                && is_known_extension_function(extension, &fact.name);
+        }
+        if fact.kind == "type" {
+            return !fact.special;
+        }
+        if fact.kind == "operator" && fact.language.as_deref() == Some("internal") {
+            return is_immutable; // a function of PostgreSQL's own, or a superuser's
+        }
+        let is_readable = matches!(fact.language.as_deref(), Some("sql" | "plpgsql"));
+        let source = fact.source.as_deref().filter(|_| is_readable).and_then(Source::read);
+        is_immutable
+            && source.is_some_and(|source| {
+                source.mentions(REACHING_WORDS).is_none()
+                    && source.functions().iter().all(|called| self.is_plain(called))
+                    && source.operators().iter().all(|name| self.namesakes(name, "operator").next().is_none())
+                    && self.types(&source)
+            })
+    }
+
+    /// Whether a source names no type that runs code of its own: a domain has checks and a default, a base type functions.
+    pub(crate) fn types(&self, source: &Source) -> bool {
+        source.words().all(|word| self.namesakes(&word, "type").all(|fact| self.is_tame(fact)))
+    }
+
+    /// Whether a name can only mean a function of PostgreSQL's own that may be packed.
+    fn is_plain(&self, function: &FunctionName) -> bool {
+        matches!(function.schema.as_deref(), None | Some("pg_catalog"))
+            && conduct(&function.name) == Conduct::Packable
+            && self.namesakes(&function.name, "function").next().is_none()
+    }
+
+    /// Whether an operator of a table's own expressions may be packed, whichever schema it is in.
+    pub(crate) fn operator(&self, name: &str) -> bool {
+        self.namesakes(name, "operator").all(|fact| self.is_tame(fact))
+    }
+}
+
+/// What the sources of users' functions and casts mention, for another look into the catalogue.
+pub fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
+    let sources = facts
+        .iter()
+        .filter(|fact| fact.extension.is_none() || fact.kind == "cast")
+        .filter_map(|fact| fact.source.as_deref());
+    let mut names: Vec<String> = sources
+        .filter_map(Source::read)
+        .flat_map(|source| source.names().into_iter().chain(source.words_of_constants()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}

@@ -1,0 +1,95 @@
+//! Which row a statement contends for, and how often one commit may change it; never whether it may be packed.
+
+use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
+
+use crate::classify::facts::{Index, TableFacts};
+use crate::classify::read::candidate::{Candidate, Operand};
+use crate::classify::reason::Reason;
+
+/// The unique index whose columns are all bound by equality, the primary key first.
+pub(crate) fn point_key<'t>(
+    candidate: &Candidate,
+    table: &'t TableFacts,
+) -> Result<(&'t Index, KeySpec), Reason> {
+    let bound = |name: &String| {
+        candidate.equalities.iter().find(|equality| equality.column == *name).map(|it| it.operand.clone())
+    };
+    table
+        .indexes_by_preference()
+        .find_map(|index| Some((index, key_over(table, &index.columns, bound)?)))
+        .ok_or_else(|| Reason::NoUniqueIndex(table.name.clone()))
+}
+
+/// The key of a row to be inserted: the conflict target if it may be updated, else the primary key if it is given.
+pub(crate) fn insert_key(
+    candidate: &Candidate,
+    table: &TableFacts,
+) -> Result<(Option<KeySpec>, String), Reason> {
+    let insert = candidate.insert.as_ref().ok_or(Reason::Form("INSERT from a query"))?;
+    let given = |name: &String| candidate.inserted(name, table);
+    let target = insert.conflict.as_ref().and_then(|conflict| {
+        let named = conflict.constraint.as_ref();
+        let index = named.and_then(|name| table.unique_indexes.iter().find(|index| index.name == *name));
+        let columns = index.map_or(&conflict.columns, |index| &index.columns);
+        key_over(table, columns, given).map(|key| (key, columns.join(", ")))
+    });
+    if insert.conflict.as_ref().is_some_and(|conflict| conflict.updates) && target.is_none() {
+        return Err(Reason::ConflictTarget);
+    }
+    if let Some((key, columns)) = target {
+        return Ok((Some(key), format!("the conflict target ({columns}) is given")));
+    }
+    let primary = table.unique_indexes.iter().find(|index| index.primary);
+    match primary.and_then(|index| key_over(table, &index.columns, given)) {
+        Some(key) => Ok((Some(key), "the primary key is given".to_owned())),
+        None => Ok((None, "an INSERT of new rows waits for nobody known beforehand".to_owned())),
+    }
+}
+
+/// A key over these columns, if each has a parameter or constant.
+fn key_over(
+    table: &TableFacts,
+    columns: &[String],
+    value: impl Fn(&String) -> Option<Operand>,
+) -> Option<KeySpec> {
+    if columns.is_empty() {
+        return None;
+    }
+    let columns = columns.iter().map(|name| {
+        let column = table.column(name)?;
+        let source = match value(name)? {
+            Operand::Param(index) => KeySource::Param(index),
+            Operand::Const(text) => KeySource::Const(text),
+            Operand::Default | Operand::Expression => return None,
+        };
+        Some(KeyColumn {
+            name: name.clone(),
+            attnum: column.attnum,
+            form: ValueForm::of_type(column.type_oid),
+            source,
+        })
+    });
+    Some(KeySpec { table: table.oid, columns: columns.collect::<Option<_>>()? })
+}
+
+/// Bounds for the number of versions of one row that one commit may leave in a heap page.
+const LEAST_ROWS_PER_COMMIT: u16 = 16;
+pub(crate) const MOST_ROWS_PER_COMMIT: u16 = 128;
+
+/// How many versions of one row fit a heap page with a fifth to spare: more than that and the updates leave the page.
+pub(crate) fn rows_per_commit(table: &TableFacts) -> u16 {
+    const PAGE_BYTES: u64 = 8160 * 8 / 10;
+    const TUPLE_HEADER_AND_POINTER_BYTES: u64 = 28 + 4;
+    let width: u64 = table.columns.iter().map(|column| u64::from(column.avg_width)).sum();
+    let rows = PAGE_BYTES / (TUPLE_HEADER_AND_POINTER_BYTES + width.next_multiple_of(8));
+    u16::try_from(rows).unwrap_or(u16::MAX).clamp(LEAST_ROWS_PER_COMMIT, MOST_ROWS_PER_COMMIT)
+}
+
+impl TableFacts {
+    /// Unique indexes, the primary key first, then by name so that every gateway prefers the same.
+    fn indexes_by_preference(&self) -> impl Iterator<Item = &Index> {
+        let mut indexes: Vec<&Index> = self.unique_indexes.iter().collect();
+        indexes.sort_by_key(|index| (!index.primary, &index.name));
+        indexes.into_iter()
+    }
+}

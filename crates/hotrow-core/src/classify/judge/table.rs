@@ -1,0 +1,252 @@
+//! Whether a table lets its statements be packed: kind, rules, constraints, triggers, expressions; never which key.
+
+use crate::classify::facts::{Column, TableFacts, Trigger, TypeKind};
+use crate::classify::judge::namesakes::Judge;
+use crate::classify::known::functions::{Conduct, conduct};
+use crate::classify::read::candidate::{Candidate, Verb};
+use crate::classify::reason::Reason;
+use crate::classify::text::source::Source;
+
+/// Words that let a trigger function reach beyond the row it was given.
+const REACHING_WORDS: &str = "
+    alter analyze call close cluster cmax cmin commit copy create ctid cursor deallocate delete discard do
+    drop execute explain fetch grant import insert listen load lock merge move notify open perform prepare
+    query raise refresh reindex reset revoke rollback savepoint security select set show table tableoid temp
+    temporary truncate unlisten update vacuum values with xmax xmin operator
+";
+
+/// Whether the table is of a kind whose statements can be packed.
+pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
+    let not = |what| Reason::NotOrdinary { table: table.name.clone(), what };
+    let kind = match table.relkind {
+        'r' => None,
+        'p' => Some("a partitioned table"),
+        'v' => Some("a view"),
+        'm' => Some("a materialized view"),
+        'f' => Some("a foreign table"),
+        _ => Some("not a table"),
+    };
+    let refused = [
+        (kind.is_some(), kind.unwrap_or_default()),
+        (!matches!(table.persistence, 'p' | 'u'), "a temporary table"),
+        (matches!(table.schema.as_str(), "pg_catalog" | "information_schema"), "part of the catalogue"),
+        (table.has_rules, "rewritten by rules"),
+        (table.row_security, "under row security"),
+        (table.has_children, "inherited by other tables"),
+        (table.is_partition, "a partition"),
+    ];
+    match refused.iter().find(|(refused, _)| *refused) {
+        Some((_, what)) => Err(not(what)),
+        None => Ok(()),
+    }
+}
+
+/// Whether every column the statement mentions exists and none has a type that runs unknown code.
+pub(crate) fn check_columns(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
+    if let Some(missing) = candidate.columns.iter().find(|name| table.column(name).is_none()) {
+        return Err(Reason::NoColumn(missing.clone()));
+    }
+    match table.columns.iter().find(|column| column.type_kind == TypeKind::Other) {
+        Some(column) => Err(Reason::ColumnType(column.name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// What else runs when a row is written: constraints, triggers, foreign keys of other tables, expressions.
+pub(crate) fn check_writing(
+    candidate: &Candidate,
+    table: &TableFacts,
+    judge: &Judge<'_>,
+) -> Result<(), Reason> {
+    if table.deferrable {
+        return Err(Reason::Deferrable(table.name.clone()));
+    }
+    check_deferred(candidate, table)?;
+    check_referrers(candidate, table)?;
+    let cached = |column: &&Column| column.cached_sequence && candidate.uses_default_of(column, table);
+    if let Some(column) = table.columns.iter().find(cached) {
+        return Err(Reason::CachedSequence(column.name.clone()));
+    }
+    let with_fields = |column: &&Column| {
+        column.interval_fields
+            && (candidate.assigned.contains(&column.name) || candidate.gives(&column.name, table))
+    };
+    if let Some(column) = table.columns.iter().find(with_fields) {
+        return Err(Reason::IntervalFields(column.name.clone()));
+    }
+    for trigger in &table.triggers {
+        if fires(trigger, candidate) {
+            check_trigger(trigger, judge)?;
+        }
+    }
+    for (place, text) in expressions(candidate, table) {
+        if let Some(name) = suspect(text, judge) {
+            return Err(Reason::TableExpression { place, name });
+        }
+    }
+    Ok(())
+}
+
+/// A deferred foreign key is checked at commit, so a batch could hide an error that the unit alone would meet.
+fn check_deferred(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
+    let sets = |name: &String| {
+        let computed = |column: &Column| column.default.is_some() && candidate.uses_default_of(column, table);
+        candidate.assigned.contains(name)
+            || candidate.gives(name, table)
+            || table.column(name).is_some_and(computed)
+    };
+    if table.deferred_columns.iter().any(sets) {
+        return Err(Reason::Deferrable(table.name.clone()));
+    }
+    Ok(())
+}
+
+/// Foreign keys that refer to this table must not change rows of other tables, nor put their check off.
+fn check_referrers(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
+    for referrer in &table.referrers {
+        let moves_key = referrer.columns.iter().any(|column| candidate.assigned.contains(column));
+        let (concerned, acts) = match candidate.verb {
+            Verb::Delete => (true, referrer.acts_on_delete),
+            Verb::Update | Verb::Insert => (moves_key, referrer.acts_on_update),
+            Verb::Select => (false, false),
+        };
+        if concerned && acts {
+            return Err(Reason::Cascade(referrer.table.clone()));
+        }
+        if concerned && referrer.deferred {
+            return Err(Reason::Deferrable(referrer.table.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn fires(trigger: &Trigger, candidate: &Candidate) -> bool {
+    let updates = candidate.updates();
+    (trigger.on_insert && candidate.verb == Verb::Insert)
+        || (trigger.on_update && updates)
+        || (trigger.on_delete && candidate.verb == Verb::Delete)
+}
+
+/// A trigger is harmless when its function can do nothing but look at its row and call known functions.
+fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
+    let refuse = |why: String| Err(Reason::Trigger { name: trigger.name.clone(), why });
+    if trigger.language != "plpgsql" {
+        return refuse(format!("is written in {}", trigger.language));
+    }
+    if trigger.special {
+        return refuse("runs with settings or rights of its own".to_owned());
+    }
+    let Some(source) = Source::read(&trigger.source) else {
+        return refuse("has a source that can't be read".to_owned());
+    };
+    if let Some(word) = source.mentions(REACHING_WORDS) {
+        return refuse(format!("uses {word}"));
+    }
+    let condition = match trigger.condition.as_deref().map(Source::read) {
+        Some(None) => return refuse("has a condition that can't be read".to_owned()),
+        condition => condition.flatten(),
+    };
+    let sources: Vec<&Source> = std::iter::once(&source).chain(&condition).collect();
+    let mut operators = sources.iter().flat_map(|source| source.operators());
+    if let Some(operator) = operators.find(|name| !judge.operator(name)) {
+        return refuse(format!("uses the operator {operator}, which is not known to be harmless"));
+    }
+    if sources.iter().any(|source| !judge.types(source)) {
+        return refuse("uses a type that is not known to be harmless".to_owned());
+    }
+    for function in sources.iter().flat_map(|source| source.functions()) {
+        if let Err(reason) = judge.function(&function) {
+            return refuse(format!("is not known to be harmless: {reason}"));
+        }
+    }
+    Ok(())
+}
+
+/// What a text of the catalogue's uses first that is not known to be harmless: a function, an operator or a type.
+fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
+    let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
+    let function = source.functions().into_iter().find(|function| judge.function(function).is_err());
+    let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
+    let of_user = || (!judge.types(&source)).then(|| "a type of a user's".to_owned());
+    function.map(|function| function.to_string()).or_else(operator).or_else(of_user)
+}
+
+/// The expressions that run when this statement writes, each with the place it stands in.
+fn expressions<'f>(candidate: &Candidate, table: &'f TableFacts) -> Vec<(String, &'f str)> {
+    let mut all: Vec<_> =
+        table.expressions.iter().map(|text| ("a check or index".to_owned(), text.as_str())).collect();
+    for column in &table.columns {
+        if let Some(default) = &column.default
+            && (column.generated || candidate.uses_default_of(column, table))
+        {
+            all.push((format!("column {}", column.name), default));
+        }
+    }
+    all
+}
+
+/// The names that run when this statement writes, for the second look into the catalogue.
+pub(crate) fn names_called(candidate: &Candidate, table: &TableFacts) -> Vec<String> {
+    let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
+    names_in(
+        expressions(candidate, table).into_iter().map(|(_, text)| text).chain(triggers.flat_map(sources)),
+    )
+}
+
+/// All names that a table's own expressions and triggers use.
+pub(crate) fn all_names(table: &TableFacts) -> Vec<String> {
+    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
+    let expressions = table.expressions.iter().map(String::as_str);
+    names_in(expressions.chain(defaults).chain(table.triggers.iter().flat_map(sources)))
+}
+
+/// Whether writing a row may move a sequence, whatever the statement is.
+pub(crate) fn may_move_sequence(table: &TableFacts) -> bool {
+    table.columns.iter().any(|column| column.identity)
+        || all_names(table).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether one of the triggers that this statement fires moves a sequence.
+pub(crate) fn triggers_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
+    let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
+    names_in(triggers.flat_map(sources)).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether one of the expressions that run when this statement writes moves a sequence, or an identity column does.
+pub(crate) fn expressions_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
+    let identity = |column: &Column| column.identity && candidate.uses_default_of(column, table);
+    let texts = expressions(candidate, table).into_iter().map(|(_, text)| text);
+    table.columns.iter().any(identity) || names_in(texts).iter().any(|name| is_sequence_function(name))
+}
+
+/// Whether this may be the name of a function that moves a sequence.
+pub(crate) fn is_sequence_function(name: &str) -> bool {
+    matches!(conduct(name), Conduct::MovesSequence | Conduct::SetsSequence)
+}
+
+fn sources(trigger: &Trigger) -> impl Iterator<Item = &str> {
+    [Some(trigger.source.as_str()), trigger.condition.as_deref()].into_iter().flatten()
+}
+
+fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    texts.filter_map(Source::read).flat_map(|source| source.names()).collect()
+}
+
+/// Whether nothing unknown runs when the table is read, or written if `writes`.
+pub(crate) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> bool {
+    let is_plain = |text: &str| suspect(text, judge).is_none();
+    let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
+    check_kind(table).is_ok()
+        && table.columns.iter().all(|column| column.type_kind != TypeKind::Other)
+        && (!writes
+            || table.triggers.iter().all(|trigger| check_trigger(trigger, judge).is_ok())
+                && table.expressions.iter().map(String::as_str).chain(defaults).all(is_plain)
+                && table.referrers.iter().all(|other| !other.acts_on_delete && !other.acts_on_update))
+}
+
+impl TableFacts {
+    /// The column of that name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}

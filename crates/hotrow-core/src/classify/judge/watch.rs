@@ -1,0 +1,101 @@
+//! What a packed statement relies on in the catalogue, and the statement with which every batch checks that it still
+//! holds; never asks the server itself.
+//!
+//! PostgreSQL analyses a prepared statement again when a table it mentions has changed, but keeps the parameter types
+//! and lets triggers and defaults do what they now do. A batch therefore ends with a statement that mentions the same
+//! tables. It contains the literal `timestamptz 'now'`, whose value is fixed when the statement is analysed: as long as
+//! that value is the one the lane knows, none of the tables has changed. The check costs no access to the catalogue.
+
+use std::fmt::Write;
+
+use crate::classify::facts::TableFacts;
+use crate::classify::text::names::TableName;
+
+/// A table that a statement names, as the statement was understood.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Watch {
+    /// The name as the statement has it, quoted.
+    pub name: String,
+    /// What the name meant.
+    pub oid: u32,
+    /// The state of the catalogue that the decision was made for.
+    pub fingerprint: String,
+    /// The functions of its triggers, quoted, as far as the client's role can name them.
+    pub trigger_functions: Vec<String>,
+}
+
+impl Watch {
+    pub(crate) fn new(name: &TableName, table: &TableFacts) -> Self {
+        Watch {
+            name: name.to_regclass(),
+            oid: table.oid,
+            fingerprint: table.fingerprint.clone(),
+            trigger_functions: table.trigger_functions.clone(),
+        }
+    }
+}
+
+/// The statement that ends a batch. It returns the transaction's id, none if nothing was written, and when it was
+/// analysed. `$1` is the time of analysis that the lane relies on, or null; if it differs, or a name means another
+/// table, the statement divides by zero and the batch is rolled back.
+///
+/// The id arrives before the commit begins: after a lost connection the server can be asked what became of it. The lane's mark,
+/// if there is one, is set to the id.
+pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&str>) -> String {
+    let id = "pg_catalog.pg_current_xact_id_if_assigned()";
+    // Nothing is set if nothing was written: the function is strict.
+    let id = match mark {
+        Some(mark) => {
+            let mark = mark.replace('\'', "''");
+            format!(
+                "pg_catalog.setval('{mark}'::pg_catalog.regclass, {id}::pg_catalog.text::pg_catalog.int8)"
+            )
+        }
+        None => id.to_owned(),
+    };
+    let analysed = "pg_catalog.timestamptz 'now'";
+    let mut names = String::new();
+    let mut mentions = String::new();
+    for watch in watches {
+        let name = watch.name.replace('\'', "''");
+        write!(
+            names,
+            " and pg_catalog.to_regclass('{name}') operator(pg_catalog.=) '{}'::pg_catalog.regclass",
+            watch.oid
+        )
+        .expect("writing to a string does not fail");
+        for function in &watch.trigger_functions {
+            write!(mentions, " or {function}() is null").expect("writing to a string does not fail");
+        }
+    }
+    // The functions are never called: the planner drops a branch that can't be taken, but the server notes that the
+    // statement depends on them.
+    format!(
+        "select {id}, {analysed}, \
+         1 operator(pg_catalog./) case when ($1 is null or {analysed} operator(pg_catalog.=) $1){names} \
+         then 1 else 0 end, case when false then false{mentions} end"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(name: &str, oid: u32, trigger_functions: &[&str]) -> Watch {
+        let trigger_functions = trigger_functions.iter().map(|&name| name.to_owned()).collect();
+        Watch { name: name.to_owned(), oid, fingerprint: String::new(), trigger_functions }
+    }
+
+    #[test]
+    fn the_end_of_a_batch_mentions_every_table_and_trigger_function() {
+        let watches = [watch("\"it's\"", 16_400, &["s.f", "s.g"]), watch("\"a\".\"b\"", 16_500, &[])];
+        assert_eq!(
+            end_of_batch(watches.iter(), None),
+            "select pg_catalog.pg_current_xact_id_if_assigned(), pg_catalog.timestamptz 'now', \
+             1 operator(pg_catalog./) case when ($1 is null or pg_catalog.timestamptz 'now' operator(pg_catalog.=) $1) \
+             and pg_catalog.to_regclass('\"it''s\"') operator(pg_catalog.=) '16400'::pg_catalog.regclass \
+             and pg_catalog.to_regclass('\"a\".\"b\"') operator(pg_catalog.=) '16500'::pg_catalog.regclass \
+             then 1 else 0 end, case when false then false or s.f() is null or s.g() is null end"
+        );
+    }
+}

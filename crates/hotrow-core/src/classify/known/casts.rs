@@ -1,0 +1,39 @@
+//! Which types a statement may cast to and still be packed; never what a column's type is.
+
+use sqlparser::ast::DataType;
+
+use crate::classify::reason::Reason;
+
+/// Built-in types whose input runs no code of users' and looks at nothing but the value.
+const PLAIN_TYPES: &str = "
+    bigint, bit, bit varying, bool, boolean, box, bpchar, bytea, char, char varying, character,
+    character varying, cidr, circle, date, daterange, dec, decimal, double precision, float, float4, float8,
+    inet, int, int2, int4, int4range, int8, int8range, integer, interval, json, jsonb, jsonpath, line, lseg,
+    macaddr, macaddr8, money, name, numeric, numrange, path, point, polygon, real, smallint, text, time,
+    time with time zone, time without time zone, timestamp, timestamp with time zone,
+    timestamp without time zone, timestamptz, timetz, tsquery, tsrange, tstzrange, tsvector, uuid, varbit,
+    varchar
+";
+
+/// The plain name of a type: small letters, no modifiers, no array brackets.
+pub(crate) fn plain_name(data_type: &DataType) -> String {
+    let mut name = String::new();
+    let mut depth = 0_u32;
+    for letter in data_type.to_string().chars() {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => name.push(letter.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let name = words.join(" ");
+    name.strip_prefix("pg_catalog.").map(str::to_owned).unwrap_or(name)
+}
+
+/// The plain name of a type that may be cast to.
+pub(crate) fn allowed(data_type: &DataType) -> Result<String, Reason> {
+    let name = plain_name(data_type);
+    if PLAIN_TYPES.split(',').any(|plain| plain.trim() == name) { Ok(name) } else { Err(Reason::Cast(name)) }
+}

@@ -1,0 +1,114 @@
+//! Reads a statement's text: a candidate for packing, a command of Hotrow's own, or passed through and why.
+
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use crate::classify::effects::side_effects::{SideEffects, side_effects, starts_query};
+use crate::classify::read::analysis::{Analysis, Pass};
+use crate::classify::read::candidate::Candidate;
+use crate::classify::read::{commands, insert, point};
+use crate::classify::reason::Reason;
+use crate::classify::text::screen;
+use crate::classify::text::tokens::{self, is_word};
+use crate::limits;
+
+/// Nesting beyond this is passed through: the parser takes about 20 KiB of stack for each level.
+const MAX_NESTING: usize = 40;
+
+/// Analyses the text of one protocol message, with or without `$n` parameters.
+///
+/// The text is read as PostgreSQL reads it under `standard_conforming_strings = on` and an ASCII-safe
+/// `client_encoding`; a session with other settings must be passed through without asking.
+pub fn analyse(sql: &str) -> Analysis {
+    if sql.len() > limits::STATEMENT_BYTES_MAX {
+        return Analysis::Pass(Pass::unknown(Reason::TooLarge("long")));
+    }
+    let tokens = match tokens::read(sql) {
+        Ok(tokens) => tokens,
+        Err(reason) => return Analysis::Pass(Pass::unknown(reason)),
+    };
+    let mut statements = tokens.split(|token| *token == Token::SemiColon).filter(|tokens| !tokens.is_empty());
+    match (statements.next(), statements.next()) {
+        (None, _) => Analysis::Pass(Pass::harmless(Reason::Empty)),
+        (Some(only), None) => one(only),
+        (Some(first), Some(second)) => Analysis::Pass(union([first, second].into_iter().chain(statements))),
+    }
+}
+
+/// Several statements leave behind what each of them does; nothing counts as cleared, since one may fail.
+fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
+    let mut union = Pass::harmless(Reason::SeveralStatements);
+    for (index, tokens) in statements.enumerate() {
+        if index == limits::UNIT_STATEMENTS_MAX {
+            union.reason = Reason::ManyStatements;
+        }
+        if starts_query(tokens) {
+            let SideEffects { effect, creates } = side_effects(tokens);
+            union.effect = union.effect.union(effect);
+            union.ddl |= creates;
+            continue;
+        }
+        match commands::command(tokens) {
+            Analysis::Pass(pass) => {
+                union.effect = union.effect.union(pass.effect);
+                union.ddl |= pass.ddl;
+                union.leaves_open = pass.leaves_open.or(union.leaves_open);
+            }
+            // The server is given the setting too, under which nothing is packed.
+            Analysis::SetPack(_) | Analysis::ResetPack => union.effect.settings = true,
+            Analysis::Candidate(_) | Analysis::ShowPack | Analysis::Deallocate(_) => {}
+        }
+    }
+    union
+}
+
+/// One statement.
+fn one(tokens: &[Token]) -> Analysis {
+    if starts_query(tokens) { query(tokens) } else { commands::command(tokens) }
+}
+
+fn query(tokens: &[Token]) -> Analysis {
+    match candidate(tokens) {
+        Ok(candidate) => Analysis::Candidate(Box::new(candidate)),
+        Err(reason) => {
+            let SideEffects { effect, creates } = side_effects(tokens);
+            let unclear = matches!(reason, Reason::NotUnderstood(_));
+            Analysis::Pass(Pass { effect, ddl: creates || unclear, ..Pass::harmless(reason) })
+        }
+    }
+}
+
+fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {
+    screen::screen(tokens)?;
+    match &parse(tokens)? {
+        Statement::Query(query) => point::select(query),
+        Statement::Update(update) => point::update(update),
+        Statement::Delete(delete) => point::delete(delete),
+        Statement::Insert(insert) => insert::insert(insert),
+        _ => Err(Reason::NotUnderstood("the parser takes it for another command".to_owned())),
+    }
+}
+
+fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
+    let dialect = PostgreSqlDialect {};
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens(without_only(tokens));
+    let statement = parser.parse_statement().map_err(|error| Reason::NotUnderstood(error.to_string()))?;
+    match parser.next_token().token {
+        Token::EOF => Ok(statement),
+        extra => Err(Reason::NotUnderstood(format!("unexpected {extra}"))),
+    }
+}
+
+/// Leaves out ONLY, which the parser takes for a table's name: tables with children are not packed anyway.
+fn without_only(tokens: &[Token]) -> Vec<Token> {
+    let is_only = |index: usize| {
+        index > 0
+            && is_word(tokens.get(index), &["only"])
+            && is_word(tokens.get(index - 1), &["update", "from"])
+            && matches!(tokens.get(index + 1), Some(Token::Word(_)))
+    };
+    (0..tokens.len()).filter(|&index| !is_only(index)).map(|index| tokens[index].clone()).collect()
+}

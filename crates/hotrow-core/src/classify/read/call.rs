@@ -1,0 +1,150 @@
+//! Reads a SELECT that is nothing but the call of one function, which a merge rule may know; never judges the function.
+
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select,
+    SelectItem, TableFactor, TableFunctionArgs, UnaryOperator, Value,
+};
+
+use crate::classify::known::builtin_types;
+use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
+use crate::classify::read::draft::plain_wildcard;
+use crate::classify::text::names::{FunctionName, folded};
+
+/// The call that a SELECT is, if it is nothing else.
+pub(crate) fn call(select: &Select) -> Option<Call> {
+    if select.selection.is_some() {
+        return None;
+    }
+    match select.from.as_slice() {
+        [] => {
+            let [item] = select.projection.as_slice() else { return None };
+            let (function, alias) = match item {
+                SelectItem::UnnamedExpr(Expr::Function(function)) => (function, None),
+                SelectItem::ExprWithAlias { expr: Expr::Function(function), alias } => {
+                    (function, Some(alias))
+                }
+                _ => return None,
+            };
+            let Function { name, args: FunctionArguments::List(list), over: None, .. } = function else {
+                return None;
+            };
+            let function = FunctionName::new(name).ok()?;
+            Some(Call {
+                function,
+                arguments: arguments(&list.args)?,
+                output: Output::Value(alias.map(folded)),
+            })
+        }
+        [table] if table.joins.is_empty() => {
+            let TableFactor::Table {
+                name,
+                alias,
+                args: Some(TableFunctionArgs { args, settings: None }),
+                with_ordinality: false,
+                sample: None,
+                ..
+            } = &table.relation
+            else {
+                return None;
+            };
+            let alias = match alias {
+                Some(alias) if !alias.columns.is_empty() || alias.at.is_some() => return None,
+                alias => alias.as_ref().map(|alias| folded(&alias.name)),
+            };
+            let items = items(&select.projection)?;
+            let function = FunctionName::new(name).ok()?;
+            Some(Call { function, arguments: arguments(args)?, output: Output::Rows { alias, items } })
+        }
+        _ => None,
+    }
+}
+
+fn items(projection: &[SelectItem]) -> Option<Vec<Item>> {
+    if let [SelectItem::Wildcard(options)] = projection {
+        return plain_wildcard(options).ok().map(|()| Vec::new());
+    }
+    let item = |item: &SelectItem| {
+        let (expr, alias) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            SelectItem::ExprWithAlias { expr, alias } if alias.quote_style != Some('\'') => {
+                (expr, Some(folded(alias)))
+            }
+            _ => return None,
+        };
+        let Expr::Identifier(column) = expr else { return None };
+        Some(Item { column: folded(column), alias })
+    };
+    projection.iter().map(item).collect()
+}
+
+fn arguments(args: &[FunctionArg]) -> Option<Vec<Argument>> {
+    let argument = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => argument(None, expr),
+        FunctionArg::Named {
+            name,
+            arg: FunctionArgExpr::Expr(expr),
+            operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
+        } => argument(Some(folded(name)), expr),
+        FunctionArg::ExprNamed {
+            name: Expr::Identifier(name),
+            arg: FunctionArgExpr::Expr(expr),
+            operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
+        } => argument(Some(folded(name)), expr),
+        _ => None,
+    };
+    args.iter().map(argument).collect()
+}
+
+fn argument(name: Option<String>, expr: &Expr) -> Option<Argument> {
+    match expr {
+        Expr::Nested(inner) => argument(name, inner),
+        Expr::Cast { expr, data_type, format: None, kind: _ } => {
+            let inner = argument(name, expr)?;
+            if inner.cast.is_some() || inner.negated {
+                return None;
+            }
+            Some(Argument { cast: Some(type_of(data_type)?), ..inner })
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            let inner = argument(name, expr)?;
+            let number = matches!(inner.value, ArgumentValue::Param(_) | ArgumentValue::Number(_));
+            if inner.negated || inner.cast.is_some() || !number {
+                return None;
+            }
+            Some(Argument { negated: true, ..inner })
+        }
+        Expr::Value(value) => {
+            let value = match &value.value {
+                Value::Number(text, _) => ArgumentValue::Number(text.clone()),
+                Value::SingleQuotedString(text) => ArgumentValue::String(text.clone()),
+                Value::Boolean(truth) => ArgumentValue::Boolean(*truth),
+                Value::Null => ArgumentValue::Null,
+                Value::Placeholder(number) => {
+                    let number: u16 = number.strip_prefix('$')?.parse().ok()?;
+                    ArgumentValue::Param(number.checked_sub(1)?)
+                }
+                _ => return None,
+            };
+            Some(Argument { name, value, negated: false, cast: None })
+        }
+        _ => None,
+    }
+}
+
+/// The oid of a type without a modifier: `varchar(3)` would cut what it gets.
+fn type_of(data_type: &DataType) -> Option<u32> {
+    builtin_types::of_name(&data_type.to_string().to_ascii_lowercase())
+}
+
+impl Argument {
+    /// The value as a key's source has it.
+    pub(crate) fn operand(&self) -> Option<Operand> {
+        match &self.value {
+            _ if self.negated => None,
+            ArgumentValue::Param(index) => Some(Operand::Param(*index)),
+            ArgumentValue::String(text) | ArgumentValue::Number(text) => Some(Operand::Const(text.clone())),
+            ArgumentValue::Boolean(truth) => Some(Operand::Const(truth.to_string())),
+            ArgumentValue::Null => None,
+        }
+    }
+}

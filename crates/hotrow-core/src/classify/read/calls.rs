@@ -1,0 +1,61 @@
+//! Calls of functions in an expression: notes the name, refuses aggregates and windows; never judges the function.
+
+use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use crate::classify::known::functions::is_keyword_function;
+use crate::classify::read::expression::Uses;
+use crate::classify::reason::Reason;
+use crate::classify::text::names::FunctionName;
+
+impl Uses {
+    /// Walks one call.
+    pub(crate) fn function(&mut self, function: &Function) -> Result<(), Reason> {
+        let Function { name, uses_odbc_syntax, parameters, args, filter, null_treatment, over, within_group } =
+            function;
+        if over.is_some() {
+            return Err(Reason::Form("a window function"));
+        }
+        let plain = !uses_odbc_syntax
+            && matches!(parameters, FunctionArguments::None)
+            && filter.is_none()
+            && null_treatment.is_none()
+            && within_group.is_empty();
+        if !plain {
+            return Err(Reason::Form("an aggregate"));
+        }
+        let name = FunctionName::new(name)?;
+        if matches!(args, FunctionArguments::None) && is_keyword_function(&name.name) {
+            self.syntax(&name.name);
+        } else {
+            if name.name == "nullif" {
+                self.operator("=");
+            }
+            self.functions.insert(name);
+        }
+        match args {
+            FunctionArguments::None => Ok(()),
+            FunctionArguments::Subquery(_) => Err(Reason::Form("a subquery")),
+            FunctionArguments::List(list) => {
+                if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+                    return Err(Reason::Form("an aggregate"));
+                }
+                list.args.iter().try_for_each(|arg| self.argument(arg))
+            }
+        }
+    }
+
+    fn argument(&mut self, arg: &FunctionArg) -> Result<(), Reason> {
+        match arg {
+            FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }
+            | FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                self.constant(expr);
+                self.expression(expr)
+            }
+            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(expr), .. } => {
+                self.constant(expr);
+                self.expressions([name, expr])
+            }
+            _ => Err(Reason::Form("an aggregate")),
+        }
+    }
+}

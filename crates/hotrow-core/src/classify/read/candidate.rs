@@ -1,0 +1,220 @@
+//! What a statement that may be packed consists of; read in `point` and `insert`, judged in `decision`.
+
+use crate::classify::effects::effect::Effect;
+use crate::classify::facts::{Column, TableFacts};
+use crate::classify::known::functions;
+use crate::classify::text::names::{FunctionName, TableName};
+
+/// What a statement does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// SELECT.
+    Select,
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+}
+
+/// A value in a statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Operand {
+    /// A parameter, counted from zero: `$1` is 0.
+    Param(u16),
+    /// A literal, as the text format has it.
+    Const(String),
+    /// The column's default.
+    Default,
+    /// Anything else.
+    Expression,
+}
+
+/// `column = value` in a WHERE.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Equality {
+    /// The column.
+    pub column: String,
+    /// A parameter or a constant.
+    pub operand: Operand,
+}
+
+/// What only an INSERT has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct InsertParts {
+    /// The column list; empty when not written.
+    pub columns: Vec<String>,
+    /// The rows of VALUES; one empty row for DEFAULT VALUES.
+    pub rows: Vec<Vec<Operand>>,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+}
+
+/// ON CONFLICT.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// The target's columns; empty when there is none or a constraint is named.
+    pub columns: Vec<String>,
+    /// ON CONSTRAINT.
+    pub constraint: Option<String>,
+    /// DO UPDATE, not DO NOTHING.
+    pub updates: bool,
+}
+
+/// A statement that can be packed if the catalogue agrees.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// What it does.
+    pub verb: Verb,
+    /// On which table; `None` for a SELECT without FROM.
+    pub table: Option<TableName>,
+    /// The equalities that hold for every row it finds.
+    pub equalities: Vec<Equality>,
+    /// INSERT's parts.
+    pub insert: Option<InsertParts>,
+    /// Columns that get new values by UPDATE or ON CONFLICT DO UPDATE.
+    pub assigned: Vec<String>,
+    /// Columns that are set to their DEFAULT by UPDATE or ON CONFLICT DO UPDATE.
+    pub defaulted: Vec<String>,
+    /// All functions it calls.
+    pub functions: Vec<FunctionName>,
+    /// All operators it uses.
+    pub operators: Vec<String>,
+    /// All types it casts to.
+    pub casts: Vec<String>,
+    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    pub objects: Vec<String>,
+    /// All columns it mentions.
+    pub columns: Vec<String>,
+    /// It is nothing but the call of a function, which a merge rule may know.
+    pub call: Option<Call>,
+    /// It returns rows: SELECT, or RETURNING.
+    pub returns_rows: bool,
+}
+
+impl Candidate {
+    /// What the statement leaves behind in the session when it is passed through.
+    pub fn effect(&self) -> Effect {
+        let mut effect = Effect { touches_sequence: self.verb == Verb::Insert, ..Effect::NONE };
+        for function in &self.functions {
+            let of_function = match function.schema.as_deref() {
+                None | Some("pg_catalog") => functions::conduct(&function.name).effect(),
+                Some("hotrow") => Effect::NONE,
+                Some(_) => Effect::UNKNOWN,
+            };
+            effect = effect.union(of_function);
+        }
+        let temporary = self.table.as_ref().and_then(|table| table.schema.as_deref());
+        effect.temporary |= temporary.is_some_and(|schema| schema.starts_with("pg_temp"));
+        effect
+    }
+
+    /// It takes a value of a sequence that it names.
+    pub fn names_sequence(&self) -> bool {
+        self.functions.iter().any(|name| functions::conduct(&name.name) == functions::Conduct::MovesSequence)
+    }
+
+    /// It updates an existing row.
+    pub(crate) fn updates(&self) -> bool {
+        let conflict = self.insert.as_ref().and_then(|insert| insert.conflict.as_ref());
+        self.verb == Verb::Update || conflict.is_some_and(|conflict| conflict.updates)
+    }
+
+    /// The value a single-row INSERT gives a column.
+    pub(crate) fn inserted(&self, name: &str, table: &TableFacts) -> Option<Operand> {
+        let insert = self.insert.as_ref()?;
+        let [row] = insert.rows.as_slice() else { return None };
+        row.get(self.position(name, table)?).cloned()
+    }
+
+    /// True when an INSERT gives the column a value in some row.
+    pub(crate) fn gives(&self, name: &str, table: &TableFacts) -> bool {
+        let Some(position) = self.position(name, table) else { return false };
+        let rows = self.insert.iter().flat_map(|insert| &insert.rows);
+        rows.filter_map(|row| row.get(position)).any(|value| *value != Operand::Default)
+    }
+
+    /// Where a column's value stands in the rows of VALUES.
+    fn position(&self, name: &str, table: &TableFacts) -> Option<usize> {
+        let columns = &self.insert.as_ref()?.columns;
+        if columns.is_empty() {
+            table.columns.iter().position(|column| column.name == name)
+        } else {
+            columns.iter().position(|column| column == name)
+        }
+    }
+
+    /// True when the column's default is computed for some row.
+    pub(crate) fn uses_default_of(&self, column: &Column, table: &TableFacts) -> bool {
+        let inserted = self.insert.as_ref().is_some_and(|insert| {
+            let position = self.position(&column.name, table);
+            insert.rows.iter().any(|row| {
+                matches!(position.and_then(|position| row.get(position)), None | Some(Operand::Default))
+            })
+        });
+        inserted || self.defaulted.contains(&column.name)
+    }
+}
+
+/// A call with arguments that are parameters or constants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Which function.
+    pub function: FunctionName,
+    /// Its arguments as written.
+    pub arguments: Vec<Argument>,
+    /// What is made of its result.
+    pub output: Output,
+}
+
+/// One argument.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Argument {
+    /// `name => value`.
+    pub name: Option<String>,
+    /// The value.
+    pub value: ArgumentValue,
+    /// With a minus in front.
+    pub negated: bool,
+    /// The oid of the type it is cast to.
+    pub cast: Option<u32>,
+}
+
+/// What an argument is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ArgumentValue {
+    /// A parameter, counted from zero.
+    Param(u16),
+    /// A string, which takes the type that is wanted.
+    String(String),
+    /// A number, as written.
+    Number(String),
+    /// TRUE or FALSE.
+    Boolean(bool),
+    /// NULL.
+    Null,
+}
+
+/// What is made of a call's result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// `SELECT f()`: one value, under this name.
+    Value(Option<String>),
+    /// `SELECT items FROM f() AS alias`.
+    Rows {
+        /// The alias.
+        alias: Option<String>,
+        /// The items; none stands for `*`.
+        items: Vec<Item>,
+    },
+}
+
+/// A column that is selected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// Its name.
+    pub column: String,
+    /// The name it gets.
+    pub alias: Option<String>,
+}

@@ -1,0 +1,216 @@
+//! Commands that are not queries, recognised by their first words; what they leave behind, never whether they pack.
+
+use sqlparser::tokenizer::Token;
+
+use crate::classify::effects::effect::Effect;
+use crate::classify::effects::side_effects::effect_of_query;
+use crate::classify::read::analysis::{Analysis, Boundary, Pass, clears, leaves};
+use crate::classify::read::settings::{reset, set, show};
+use crate::classify::reason::Reason;
+use crate::classify::text::tokens::{Cursor, is_word};
+
+/// What EXPLAIN and CREATE TABLE AS can run.
+const RUNNABLE: &[&str] = &[
+    "select", "insert", "update", "delete", "with", "values", "table", "merge", "execute", "declare",
+    "create",
+];
+
+/// One command that does not start like a query.
+pub(crate) fn command(tokens: &[Token]) -> Analysis {
+    let mut cursor = Cursor::new(tokens);
+    let Some(word) = cursor.peek_word() else {
+        return Analysis::Pass(Pass::unknown(Reason::NotUnderstood(
+            "it does not start with a word".to_owned(),
+        )));
+    };
+    cursor.advance();
+    let name = word.to_ascii_uppercase();
+    match word.as_str() {
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+            let boundary = boundary(&word, cursor);
+            let reason = Reason::Transaction(name);
+            let leaves_open = match boundary {
+                Some(Boundary::Commit) => Some(false),
+                _ => reason.is_begin().then_some(true),
+            };
+            Analysis::Pass(Pass { boundary, leaves_open, ..Pass::harmless(reason) })
+        }
+        "set" => set(cursor),
+        "reset" => reset(cursor),
+        "show" => show(cursor),
+        "discard" => discard(cursor),
+        "prepare" => Analysis::Pass(prepare(cursor)),
+        "deallocate" => deallocate(cursor),
+        "listen" => leaves(name, Effect { listen: true, ..Effect::NONE }),
+        "unlisten" => match cursor.rest() {
+            [Token::Mul] => clears(name, Effect { listen: true, ..Effect::NONE }),
+            _ => leaves(name, Effect::NONE),
+        },
+        "declare" => declare(cursor),
+        "close" if cursor.peek_word().as_deref() == Some("all") => {
+            clears(name, Effect { holdable_cursor: true, ..Effect::NONE })
+        }
+        "close" | "fetch" | "move" | "notify" => leaves(name, Effect::NONE),
+        "copy" => Analysis::Pass(copy(cursor)),
+        "explain" => Analysis::Pass(explain(cursor)),
+        "create" => Analysis::Pass(create(cursor)),
+        "alter" | "drop" | "grant" | "revoke" | "comment" | "security" | "reassign" | "import"
+        | "truncate" | "refresh" | "cluster" | "reindex" => Analysis::Pass(ddl(name, cursor)),
+        "vacuum" | "analyze" | "analyse" | "checkpoint" | "lock" => {
+            Analysis::Pass(Pass::harmless(Reason::Utility(name)))
+        }
+        _ => Analysis::Pass(Pass::unknown(Reason::Utility(name))),
+    }
+}
+
+/// Whether it begins or ends a transaction as lanes run them: READ COMMITTED, READ WRITE, without a chain.
+fn boundary(word: &str, mut cursor: Cursor<'_>) -> Option<Boundary> {
+    let boundary = match word {
+        "begin" => Boundary::Begin("BEGIN"),
+        "start" if cursor.take(&["transaction"]) => Boundary::Begin("START TRANSACTION"),
+        "commit" | "end" => Boundary::Commit,
+        _ => return None,
+    };
+    if word != "start" {
+        cursor.take(&["transaction", "work"]);
+    }
+    while let Boundary::Begin(_) = boundary {
+        let is_known = cursor.take(&["isolation"])
+            && cursor.take(&["level"])
+            && cursor.take(&["read"])
+            && cursor.take(&["committed"])
+            || cursor.take(&["read"]) && cursor.take(&["write"]);
+        if !is_known {
+            break;
+        }
+        if cursor.rest().first() == Some(&Token::Comma) {
+            cursor.advance();
+        }
+    }
+    cursor.rest().is_empty().then_some(boundary)
+}
+
+fn discard(cursor: Cursor<'_>) -> Analysis {
+    let cleared = match cursor.peek_word().as_deref() {
+        Some("all") => Effect::ALL,
+        Some("temp" | "temporary") => Effect { temporary: true, ..Effect::NONE },
+        Some("sequences") => Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE },
+        _ => Effect::NONE,
+    };
+    clears("DISCARD".to_owned(), cleared)
+}
+
+/// PREPARE counts the effects of the statement it prepares, because EXECUTE does not show them.
+fn prepare(mut cursor: Cursor<'_>) -> Pass {
+    if cursor.take(&["transaction"]) {
+        return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
+    }
+    let mut name = cursor;
+    let prepares = name.take_name();
+    let inner = if cursor.skip_to(&["as"]) {
+        cursor.advance();
+        effect_of_query(cursor.rest())
+    } else {
+        Effect::UNKNOWN
+    };
+    let effect = Effect { prepared: true, ..Effect::NONE }.union(inner);
+    Pass { effect, prepares, ..Pass::harmless(Reason::Session("PREPARE".to_owned())) }
+}
+
+fn deallocate(mut cursor: Cursor<'_>) -> Analysis {
+    // `DEALLOCATE prepare` alone means a statement of that name.
+    if cursor.rest().len() > 1 {
+        cursor.take(&["prepare"]);
+    }
+    if cursor.peek_word().as_deref() == Some("all") {
+        return clears("DEALLOCATE ALL".to_owned(), Effect { prepared: true, ..Effect::NONE });
+    }
+    match (cursor.take_name(), cursor.rest()) {
+        (Some(name), []) => Analysis::Deallocate(name),
+        _ => Analysis::Pass(Pass::unknown(Reason::NotUnderstood("DEALLOCATE".to_owned()))),
+    }
+}
+
+fn declare(mut cursor: Cursor<'_>) -> Analysis {
+    let with_hold = {
+        let mut options = cursor;
+        options.advance();
+        let words = options.rest().iter().map_while(crate::classify::text::tokens::word).collect::<Vec<_>>();
+        words.windows(2).any(|pair| pair == ["with", "hold"])
+    };
+    let query = if cursor.skip_to(&["for"]) {
+        cursor.advance();
+        effect_of_query(cursor.rest())
+    } else {
+        Effect::UNKNOWN
+    };
+    leaves("DECLARE".to_owned(), Effect { holdable_cursor: with_hold, ..Effect::NONE }.union(query))
+}
+
+/// COPY of a query has the query's effects; COPY FROM may move sequences.
+fn copy(mut cursor: Cursor<'_>) -> Pass {
+    let effect = match cursor.rest() {
+        [Token::LParen, ..] => {
+            cursor.advance();
+            effect_of_query(inside(cursor.rest()))
+        }
+        _ => Effect { touches_sequence: true, ..mentions_temporary(cursor) },
+    };
+    Pass { effect, ..Pass::harmless(Reason::Copy) }
+}
+
+/// The tokens up to the parenthesis that closes the one before them.
+fn inside(tokens: &[Token]) -> &[Token] {
+    let mut depth = 1_usize;
+    let end = tokens.iter().position(|token| {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    &tokens[..end.unwrap_or(tokens.len())]
+}
+
+/// EXPLAIN runs the statement only with ANALYZE, but planning may run its immutable functions either way.
+fn explain(mut cursor: Cursor<'_>) -> Pass {
+    let reason = Reason::Utility("EXPLAIN".to_owned());
+    if !cursor.mentions(&["analyze", "analyse"]) {
+        return Pass::harmless(reason);
+    }
+    let effect = if cursor.skip_to(RUNNABLE) { effect_of_query(cursor.rest()) } else { Effect::UNKNOWN };
+    Pass { effect, ..Pass::harmless(reason) }
+}
+
+fn create(mut cursor: Cursor<'_>) -> Pass {
+    let mut kind = cursor;
+    kind.take(&["or"]);
+    kind.take(&["replace"]);
+    kind.take(&["local", "global"]);
+    let temporary = kind.take(&["temp", "temporary"]);
+    kind.take(&["unlogged", "materialized", "recursive"]);
+    let runs_a_query = kind.take(&["table"]) || cursor.mentions(&["materialized"]);
+    let mut pass = ddl("CREATE".to_owned(), cursor);
+    pass.effect.temporary |= temporary;
+    if runs_a_query && cursor.skip_to(&["as"]) {
+        cursor.advance();
+        if is_word(cursor.rest().first(), RUNNABLE) {
+            pass.effect = pass.effect.union(effect_of_query(cursor.rest()));
+        }
+    }
+    pass
+}
+
+fn ddl(name: String, cursor: Cursor<'_>) -> Pass {
+    Pass { effect: mentions_temporary(cursor), ddl: true, ..Pass::harmless(Reason::Utility(name)) }
+}
+
+/// `pg_temp` can be written in front of any name.
+fn mentions_temporary(cursor: Cursor<'_>) -> Effect {
+    let temporary = cursor.rest().iter().any(|token| match token {
+        Token::Word(word) => word.value.to_ascii_lowercase().starts_with("pg_temp"),
+        _ => false,
+    });
+    Effect { temporary, ..Effect::NONE }
+}

@@ -1,0 +1,265 @@
+//! Walks an expression of a statement that may be packed and notes what it uses; refuses every form it does not know.
+
+use std::collections::BTreeSet;
+
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, Expr, Ident, Subscript, UnaryOperator, Value, ValueWithSpan,
+};
+
+use crate::classify::known::casts;
+use crate::classify::known::functions::is_keyword_function;
+use crate::classify::reason::Reason;
+use crate::classify::text::names::{FunctionName, TableName, folded, parts, words_of_constant};
+
+/// What the expressions of one statement use.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    /// Names that may qualify a column: the table, its alias, `excluded`, `old`, `new`.
+    pub qualifiers: Vec<String>,
+    /// The table with its schema, when both are written and there is no alias.
+    pub table: Option<TableName>,
+    /// All functions called.
+    pub functions: BTreeSet<FunctionName>,
+    /// All operators.
+    pub operators: BTreeSet<String>,
+    /// All types cast to.
+    pub casts: BTreeSet<String>,
+    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    pub objects: BTreeSet<String>,
+    /// All columns mentioned.
+    pub columns: BTreeSet<String>,
+}
+
+const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
+
+/// A column's name, unless it is one that tells row versions or transactions apart.
+pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
+    let name = folded(ident);
+    if SYSTEM_COLUMNS.contains(&name.as_str()) { Err(Reason::SystemColumn(name)) } else { Ok(name) }
+}
+
+impl Uses {
+    /// Walks one expression.
+    pub(crate) fn expression(&mut self, expr: &Expr) -> Result<(), Reason> {
+        match expr {
+            Expr::Identifier(ident) => self.word(ident),
+            Expr::CompoundIdentifier(idents) => self.column(idents),
+            Expr::Value(value) => plain_value(value),
+            Expr::TypedString(typed) => {
+                self.casts.insert(casts::allowed(&typed.data_type)?);
+                plain_value(&typed.value)
+            }
+            Expr::Interval(interval) => self.expression(&interval.value),
+            Expr::Nested(inner)
+            | Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsNull(inner)
+            | Expr::IsNotNull(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner) => self.expression(inner),
+            Expr::Collate { expr, collation } => {
+                self.objects.extend(parts(collation)?.pop());
+                self.expression(expr)
+            }
+            Expr::UnaryOp { op, expr } => {
+                self.unary(*op)?;
+                self.expression(expr)
+            }
+            Expr::BinaryOp { left, op, right } => {
+                self.binary(op)?;
+                self.expressions([&**left, &**right])
+            }
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                self.operator("=");
+                self.expressions([&**left, &**right])
+            }
+            Expr::Between { expr, low, high, negated: _ } => {
+                self.operator(">=");
+                self.operator("<=");
+                self.operator("<");
+                self.operator(">");
+                self.expressions([&**expr, &**low, &**high])
+            }
+            Expr::InList { expr, list, negated: _ } => {
+                self.operator("=");
+                self.operator("<>");
+                self.expression(expr)?;
+                self.expressions(list)
+            }
+            Expr::Tuple(items) => self.expressions(items),
+            Expr::Array(array) => self.expressions(&array.elem),
+            _ => self.worded_operator(expr),
+        }
+    }
+
+    /// Walks several expressions.
+    pub(crate) fn expressions<'e>(&mut self, all: impl IntoIterator<Item = &'e Expr>) -> Result<(), Reason> {
+        all.into_iter().try_for_each(|expr| self.expression(expr))
+    }
+
+    /// An unquoted word can be a function without parentheses, such as `current_user`.
+    fn word(&mut self, ident: &Ident) -> Result<(), Reason> {
+        let name = column_name(ident)?;
+        if ident.quote_style.is_none() && is_keyword_function(&name) {
+            self.syntax(&name);
+        } else {
+            self.columns.insert(name);
+        }
+        Ok(())
+    }
+
+    /// `table.column`; what looks like a column can be a function applied to the row, so the name is looked up later.
+    fn column(&mut self, idents: &[Ident]) -> Result<(), Reason> {
+        let Some((ident, qualifier)) = idents.split_last() else {
+            return Err(Reason::Form("a column without a name"));
+        };
+        self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
+        self.columns.insert(column_name(ident)?);
+        Ok(())
+    }
+
+    /// Checks that what stands in front of a column or `*` means the table.
+    pub(crate) fn qualifier(&self, parts: &[String]) -> Result<(), Reason> {
+        let known = match parts {
+            [name] => self.qualifiers.contains(name),
+            [schema, name] => self
+                .table
+                .as_ref()
+                .is_some_and(|table| table.schema.as_ref() == Some(schema) && table.name == *name),
+            _ => false,
+        };
+        if known { Ok(()) } else { Err(Reason::Form("a column of something other than the table")) }
+    }
+
+    /// Array subscripts; a field after a dot could be a function.
+    pub(crate) fn access(&mut self, access: &AccessExpr) -> Result<(), Reason> {
+        match access {
+            AccessExpr::Subscript(Subscript::Index { index }) => self.expression(index),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
+                self.expressions(lower_bound)?;
+                self.expressions(upper_bound)
+            }
+            _ => Err(Reason::Form("a field of a composite value")),
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOperator) -> Result<(), Reason> {
+        match op {
+            UnaryOperator::Not => {}
+            UnaryOperator::Plus
+            | UnaryOperator::Minus
+            | UnaryOperator::BitwiseNot
+            | UnaryOperator::PGAbs
+            | UnaryOperator::PGSquareRoot
+            | UnaryOperator::PGCubeRoot => self.operator(&op.to_string()),
+            _ => return Err(Reason::Operator(op.to_string())),
+        }
+        Ok(())
+    }
+
+    fn binary(&mut self, op: &BinaryOperator) -> Result<(), Reason> {
+        use BinaryOperator as Op;
+        match op {
+            Op::And | Op::Or => {}
+            Op::Plus
+            | Op::Minus
+            | Op::Multiply
+            | Op::Divide
+            | Op::Modulo
+            | Op::StringConcat
+            | Op::Gt
+            | Op::Lt
+            | Op::GtEq
+            | Op::LtEq
+            | Op::Eq
+            | Op::NotEq
+            | Op::BitwiseOr
+            | Op::BitwiseAnd
+            | Op::PGBitwiseXor
+            | Op::PGBitwiseShiftLeft
+            | Op::PGBitwiseShiftRight
+            | Op::PGExp
+            | Op::PGOverlap
+            | Op::PGRegexMatch
+            | Op::PGRegexIMatch
+            | Op::PGRegexNotMatch
+            | Op::PGRegexNotIMatch
+            | Op::PGLikeMatch
+            | Op::PGILikeMatch
+            | Op::PGNotLikeMatch
+            | Op::PGNotILikeMatch
+            | Op::PGStartsWith
+            | Op::Arrow
+            | Op::LongArrow
+            | Op::HashArrow
+            | Op::HashLongArrow
+            | Op::AtAt
+            | Op::AtArrow
+            | Op::ArrowAt
+            | Op::HashMinus
+            | Op::AtQuestion
+            | Op::Question
+            | Op::QuestionAnd
+            | Op::QuestionPipe => {
+                self.operator(&op.to_string());
+            }
+            Op::BitwiseXor => self.operator("^"),
+            _ => return Err(Reason::Operator(op.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Notes the names in a constant that is an argument. A function with a parameter of a type like `regclass` reads it
+    /// when the server analyses the statement: `nextval('s')`, `to_tsvector('english', body)`.
+    pub(crate) fn constant(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Nested(inner) => self.constant(inner),
+            Expr::Value(value) => {
+                if let Some(text) = string_of(&value.value) {
+                    self.objects.extend(words_of_constant(text));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn operator(&mut self, name: &str) {
+        self.operators.insert(name.to_owned());
+    }
+
+    pub(crate) fn syntax(&mut self, name: &str) {
+        self.functions.insert(FunctionName::of_syntax(name));
+    }
+}
+
+/// The text of a string constant.
+fn string_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text)
+        | Value::EscapedStringLiteral(text)
+        | Value::UnicodeStringLiteral(text)
+        | Value::NationalStringLiteral(text) => Some(text),
+        Value::DollarQuotedString(quoted) => Some(&quoted.value),
+        _ => None,
+    }
+}
+
+/// A literal of a kind PostgreSQL has.
+fn plain_value(value: &ValueWithSpan) -> Result<(), Reason> {
+    match &value.value {
+        Value::Number(..)
+        | Value::SingleQuotedString(_)
+        | Value::DollarQuotedString(_)
+        | Value::EscapedStringLiteral(_)
+        | Value::UnicodeStringLiteral(_)
+        | Value::NationalStringLiteral(_)
+        | Value::HexStringLiteral(_)
+        | Value::SingleQuotedByteStringLiteral(_)
+        | Value::Boolean(_)
+        | Value::Null
+        | Value::Placeholder(_) => Ok(()),
+        _ => Err(Reason::Form("a literal that is not PostgreSQL's")),
+    }
+}

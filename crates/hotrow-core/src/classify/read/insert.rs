@@ -1,0 +1,138 @@
+//! Reads an INSERT with VALUES into the parts a decision needs; other verbs are next door.
+
+use sqlparser::ast::{
+    ConflictTarget, Expr, Insert, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
+    TableObject,
+};
+
+use crate::classify::read::candidate::{Candidate, Conflict, InsertParts, Operand, Verb};
+use crate::classify::read::draft::{Draft, is_default, value_of};
+use crate::classify::read::expression::column_name;
+use crate::classify::reason::Reason;
+use crate::classify::text::names::{TableName, folded, parts};
+
+/// INSERT ... VALUES.
+pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
+    let Insert {
+        insert_token: _,
+        optimizer_hints: _,
+        or: None,
+        ignore: false,
+        into: true,
+        table: TableObject::TableName(table),
+        table_alias,
+        columns,
+        overwrite: false,
+        source,
+        assignments,
+        partitioned: None,
+        after_columns,
+        has_table_keyword: false,
+        on,
+        returning,
+        output: None,
+        replace_into: false,
+        priority: None,
+        insert_alias: None,
+        settings: None,
+        format_clause: None,
+        multi_table_insert_type: None,
+        multi_table_into_clauses,
+        multi_table_when_clauses,
+        multi_table_else_clause: None,
+    } = insert
+    else {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    };
+    if !assignments.is_empty()
+        || !after_columns.is_empty()
+        || !multi_table_into_clauses.is_empty()
+        || !multi_table_when_clauses.is_empty()
+    {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    }
+    let mut draft = Draft::new(Verb::Insert);
+    draft.name_table(TableName::new(table)?);
+    if let Some(TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
+        draft.rename_table(folded(alias));
+    }
+    let mut insert = InsertParts::default();
+    for column in columns {
+        let [part] = column.0.as_slice() else { return Err(Reason::Form("INSERT into a part of a column")) };
+        let ident = part.as_ident().ok_or(Reason::Form("INSERT into a part of a column"))?;
+        insert.columns.push(column_name(ident)?);
+    }
+    draft.uses.columns.extend(insert.columns.iter().cloned());
+    insert.rows = match source {
+        Some(source) => rows(source, &mut draft)?,
+        None => vec![Vec::new()],
+    };
+    insert.conflict = conflict(on.as_ref(), insert.rows.len(), &mut draft)?;
+    draft.candidate.insert = Some(insert);
+    draft.returning(returning.as_deref())?;
+    Ok(draft.finish())
+}
+
+/// The rows of VALUES.
+fn rows(source: &Query, draft: &mut Draft) -> Result<Vec<Vec<Operand>>, Reason> {
+    let Query {
+        with: None,
+        body,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = source
+    else {
+        return Err(Reason::Form("INSERT from a query"));
+    };
+    let (SetExpr::Values(values), true, true) = (&**body, locks.is_empty(), pipe_operators.is_empty()) else {
+        return Err(Reason::Form("INSERT from a query"));
+    };
+    if values.explicit_row || values.value_keyword {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    }
+    values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, draft)).collect()).collect()
+}
+
+fn operand(value: &Expr, draft: &mut Draft) -> Result<Operand, Reason> {
+    if is_default(value) {
+        return Ok(Operand::Default);
+    }
+    draft.uses.expression(value)?;
+    Ok(value_of(value).unwrap_or(Operand::Expression))
+}
+
+/// ON CONFLICT, for one row only: with several the rows it meets can't be put in order beforehand.
+fn conflict(on: Option<&OnInsert>, rows: usize, draft: &mut Draft) -> Result<Option<Conflict>, Reason> {
+    let on = match on {
+        None => return Ok(None),
+        Some(OnInsert::OnConflict(on)) => on,
+        Some(_) => return Err(Reason::Form("a clause that is not PostgreSQL's")),
+    };
+    if rows != 1 {
+        return Err(Reason::Form("ON CONFLICT with several rows"));
+    }
+    let mut conflict = Conflict { columns: Vec::new(), constraint: None, updates: false };
+    match &on.conflict_target {
+        None => {}
+        Some(ConflictTarget::Columns(columns)) => {
+            conflict.columns = columns.iter().map(column_name).collect::<Result<_, _>>()?;
+            draft.uses.columns.extend(conflict.columns.iter().cloned());
+        }
+        Some(ConflictTarget::OnConstraint(name)) => conflict.constraint = parts(name)?.pop(),
+    }
+    if let OnConflictAction::DoUpdate(update) = &on.action {
+        conflict.updates = true;
+        draft.uses.qualifiers.push("excluded".to_owned());
+        draft.assignments(&update.assignments)?;
+        if let Some(selection) = &update.selection {
+            draft.uses.expression(selection)?;
+        }
+    }
+    Ok(Some(conflict))
+}

@@ -1,0 +1,14 @@
+//! Reads the text of a statement: a candidate for packing, a command, or passed through and why. Never asks the catalogue.
+
+pub(crate) mod analyse;
+pub(crate) mod analysis;
+pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod candidate;
+pub(crate) mod commands;
+pub(crate) mod draft;
+pub(crate) mod expression;
+pub(crate) mod insert;
+pub(crate) mod point;
+pub(crate) mod settings;
+pub(crate) mod worded;

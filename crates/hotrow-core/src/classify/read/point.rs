@@ -1,0 +1,199 @@
+//! Reads a SELECT, UPDATE or DELETE of one row into a candidate; INSERT is next door, judgement in `decision`.
+
+use sqlparser::ast::{
+    Delete, FromTable, GroupByExpr, LimitClause, Query, Select, SelectFlavor, SetExpr, Update,
+};
+
+use crate::classify::read::call;
+use crate::classify::read::candidate::{Candidate, Output, Verb};
+use crate::classify::read::draft::{Draft, value_of};
+use crate::classify::reason::Reason;
+
+/// UPDATE.
+pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
+    let Update {
+        update_token: _,
+        optimizer_hints: _,
+        table,
+        assignments,
+        from,
+        selection,
+        returning,
+        output: None,
+        or: None,
+        order_by,
+        limit: None,
+    } = update
+    else {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    };
+    if from.is_some() {
+        return Err(Reason::Form("UPDATE with FROM"));
+    }
+    if !order_by.is_empty() {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    }
+    let mut draft = Draft::new(Verb::Update);
+    draft.table(table)?;
+    draft.assignments(assignments)?;
+    draft.selection(selection.as_ref())?;
+    draft.returning(returning.as_deref())?;
+    Ok(draft.finish())
+}
+
+/// DELETE.
+pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
+    let Delete {
+        delete_token: _,
+        optimizer_hints: _,
+        tables,
+        from: FromTable::WithFromKeyword(from),
+        using,
+        selection,
+        returning,
+        output: None,
+        order_by,
+        limit: None,
+    } = delete
+    else {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    };
+    if using.is_some() {
+        return Err(Reason::Form("DELETE with USING"));
+    }
+    let ([table], true, true) = (from.as_slice(), tables.is_empty(), order_by.is_empty()) else {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    };
+    let mut draft = Draft::new(Verb::Delete);
+    draft.table(table)?;
+    draft.selection(selection.as_ref())?;
+    draft.returning(returning.as_deref())?;
+    Ok(draft.finish())
+}
+
+/// SELECT of one row, or without FROM.
+pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
+    let select = point_select(query)?;
+    let mut draft = Draft::new(Verb::Select);
+    if let Some(call) = call::call(select) {
+        if let Output::Rows { .. } = call.output {
+            draft.call(call);
+            return Ok(draft.finish());
+        }
+        draft.candidate.call = Some(call);
+    }
+    match select.from.as_slice() {
+        [] => {
+            if let Some(selection) = &select.selection {
+                draft.uses.expression(selection)?;
+            }
+        }
+        [table] => {
+            draft.table(table)?;
+            draft.selection(select.selection.as_ref())?;
+        }
+        _ => return Err(Reason::Form("a join")),
+    }
+    draft.projection(&select.projection)?;
+    Ok(draft.finish())
+}
+
+/// The SELECT inside a query that has nothing else.
+fn point_select(query: &Query) -> Result<&Select, Reason> {
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        fetch,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = query
+    else {
+        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+    };
+    let refused = [
+        (with.is_some(), "WITH"),
+        (order_by.is_some(), "ORDER BY"),
+        (!locks.is_empty(), "a row lock: FOR UPDATE and its like outlive the statement"),
+        (!pipe_operators.is_empty(), "a clause that is not PostgreSQL's"),
+        (!limit_is_plain(limit_clause.as_ref()), "LIMIT or OFFSET with an expression"),
+        (fetch.as_ref().is_some_and(|f| f.with_ties || f.percent), "FETCH with TIES or PERCENT"),
+        (
+            fetch.as_ref().and_then(|f| f.quantity.as_ref()).is_some_and(|q| value_of(q).is_none()),
+            "FETCH with an expression",
+        ),
+    ];
+    refuse(&refused)?;
+    match &**body {
+        SetExpr::Select(select) => plain_select(select),
+        SetExpr::SetOperation { .. } => Err(Reason::Form("UNION, INTERSECT or EXCEPT")),
+        _ => Err(Reason::Form("a query other than a plain SELECT")),
+    }
+}
+
+/// A SELECT without any of the clauses that look at more than one row.
+fn plain_select(select: &Select) -> Result<&Select, Reason> {
+    let Select {
+        select_token: _,
+        optimizer_hints: _,
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: _,
+        projection: _,
+        exclude: None,
+        into,
+        from: _,
+        lateral_views,
+        prewhere: None,
+        selection: _,
+        connect_by,
+        group_by: GroupByExpr::Expressions(group_by, group_modifiers),
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having,
+        named_window,
+        qualify: None,
+        window_before_qualify: _,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    } = select
+    else {
+        return Err(Reason::Form("DISTINCT, or a clause that is not PostgreSQL's"));
+    };
+    refuse(&[
+        (into.is_some(), "SELECT INTO"),
+        (!group_by.is_empty() || !group_modifiers.is_empty(), "GROUP BY"),
+        (having.is_some(), "HAVING"),
+        (!named_window.is_empty(), "WINDOW"),
+        (!lateral_views.is_empty() || !connect_by.is_empty(), "a clause that is not PostgreSQL's"),
+        (
+            !cluster_by.is_empty() || !distribute_by.is_empty() || !sort_by.is_empty(),
+            "a clause that is not PostgreSQL's",
+        ),
+    ])?;
+    Ok(select)
+}
+
+fn refuse(conditions: &[(bool, &'static str)]) -> Result<(), Reason> {
+    match conditions.iter().find(|(refused, _)| *refused) {
+        Some((_, what)) => Err(Reason::Form(what)),
+        None => Ok(()),
+    }
+}
+
+fn limit_is_plain(limit: Option<&LimitClause>) -> bool {
+    match limit {
+        None => true,
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
+            limit.iter().chain(offset.iter().map(|o| &o.value)).all(|expr| value_of(expr).is_some())
+                && limit_by.is_empty()
+        }
+        Some(LimitClause::OffsetCommaLimit { .. }) => false,
+    }
+}

@@ -1,0 +1,92 @@
+//! Refuses by its tokens what can never be packed or would be too deep to parse; the parser sees only what is left.
+
+use sqlparser::tokenizer::Token;
+
+use crate::classify::reason::Reason;
+use crate::classify::text::tokens::{is_word, string, word};
+use crate::limits;
+
+/// The parser bounds nesting, but `a + a + a + …` grows a tree as deep as the text is long; this bounds that.
+const MAX_CHAIN: usize = 600;
+
+/// Deeper parentheses are not parsed: the parser's frames are large, and the threads it runs on have small stacks.
+const MAX_PARENTHESES: usize = 20;
+
+/// Checks the form of a statement that starts with SELECT, INSERT, UPDATE, DELETE or another query's word.
+pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
+    match tokens.first().and_then(word).as_deref() {
+        Some("select" | "insert" | "update" | "delete") => {}
+        Some("with") => return Err(Reason::Form("WITH")),
+        Some("merge") => return Err(Reason::Form("MERGE")),
+        _ => return Err(Reason::Form("a query other than a plain SELECT")),
+    }
+    check_subqueries(tokens)?;
+    check_strings(tokens)?;
+    if tokens.len() > limits::PARSED_TOKENS_MAX {
+        return Err(Reason::TooLarge("long"));
+    }
+    check_depth(tokens)
+}
+
+/// PostgreSQL reads `'now'` or `'today'` when it analyses a statement. A lane prepares it once: all who run it later would get
+/// that time.
+fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
+    const MOMENTS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+    let is_moment = |word: &str| MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment));
+    let means_moment = |text: &str| text.split(|c: char| !c.is_ascii_alphabetic()).any(is_moment);
+    match tokens.iter().filter_map(string).any(means_moment) {
+        true => Err(Reason::Form("a date or time by name, such as 'now'")),
+        false => Ok(()),
+    }
+}
+
+/// A second SELECT is never packed, wherever it stands.
+fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
+    let Some(second) = tokens.iter().skip(1).position(|token| is_word(Some(token), &["select"])) else {
+        return Ok(());
+    };
+    let before = &tokens[..=second];
+    let open = |token: &&Token| **token == Token::LParen;
+    let close = |token: &&Token| **token == Token::RParen;
+    let nested = before.iter().filter(open).count() > before.iter().filter(close).count();
+    let combines = is_word(before.last(), &["union", "intersect", "except", "all", "distinct"]);
+    Err(Reason::Form(match nested {
+        true => "a subquery",
+        false if is_word(tokens.first(), &["insert"]) => "INSERT from a query",
+        false if combines => "UNION, INTERSECT or EXCEPT",
+        false => "a subquery",
+    }))
+}
+
+/// Checks that no expression in these tokens can be deeper than [`MAX_CHAIN`].
+///
+/// A chain grows by at least one token a level, within one slot between commas, or through the parentheses inside it;
+/// so the tokens of all slots that are open at one time bound it.
+fn check_depth(tokens: &[Token]) -> Result<(), Reason> {
+    let mut outer = Vec::new();
+    let (mut slot, mut sum) = (0_usize, 0_usize);
+    for token in tokens {
+        match token {
+            Token::Comma => {
+                sum -= slot;
+                slot = 0;
+                continue;
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                sum -= slot;
+                slot = outer.pop().unwrap_or_default();
+                continue;
+            }
+            _ => {}
+        }
+        slot += 1;
+        sum += 1;
+        if matches!(token, Token::LParen | Token::LBracket | Token::LBrace) {
+            outer.push(std::mem::take(&mut slot));
+        }
+        if sum > MAX_CHAIN || outer.len() > MAX_PARENTHESES {
+            return Err(Reason::TooLarge("deep"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! From a client's start-up packet to its session: who it is, what it is told of the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use hotrow_auth::Credential;
+use hotrow_core::limits;
+use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::startup::Packet;
+use tokio::time::Instant;
+
+use crate::authentication::client::{Channel, Newcomer, Stopped};
+use crate::front::opening::{self, Opened, send_away};
+use crate::front::start_up::StartUp;
+use crate::lane::Mailbox;
+use crate::metrics::METRICS;
+use crate::net::peer::Peer;
+use crate::net::{ReadHalf, WriteHalf};
+use crate::operator::console::{self, Operator};
+use crate::pool::identity::Identity;
+use crate::pool::pools::{Full, InUse};
+use crate::server::held;
+use crate::server::upstream;
+use crate::session::{Session, Start, stopping};
+use crate::shared::{NoPool, Shared};
+
+/// Serves one client from start to end.
+pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
+    // One for all that comes before the log-in is done: who has not shown who he is takes a client's place away.
+    let deadline = Instant::now() + Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
+    let tls = shared.config().tls.clone();
+    let opened = tokio::time::timeout_at(deadline, opening::open(tls.as_deref(), read, write, peer)).await;
+    let Ok(Some(Opened { packet, mut read, write, mut input, peer })) = opened else { return };
+    tracing::trace!(?peer, "a client connects");
+    match packet {
+        Packet::Cancel { process_id, secret } => shared.controls.cancel(process_id, &secret).await,
+        Packet::Start { minor, parameters } => {
+            let mut out = BytesMut::new();
+            negotiate(minor, &parameters, &mut out);
+            let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
+            let start = StartUp::new(&parameters);
+            let credential = tokio::time::timeout_at(deadline, let_in(&shared, &peer, &start, channel)).await;
+            let log_in = match credential {
+                Ok(Ok(_)) if start.console && !peer.inside => {
+                    let operator = Operator { user: start.user, is_local: peer.is_local() };
+                    if let Some(problem) = operator.refusal(&shared) {
+                        METRICS.refused.inc();
+                        return send_away(&write, &problem).await;
+                    }
+                    return console::serve(shared, operator, (read, write, input), out).await;
+                }
+                Ok(Ok(credential)) => open(&shared, &start, credential).await,
+                Ok(Err(Stopped::Refused(problem))) => Err(Refused::Problem(problem)),
+                Ok(Err(Stopped::Left)) | Err(_) => return,
+            };
+            match log_in {
+                Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
+                Err(Refused::Problem(problem)) => {
+                    METRICS.refused.inc();
+                    send_away(&write, &problem).await;
+                }
+                Err(Refused::Frame(frame)) => {
+                    out.extend_from_slice(&frame);
+                    let _ = write.drain(&mut out).await;
+                }
+            }
+        }
+        Packet::Unsupported { major, minor } => {
+            let message =
+                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            send_away(&write, &Problem::fatal("0A000", message, "")).await;
+        }
+        Packet::Ssl | Packet::GssEnc => {}
+    }
+}
+
+/// Newer clients are told that we speak 3.0 and which of their options we don't know.
+fn negotiate(minor: u32, parameters: &[(String, String)], out: &mut BytesMut) {
+    let unknown = parameters.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("_pq_."));
+    if minor > 0 || unknown.clone().next().is_some() {
+        backend::put_negotiate(out, 0, unknown);
+    }
+}
+
+enum Refused {
+    Problem(Problem),
+    Frame(bytes::Bytes),
+}
+
+/// Finds out who a client is.
+async fn let_in(
+    shared: &Shared,
+    peer: &Peer,
+    start: &StartUp,
+    channel: Channel<'_>,
+) -> Result<Credential, Stopped> {
+    let refuse = |code, message: &str, hint: &str| Err(Stopped::Refused(Problem::fatal(code, message, hint)));
+    if start.user.is_empty() {
+        return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
+    }
+    let replication = start.parameters.iter().find(|(name, _)| name == "replication");
+    if replication.is_some_and(|(_, value)| !matches!(value.as_str(), "false" | "off" | "no" | "0")) {
+        let hint = "Connect to the server itself for replication.";
+        return refuse("0A000", "replication connections don't go through the gateway", hint);
+    }
+    let newcomer = Newcomer { peer, user: &start.user, database: &start.database, console: start.console };
+    shared.authentication.let_in(&shared.config(), newcomer, channel).await
+}
+
+/// The pool of a client that has come in, and the client's name.
+async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Result<(InUse, String), Refused> {
+    let mut parameters = start.parameters.clone();
+    shared.put_settings(&mut parameters);
+    let identity = Identity::new(&parameters);
+    let role = identity.user().to_owned();
+    let refused = |error| match error {
+        NoPool::Full(Full::All) => Refused::Problem(Problem::fatal(
+            "53300",
+            format!(
+                "all {} combinations of user, database and start-up settings are in use",
+                limits::POOLS_MAX
+            ),
+            "Let clients start with the same settings, or let some of them disconnect.",
+        )),
+        NoPool::Full(Full::Role) => Refused::Problem(Problem::fatal(
+            "53300",
+            format!(
+                "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
+                limits::POOLS_PER_ROLE_MAX
+            ),
+            "Let the role's clients start with the same settings, or let some of them disconnect.",
+        )),
+        NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
+            tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
+            Refused::Frame(frame)
+        }
+        NoPool::Error(error) => Refused::Problem(crate::session::no_connection(&error)),
+    };
+    let used = shared.pool(identity, credential).await.map_err(refused)?;
+    let name = used.pool().client_name(start.application_name.clone()).await;
+    let name = name.map_err(|error| refused(NoPool::Error(error)))?;
+    Ok((used, name))
+}
+
+async fn begin(
+    shared: Arc<Shared>,
+    used: InUse,
+    (application_name, peer): (String, Peer),
+    mut out: BytesMut,
+    (read, write, input): (ReadHalf, WriteHalf, BytesMut),
+) {
+    let pool = used.pool().clone();
+    let _member = match shared.join(&pool) {
+        Ok(member) => member,
+        Err((most, whose)) => {
+            METRICS.refused.inc();
+            let message = format!("sorry, too many clients already: {whose} may have {most}");
+            let hint = "Raise clients_max in their [[pool]] table, or share connections.";
+            return send_away(&write, &Problem::fatal("53300", message, hint)).await;
+        }
+    };
+    let mut secret = [0; 4];
+    if let Err(error) = getrandom::fill(&mut secret) {
+        tracing::error!(%error, "the system gives no random numbers");
+        let problem = Problem::fatal("XX000", "the gateway's system gives no random numbers", "");
+        return send_away(&write, &problem).await;
+    }
+    let session = shared.next_session();
+    let mailbox = Mailbox::new(session, write);
+    let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
+    out.extend_from_slice(backend::AUTHENTICATION_OK);
+    let told = pool.server_settings();
+    for (name, value) in &told.parameters {
+        let value = if name == "application_name" { &application_name } else { value };
+        backend::put_parameter_status(&mut out, name, value);
+    }
+    backend::put_backend_key_data(&mut out, control.process_id, &secret);
+    out.extend_from_slice(backend::READY_IDLE);
+    mailbox.append(|bytes| bytes.extend_from_slice(&out));
+    let process_id = control.process_id;
+    let _client = METRICS.clients.enter();
+    let start =
+        Start { pool, mailbox, control, read, input, application_name, told, stop: shared.stopping() };
+    if shared.is_stopping() {
+        send_away(&start.mailbox.write, &stopping()).await;
+    } else {
+        Session::new(start).run().await;
+    }
+    shared.controls.remove(process_id);
+}

@@ -1,0 +1,259 @@
+//! The gateway as a whole: listens, lets clients in up to a limit, and stops without losing what is under way.
+
+mod handshake;
+mod opening;
+pub mod sockets;
+mod start_up;
+mod upkeep;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotrow_wire::backend::Problem;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+
+use crate::authentication;
+use crate::config::{Config, Listen};
+use crate::front::handshake::serve_client;
+use crate::front::opening::send_away;
+use crate::front::sockets::{Heirloom, Listener, Sockets};
+use crate::metrics::METRICS;
+use crate::net::peer::Peer;
+use crate::net::{self, Address, ReadHalf, WriteHalf};
+use crate::session::stop::Stage;
+use crate::session::stopping;
+use crate::shared::Shared;
+use crate::shared::requests::Order;
+
+/// Why the gateway can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Who may come in.
+    #[error(transparent)]
+    Authentication(#[from] authentication::Error),
+}
+
+/// Why it can't listen.
+#[derive(Debug, thiserror::Error)]
+#[error("can't listen on {address}: {error}; is another program there? choose another address with --listen")]
+pub struct ListenError {
+    address: Address,
+    error: io::Error,
+}
+
+enum Door {
+    Tcp(Listener<TcpListener>),
+    Unix(Listener<UnixListener>, PathBuf),
+}
+
+/// A gateway that accepts clients.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    addresses: Vec<Address>,
+    doors: Vec<(Arc<Door>, JoinHandle<()>)>,
+}
+
+impl Gateway {
+    /// Listens on all addresses and serves clients in the background.
+    pub async fn start(config: Config, sockets: &mut Sockets) -> Result<Self, StartError> {
+        let shared = Arc::new(Shared::new(config)?);
+        let (mut addresses, mut doors) = (Vec::new(), Vec::new());
+        for listen in &shared.config().listen {
+            let (door, address) = open(listen, sockets).await?;
+            addresses.push(address);
+            doors.push(Arc::new(door));
+        }
+        let accept = |door: Arc<Door>| (door.clone(), tokio::spawn(accept(shared.clone(), door)));
+        let doors = doors.into_iter().map(accept).collect();
+        tokio::spawn(close_unused(shared.clone()));
+        tokio::spawn(upkeep::run(shared.clone()));
+        Ok(Gateway { shared, addresses, doors })
+    }
+
+    /// Where clients connect.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// A way to become a client from inside the process.
+    pub fn inside(&self) -> Inside {
+        Inside { shared: self.shared.clone() }
+    }
+
+    /// Goes on with another configuration, on new connections, and believes nothing any more that the catalogue has
+    /// said, merge rules included. The server and the addresses stay what they were.
+    pub fn reload(&self, config: Config) {
+        self.shared.reload(config);
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            let (config, auth) = (shared.config(), shared.clone());
+            let read = move || match auth.authentication.reload(&config) {
+                Ok(()) => tracing::info!("reloaded: who may come in"),
+                Err(error) => {
+                    tracing::error!(
+                        "who may come in is not reloaded, what was in force stays in force: {error}"
+                    )
+                }
+            };
+            let _ = tokio::task::spawn_blocking(read).await; // it has said what is wrong
+            shared.reconnect(None).await
+        });
+    }
+
+    /// The next thing that an operator asks of the program.
+    pub async fn order(&self) -> Order {
+        self.shared.orders.next().await
+    }
+
+    /// The listening sockets, for the gateway that takes over.
+    pub fn heirlooms(&self) -> io::Result<Vec<Heirloom>> {
+        self.doors.iter().map(|(door, _)| door.heirloom()).collect()
+    }
+
+    /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
+    /// False if some did not within the time allowed.
+    pub async fn stop(self) -> bool {
+        for (door, accepting) in &self.doors {
+            // Who comes now waits for whoever accepts next on a socket that the service manager keeps.
+            if door.is_kept() {
+                accepting.abort();
+            }
+        }
+        let patience = self.shared.config().drain_timeout;
+        let clean = self.shared.drain(Stage::Leaving, patience).await;
+        for (door, _) in &self.doors {
+            if let Door::Unix(listener, path) = &**door
+                && !listener.kept
+            {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        clean
+    }
+
+    /// Stops because another gateway has taken over the sockets: nobody is accepted from now on, those that are there may
+    /// go on for half of the time allowed unless they are silent, and then leave as for [`stop`](Self::stop).
+    pub async fn hand_over(self) -> bool {
+        for (door, accepting) in self.doors {
+            accepting.abort();
+            drop(door);
+        }
+        let half = self.shared.config().drain_timeout / 2;
+        self.shared.drain(Stage::Handed, half).await || self.shared.drain(Stage::Leaving, half).await
+    }
+}
+
+impl Door {
+    fn is_kept(&self) -> bool {
+        match self {
+            Door::Tcp(listener) => listener.kept,
+            Door::Unix(listener, _) => listener.kept,
+        }
+    }
+
+    fn heirloom(&self) -> io::Result<Heirloom> {
+        match self {
+            Door::Tcp(listener) => listener.heirloom(),
+            Door::Unix(listener, _) => listener.heirloom(),
+        }
+    }
+}
+
+/// Makes clients inside the process. To the gateway they are like those of a Unix socket.
+#[derive(Clone)]
+pub struct Inside {
+    shared: Arc<Shared>,
+}
+
+impl Inside {
+    /// The client's end of a new connection.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        let (client, ours) = UnixStream::pair()?;
+        let peer = Peer { inside: true, ..Peer::default() };
+        admit(&self.shared, net::unix_halves(ours), peer);
+        Ok(client)
+    }
+}
+
+async fn open(listen: &Listen, sockets: &mut Sockets) -> Result<(Door, Address), ListenError> {
+    match listen {
+        Listen::Tcp(wanted) => {
+            let asked = Address::Tcp(wanted.ip().to_string(), wanted.port());
+            let listener =
+                sockets.tcp(*wanted).await.map_err(|error| ListenError { address: asked, error })?;
+            let port = listener.socket.local_addr().map_or(wanted.port(), |address| address.port());
+            Ok((Door::Tcp(listener), Address::Tcp(wanted.ip().to_string(), port)))
+        }
+        Listen::Unix(path) => {
+            let address = Address::Unix(path.clone());
+            let failed = |error| ListenError { address: address.clone(), error };
+            let listener = sockets.unix(path).await.map_err(failed)?;
+            Ok((Door::Unix(listener, path.clone()), address))
+        }
+    }
+}
+
+async fn accept(shared: Arc<Shared>, door: Arc<Door>) {
+    loop {
+        let accepted = match &*door {
+            Door::Tcp(listener) => listener.socket.accept().await.map(|(stream, address)| {
+                (net::tcp_halves(stream), Peer { address: Some(address), ..Peer::default() })
+            }),
+            Door::Unix(listener, _) => {
+                listener.socket.accept().await.map(|(stream, _)| (net::unix_halves(stream), Peer::default()))
+            }
+        };
+        match accepted {
+            Ok((halves, peer)) => admit(&shared, halves, peer),
+            Err(error) => {
+                // Out of file descriptors, most likely: those that are there may leave in the meantime.
+                tracing::error!(%error, "a client could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer) {
+    if shared.is_stopping() {
+        tokio::spawn(async move { send_away(&write, &stopping()).await });
+        return;
+    }
+    match shared.try_enter() {
+        Some(place) => {
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                serve_client(shared, read, write, peer).await;
+                drop(place);
+            });
+        }
+        None => {
+            METRICS.refused.inc();
+            let clients_max = shared.config().clients_max;
+            tokio::spawn(async move {
+                let message = format!("sorry, too many clients already: the gateway takes {clients_max}");
+                send_away(
+                    &write,
+                    &Problem::fatal("53300", message, "Raise clients_max, or share connections."),
+                )
+                .await;
+            });
+        }
+    }
+}
+
+/// Closes upstream connections that nobody has used for a while.
+async fn close_unused(shared: Arc<Shared>) {
+    loop {
+        let age = shared.config().held_idle;
+        // A shorter age after a reload does not wait for a longer one to pass.
+        tokio::time::sleep((age / 4).min(Duration::from_secs(1))).await;
+        shared.close_unused(age);
+    }
+}

@@ -1,0 +1,146 @@
+//! A client's first bytes: requests for encryption are granted or declined until its start-up packet has come.
+
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use hotrow_core::limits;
+use hotrow_wire::backend::Problem;
+use hotrow_wire::frontend;
+use hotrow_wire::startup::{self, Packet};
+
+use crate::net::peer::Peer;
+use crate::net::tls::Server;
+use crate::net::{ReadHalf, WriteHalf};
+
+/// The answers to a request for encryption.
+const ENCRYPTION: &[u8] = b"S";
+const NO_ENCRYPTION: &[u8] = b"N";
+/// How a TLS handshake begins; no start-up packet is that long.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// A connection whose client has said what it wants.
+pub struct Opened {
+    /// What it wants.
+    pub packet: Packet,
+    /// The half that is read.
+    pub read: ReadHalf,
+    /// The half that is written.
+    pub write: WriteHalf,
+    /// What was read behind the packet.
+    pub input: BytesMut,
+    /// Who it is.
+    pub peer: Peer,
+}
+
+/// Reads up to the first packet that is no request for encryption. None if the client has left or was sent away.
+pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: Peer) -> Option<Opened> {
+    let tls = tls.filter(|_| matches!(read, ReadHalf::Tcp(_)));
+    let mut opening = Opening { tls, read, write, input: BytesMut::new(), peer, asked: Vec::new() };
+    loop {
+        match startup::split(&opening.input, limits::STARTUP_BYTES_MAX) {
+            _ if opening.begins_tls() => opening = opening.direct_tls().await?,
+            Ok(Some((packet, length))) => {
+                opening.input.advance(length);
+                match packet {
+                    Packet::Ssl | Packet::GssEnc if !opening.asked.contains(&packet) => {
+                        opening = opening.asks_for_encryption(packet).await?;
+                    }
+                    // What was asked before, or is asked under TLS, is no such request: PostgreSQL calls it a version.
+                    Packet::Ssl => {
+                        return Some(opening.with(Packet::Unsupported { major: 1234, minor: 5679 }));
+                    }
+                    Packet::GssEnc => {
+                        return Some(opening.with(Packet::Unsupported { major: 1234, minor: 5680 }));
+                    }
+                    packet => return Some(opening.with(packet)),
+                }
+            }
+            Ok(None) => match opening.read.fill(&mut opening.input).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return None,
+            },
+            // A goodbye before a word: PostgreSQL says nothing either, and drivers would take an answer for a failure.
+            Err(_) if opening.input.starts_with(&[frontend::tag::TERMINATE]) => return None,
+            Err(error) => {
+                let hint = "Speak PostgreSQL's protocol, version 3, to this port.";
+                return opening.refuse(error.to_string(), hint).await;
+            }
+        }
+    }
+}
+
+/// Tells a client that it can't stay.
+pub async fn send_away(write: &WriteHalf, problem: &Problem) {
+    let mut out = BytesMut::new();
+    problem.put(&mut out);
+    let _ =
+        tokio::time::timeout(Duration::from_millis(limits::STARTUP_TIMEOUT_MS), write.drain(&mut out)).await;
+}
+
+struct Opening<'a> {
+    /// What there is for those who ask.
+    tls: Option<&'a Server>,
+    read: ReadHalf,
+    write: WriteHalf,
+    input: BytesMut,
+    peer: Peer,
+    /// The requests that were answered.
+    asked: Vec<Packet>,
+}
+
+impl Opening<'_> {
+    fn with(self, packet: Packet) -> Opened {
+        let Opening { read, write, input, peer, .. } = self;
+        Opened { packet, read, write, input, peer }
+    }
+
+    /// Whether the client begins with TLS without asking, as from PostgreSQL 17 on it may.
+    fn begins_tls(&self) -> bool {
+        self.tls.is_some()
+            && self.asked.is_empty()
+            && self.peer.tls.is_none()
+            && self.input.first() == Some(&TLS_HANDSHAKE)
+    }
+
+    async fn direct_tls(mut self) -> Option<Self> {
+        let first = std::mem::take(&mut self.input);
+        self.begin_tls(&first).await
+    }
+
+    async fn asks_for_encryption(mut self, request: Packet) -> Option<Self> {
+        if request == Packet::Ssl && self.tls.is_some() {
+            if !self.input.is_empty() {
+                // Somebody in between could have put it there, to be taken for what the client says under TLS.
+                let hint =
+                    "The client is faulty, or somebody between it and the gateway tries to speak for it.";
+                return self.refuse("received unencrypted data after SSL request", hint).await;
+            }
+            self.write.drain(&mut BytesMut::from(ENCRYPTION)).await.ok()?;
+            return self.begin_tls(&[]).await;
+        }
+        self.write.drain(&mut BytesMut::from(NO_ENCRYPTION)).await.ok()?;
+        self.asked.push(request);
+        Some(self)
+    }
+
+    async fn begin_tls(self, first: &[u8]) -> Option<Self> {
+        let Opening { tls, read, write, input, mut peer, .. } = self;
+        match tls?.accept(read, write, first).await {
+            Ok((read, write, seen)) => {
+                peer.tls = Some(seen);
+                let asked = vec![Packet::Ssl, Packet::GssEnc];
+                Some(Opening { tls: None, read, write, input, peer, asked })
+            }
+            Err(error) => {
+                let address = peer.address.map(|address| address.to_string()).unwrap_or_default();
+                tracing::info!(address, %error, "a client's TLS handshake failed");
+                None
+            }
+        }
+    }
+
+    async fn refuse<T>(self, message: impl Into<String>, hint: &'static str) -> Option<T> {
+        send_away(&self.write, &Problem::fatal("08P01", message, hint)).await;
+        None
+    }
+}

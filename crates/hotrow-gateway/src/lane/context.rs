@@ -1,0 +1,186 @@
+//! What a lane needs to know of the clients that it works for: how to log in, their statements, the configuration in force, what
+//! the server says of itself, and which lanes have their units. Lanes and their pool share it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use hotrow_core::admission::ServerSettings;
+use hotrow_core::affinity::Affinity;
+use hotrow_core::lane::{Kind, Unit};
+use hotrow_core::limits;
+use tokio::sync::Notify;
+
+use super::message::{Envelope, Packed};
+use crate::config::Config;
+use crate::lock::Lock;
+use crate::server::gate::Gate;
+use crate::server::login::Login;
+use crate::statements::Statements;
+
+/// What the lanes of one pool share.
+#[derive(Debug)]
+pub struct LaneContext {
+    /// The start-up parameters of their connections.
+    pub parameters: Vec<(String, String)>,
+    /// By what they log in at the server.
+    pub login: Login,
+    /// What is known of statements.
+    pub statements: Statements,
+    /// The gate of the database.
+    pub gate: Arc<Gate>,
+    /// The server's settings are no longer those that are known.
+    pub settings_changed: Notify,
+    config: ArcSwap<Config>,
+    /// What the server said when it was last asked.
+    server: ArcSwap<ServerSettings>,
+    packs: AtomicBool,
+    writes: Lock<Affinity>,
+    reads: Lock<Affinity>,
+}
+
+impl LaneContext {
+    /// For clients with these start-up parameters, of a server that has said this of itself.
+    pub fn new(
+        config: Arc<Config>,
+        parameters: &[(String, String)],
+        login: Login,
+        gate: Arc<Gate>,
+        server: ServerSettings,
+    ) -> Self {
+        let lanes = config.lanes;
+        let context = LaneContext {
+            parameters: parameters.to_vec(),
+            login,
+            statements: Statements::default(),
+            gate,
+            settings_changed: Notify::new(),
+            config: ArcSwap::new(config),
+            server: ArcSwap::from_pointee(server),
+            packs: AtomicBool::new(false),
+            writes: Lock::new(Affinity::new(lanes)),
+            reads: Lock::new(Affinity::new(lanes)),
+        };
+        context.decide_packing();
+        context
+    }
+
+    /// The configuration in force. It may change while its reader waits.
+    pub fn config(&self) -> arc_swap::Guard<Arc<Config>> {
+        self.config.load()
+    }
+
+    /// Goes on with another configuration.
+    pub fn set_config(&self, config: Config) {
+        self.config.store(Arc::new(config));
+        self.decide_packing();
+    }
+
+    /// What the server said of itself when it was last asked.
+    pub fn server(&self) -> arc_swap::Guard<Arc<ServerSettings>> {
+        self.server.load()
+    }
+
+    /// Notes what the server says of itself now.
+    pub fn set_server(&self, server: ServerSettings) {
+        self.server.store(Arc::new(server));
+    }
+
+    /// Whether anything of these clients can be packed.
+    pub fn packs(&self) -> bool {
+        self.packs.load(Relaxed)
+    }
+
+    /// Packs nothing until all is asked again.
+    pub fn stop_packing(&self) {
+        self.packs.store(false, Relaxed);
+    }
+
+    /// Packs if the configuration and the server's settings allow it.
+    pub fn decide_packing(&self) {
+        self.packs.store(self.unpackable().is_none(), Relaxed);
+    }
+
+    /// Why nothing of these clients can be packed, if so.
+    pub fn unpackable(&self) -> Option<String> {
+        if !self.config().pack {
+            return Some("packing is switched off by the configuration".to_owned());
+        }
+        let server = self.server.load();
+        let setting = |index: usize| {
+            server.answer.as_ref().and_then(|row| row.get(index)?.as_deref()).unwrap_or("").to_owned()
+        };
+        if setting(0) != "read committed" {
+            return Some(format!(
+                "default_transaction_isolation is {}, and only read committed can be packed",
+                setting(0)
+            ));
+        }
+        if setting(1) != "on" {
+            return Some("standard_conforming_strings is off".to_owned());
+        }
+        if !matches!(&*setting(2), "UTF8" | "SQL_ASCII") {
+            return Some(format!(
+                "client_encoding is {}, and only UTF8 and SQL_ASCII can be packed",
+                setting(2)
+            ));
+        }
+        None
+    }
+
+    /// The server has sent these settings on a connection of the pool. If a value is not the one that is known, the server's
+    /// configuration or the role was changed: nothing is packed until all is asked again.
+    pub fn note_settings(&self, said: &[(String, String)]) {
+        if !said.is_empty() && self.server.load().contradicts(said) {
+            self.stop_packing();
+            self.settings_changed.notify_one();
+        }
+    }
+
+    /// How long a statement in a lane waits for a lock: no longer than it would outside of one.
+    pub fn lock_timeout(&self) -> Duration {
+        self.least_timeout(self.config().lane_lock_timeout, 3)
+    }
+
+    /// How long a statement runs in a lane: no longer than it would outside of one. Longer than it may wait for a lock, so
+    /// that the server says which of the two it was.
+    pub fn statement_timeout(&self) -> Duration {
+        let slow = Duration::from_millis(limits::LANE_SLOW_MS);
+        self.least_timeout(self.lock_timeout() + slow, 4)
+    }
+
+    /// The gateway's timeout or, if it is shorter, the one among the server's settings that has this place.
+    fn least_timeout(&self, ours: Duration, setting: usize) -> Duration {
+        let server = self.server.load();
+        let theirs = server.answer.as_ref().and_then(|row| row.get(setting)?.as_deref()?.parse().ok());
+        match theirs {
+            None | Some(0) => ours,
+            Some(milliseconds) => ours.min(Duration::from_millis(milliseconds)),
+        }
+    }
+
+    fn affinity(&self, kind: Kind) -> MutexGuard<'_, Affinity> {
+        let affinity = match kind {
+            Kind::Write => &self.writes,
+            Kind::Read => &self.reads,
+        };
+        affinity.lock()
+    }
+
+    /// The lane for a unit of these keys; if its session has units under way in lane `only`, no other.
+    pub fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
+        self.affinity(unit.kind()).assign(unit.keys(), only)
+    }
+
+    /// Units have left their lane.
+    pub fn release<'u>(&self, kind: Kind, lane: usize, units: impl Iterator<Item = &'u Unit<Envelope>>) {
+        let mut affinity = self.affinity(kind);
+        units.for_each(|unit| affinity.release(lane, unit.keys()));
+    }
+
+    /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can do what waits there.
+    pub fn set_slow(&self, kind: Kind, lane: usize, slow: bool) -> bool {
+        self.affinity(kind).set_slow(lane, slow)
+    }
+}

@@ -1,0 +1,113 @@
+//! What clients are shown when they ask for TLS, and what they may show. Read again at each reload; clients that are
+//! there keep what they have agreed on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{Connection, ServerConfig, ServerConnection};
+
+use super::files::{self, Error};
+use super::{ALPN, certificate, provider};
+use crate::net::peer::TlsPeer;
+use crate::net::stream::HandshakeError;
+use crate::net::{ReadHalf, WriteHalf, stream};
+
+/// Which files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate, and those between it and its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities of clients' certificates; without them none is asked for.
+    pub client_authorities: Option<PathBuf>,
+}
+
+/// Certificate, key and authorities, ready for clients.
+#[derive(Debug)]
+pub struct Server {
+    config: Arc<ServerConfig>,
+    end_point: Option<Bytes>,
+}
+
+impl Files {
+    /// The files of these settings: a certificate and a key, or neither.
+    pub fn new(
+        certificate: Option<PathBuf>,
+        key: Option<PathBuf>,
+        client_authorities: Option<PathBuf>,
+    ) -> Result<Option<Self>, Error> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Files { certificate, key, client_authorities })),
+            (None, None) if client_authorities.is_some() => {
+                Err(Error::Setting("tls_client_ca_file needs tls_cert_file and tls_key_file"))
+            }
+            (None, None) => Ok(None),
+            _ => Err(Error::Setting("tls_cert_file and tls_key_file are needed together")),
+        }
+    }
+}
+
+impl Server {
+    /// Reads the files.
+    pub fn load(files: &Files) -> Result<Self, Error> {
+        let certified_key = files::certified_key(&files.certificate, &files.key)?;
+        let certificates = files::certificates(&files.certificate)?;
+        let end_point = certificates.first().and_then(|certificate| certificate::end_point(certificate));
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites for both versions");
+        let builder = match &files.client_authorities {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let roots = files::authorities(&files::certificates(path)?, path)?;
+                // Whether a client has to show one is for the log-in to say.
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+                    .allow_unauthenticated()
+                    .build()
+                    .map_err(|error| Error::Authorities {
+                        what: path.display().to_string(),
+                        why: error.to_string(),
+                    })?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_cert_resolver(certified_key);
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        // As with PostgreSQL, nobody comes back to an old session: each client proves who it is.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Server { config: Arc::new(config), end_point })
+    }
+
+    /// Agrees on keys with a client that has sent `first` already. One that was not asked what it speaks before has to
+    /// say that it is PostgreSQL's protocol.
+    pub async fn accept(
+        &self,
+        read: ReadHalf,
+        write: WriteHalf,
+        first: &[u8],
+    ) -> Result<(ReadHalf, WriteHalf, TlsPeer), HandshakeError> {
+        let (ReadHalf::Tcp(read), WriteHalf::Tcp(write)) = (read, write) else {
+            return Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into());
+        };
+        let connection = Connection::Server(ServerConnection::new(self.config.clone())?);
+        let direct = !first.is_empty();
+        let look = |connection: &Connection| {
+            let client_name = connection
+                .peer_certificates()
+                .and_then(|certificates| certificates.first())
+                .and_then(|certificate| certificate::common_name(certificate));
+            (client_name, connection.alpn_protocol() == Some(ALPN))
+        };
+        let ((read, write), (client_name, says_postgresql)) =
+            stream::handshake(connection, (read, write), first, look).await?;
+        if direct && !says_postgresql {
+            return Err(HandshakeError::NoProtocol);
+        }
+        let end_point = self.end_point.clone();
+        Ok((ReadHalf::Tls(read), WriteHalf::Tls(write), TlsPeer { end_point, client_name }))
+    }
+}

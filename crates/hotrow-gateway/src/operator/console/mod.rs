@@ -1,0 +1,389 @@
+//! The admin console: a client that connects to the database `hotrow` talks to the gateway itself, by the simple or the
+//! extended protocol. Which words there are is in `hotrow_core::console`; each table has a file here.
+
+mod answer;
+mod clients;
+mod config;
+mod help;
+mod lanes;
+mod perform;
+mod pools;
+mod statements;
+mod units;
+mod version;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use hotrow_core::console::{self, Access, Command, Courtesy};
+use hotrow_core::limits;
+use hotrow_wire::backend::{self, Problem, Status, tag};
+use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
+use hotrow_wire::{Frame, put_frame, split};
+
+use crate::lane::cancelled;
+use crate::net::{ReadHalf, WriteHalf};
+use crate::shared::Shared;
+use answer::Answer;
+
+/// The database that is none.
+pub const DATABASE: &str = "hotrow";
+
+/// A server that every client knows how to talk to.
+const PARAMETERS: [(&str, &str); 7] = [
+    ("server_version", concat!("14.0 (hotrow ", env!("CARGO_PKG_VERSION"), ")")),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO, MDY"),
+    ("TimeZone", "UTC"),
+    ("integer_datetimes", "on"),
+    ("standard_conforming_strings", "on"),
+];
+
+/// A user of the console. What the user may do is looked up for each command, so that a reload takes effect at once.
+#[derive(Debug)]
+pub struct Operator {
+    /// The user's name.
+    pub user: String,
+    /// Whether the user connects from this machine.
+    pub is_local: bool,
+}
+
+impl Operator {
+    fn access(&self, shared: &Shared) -> Option<Access> {
+        shared.config().console_access(&self.user, self.is_local)
+    }
+
+    /// Why this user can't use the console, if so.
+    pub fn refusal(&self, shared: &Shared) -> Option<Problem> {
+        if self.access(shared).is_some() {
+            return None;
+        }
+        let user = &self.user;
+        let message = format!(
+            "user \"{user}\" may not use the gateway's console, which is the database \"{DATABASE}\""
+        );
+        let hint = "Add the user to console_readers or console_admins and reload the settings, or name a database of the server.";
+        Some(Problem::fatal("42501", message, hint))
+    }
+
+    /// Why this user can't give a command, if so.
+    fn refusal_of(&self, command: &Command, shared: &Shared) -> Option<Problem> {
+        let word = command.admin_word()?;
+        if self.access(shared) == Some(Access::Admin) {
+            return None;
+        }
+        let message = format!("user \"{}\" may not {word}: only users in console_admins may", self.user);
+        let hint = "Connect as one of them, or add the user to console_admins and reload the settings.";
+        Some(Problem::error("42501", message, hint))
+    }
+}
+
+/// An operator's session.
+pub struct Console {
+    shared: Arc<Shared>,
+    operator: Operator,
+    read: ReadHalf,
+    write: WriteHalf,
+    input: BytesMut,
+    out: BytesMut,
+    statements: HashMap<Bytes, Command>,
+    portals: HashMap<Bytes, Portal>,
+    in_transaction: bool,
+    /// After an error in an extended query: what comes up to the next Sync is ignored.
+    skipping: bool,
+    /// For cancel requests.
+    line: Arc<crate::session::control::Line>,
+}
+
+/// A command with where it has got to.
+struct Portal {
+    command: Command,
+    binary: bool,
+    /// What is left to be sent, once it has been run.
+    answer: Option<Answer>,
+}
+
+/// Serves an operator who has come in, from the greeting to the end.
+pub async fn serve(
+    shared: Arc<Shared>,
+    operator: Operator,
+    (read, write, input): (ReadHalf, WriteHalf, BytesMut),
+    mut out: BytesMut,
+) {
+    let mut secret = [0; 4];
+    if let Err(error) = getrandom::fill(&mut secret) {
+        tracing::error!(%error, "the system gives no random numbers");
+        return;
+    }
+    let line = shared.controls.open_line(secret);
+    out.extend_from_slice(backend::AUTHENTICATION_OK);
+    for (name, value) in PARAMETERS {
+        backend::put_parameter_status(&mut out, name, value);
+    }
+    backend::put_backend_key_data(&mut out, line.process_id, &secret);
+    out.extend_from_slice(backend::READY_IDLE);
+    let mut console = Console {
+        shared,
+        operator,
+        read,
+        write,
+        input,
+        out,
+        statements: HashMap::new(),
+        portals: HashMap::new(),
+        in_transaction: false,
+        skipping: false,
+        line,
+    };
+    let end = console.run().await;
+    if let Err(End::Problem(problem)) = end {
+        problem.put(&mut console.out);
+        let _ = console.write.drain(&mut console.out).await; // it may be gone
+    }
+    console.shared.controls.close_line(console.line.process_id);
+}
+
+/// Why it ends.
+enum End {
+    Left,
+    Problem(Problem),
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        End::Left
+    }
+}
+
+impl From<hotrow_wire::Error> for End {
+    fn from(error: hotrow_wire::Error) -> Self {
+        End::Problem(Problem::fatal("08P01", error.to_string(), "Speak PostgreSQL's protocol, version 3."))
+    }
+}
+
+impl Console {
+    async fn run(&mut self) -> Result<(), End> {
+        loop {
+            self.take_frames().await?;
+            self.write.drain(&mut self.out).await?;
+            let leaving = self.shared.leaving();
+            tokio::select! {
+                count = self.read.fill(&mut self.input) => {
+                    if count? == 0 {
+                        return Err(End::Left);
+                    }
+                }
+                () = leaving => return Err(End::Problem(crate::session::stopping())),
+            }
+        }
+    }
+
+    async fn take_frames(&mut self) -> Result<(), End> {
+        let mut input = std::mem::take(&mut self.input);
+        loop {
+            if let Some(tag) = input.first() {
+                frontend::check_tag(*tag)?;
+            }
+            let Some(frame) = split(&input, |_| limits::SMALL_MESSAGE_BYTES_MAX)? else { break };
+            let length = frame.bytes.len();
+            let bytes = input.split_to(length).freeze();
+            // What comes behind it is read on while it is performed, so that a client that leaves is noticed.
+            self.input.unsplit(std::mem::take(&mut input));
+            let frame = split(&bytes, |_| usize::MAX)?.ok_or(End::Left)?;
+            self.take(frame).await?;
+            input = std::mem::take(&mut self.input);
+        }
+        self.input = input;
+        Ok(())
+    }
+
+    async fn take(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let body = frame.body();
+        match frame.tag {
+            frontend::tag::TERMINATE => return Err(End::Left),
+            frontend::tag::SYNC => {
+                self.skipping = false;
+                self.portals.retain(|_, _| self.in_transaction);
+                self.put_ready();
+            }
+            _ if self.skipping => {}
+            frontend::tag::QUERY => self.query(frontend::query(body)?).await?,
+            frontend::tag::PARSE => self.parse(&Parse::read(body)?),
+            frontend::tag::BIND => self.bind(&Bind::read(body)?),
+            frontend::tag::DESCRIBE => self.describe(&Named::read(body)?),
+            frontend::tag::EXECUTE => self.execute(body).await?,
+            frontend::tag::CLOSE => {
+                let close = Named::read(body)?;
+                if close.statement {
+                    self.statements.remove(close.name);
+                } else {
+                    self.portals.remove(close.name);
+                }
+                self.out.extend_from_slice(backend::CLOSE_COMPLETE);
+            }
+            frontend::tag::FLUSH => {}
+            // Unlike the messages of an extended query, it is not followed by a Sync.
+            frontend::tag::FUNCTION_CALL => {
+                unsupported().put(&mut self.out);
+                self.put_ready();
+            }
+            _ => self.refuse(&unsupported()),
+        }
+        Ok(())
+    }
+
+    async fn query(&mut self, text: &[u8]) -> Result<(), End> {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let commands = console::split(&text);
+        if commands.is_empty() {
+            self.out.extend_from_slice(backend::EMPTY_QUERY);
+        }
+        for text in commands {
+            let answered = match console::read(text) {
+                Ok(command) => self.perform(&command).await?,
+                Err(unknown) => Err(problem(&unknown)),
+            };
+            match answered {
+                Ok(mut answer) => {
+                    answer.put_description(false, &mut self.out);
+                    answer.put_rows(usize::MAX, &mut self.out);
+                }
+                Err(problem) => {
+                    problem.put(&mut self.out);
+                    break;
+                }
+            }
+        }
+        self.put_ready();
+        Ok(())
+    }
+
+    fn parse(&mut self, parse: &Parse<'_>) {
+        let text = String::from_utf8_lossy(parse.text).into_owned();
+        match console::read(&text) {
+            Ok(_) if self.statements.len() >= limits::CONSOLE_STATEMENTS_MAX => {
+                let message = format!("more than {} prepared statements", limits::CONSOLE_STATEMENTS_MAX);
+                self.refuse(&Problem::error(
+                    "53400",
+                    message,
+                    "Close statements that are not needed any more.",
+                ));
+            }
+            Ok(command) => {
+                self.statements.insert(Bytes::copy_from_slice(parse.name), command);
+                self.out.extend_from_slice(backend::PARSE_COMPLETE);
+            }
+            Err(unknown) => self.refuse(&problem(&unknown)),
+        }
+    }
+
+    fn bind(&mut self, bind: &Bind<'_>) {
+        let Some(command) = self.statements.get(bind.statement) else {
+            return self.refuse(&missing("prepared statement", bind.statement, "26000"));
+        };
+        let portal =
+            Portal { command: command.clone(), binary: bind.results().ends_with(&[0, 1]), answer: None };
+        if self.portals.len() >= limits::CONSOLE_STATEMENTS_MAX {
+            self.portals.clear();
+        }
+        self.portals.insert(Bytes::copy_from_slice(bind.portal), portal);
+        self.out.extend_from_slice(backend::BIND_COMPLETE);
+    }
+
+    fn describe(&mut self, named: &Named<'_>) {
+        let found = if named.statement {
+            self.statements.get(named.name).map(|command| (command, false))
+        } else {
+            self.portals.get(named.name).map(|portal| (&portal.command, portal.binary))
+        };
+        let Some((command, binary)) = found else {
+            let (kind, code) =
+                if named.statement { ("prepared statement", "26000") } else { ("portal", "34000") };
+            return self.refuse(&missing(kind, named.name, code));
+        };
+        if named.statement {
+            put_frame(&mut self.out, tag::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&[0, 0]));
+        }
+        match perform::columns(command) {
+            Some(columns) => answer::put_columns(columns, binary, &mut self.out),
+            None => self.out.extend_from_slice(backend::NO_DATA),
+        }
+    }
+
+    async fn execute(&mut self, body: &[u8]) -> Result<(), End> {
+        let Execute { portal: name, rows_max } = Execute::read(body)?;
+        let Some(mut portal) = self.portals.remove(name) else {
+            self.refuse(&missing("portal", name, "34000"));
+            return Ok(());
+        };
+        let name = Bytes::copy_from_slice(name);
+        let mut answer = match portal.answer.take() {
+            Some(answer) => answer,
+            None => match self.perform(&portal.command).await? {
+                Ok(answer) => answer,
+                Err(problem) => {
+                    self.refuse(&problem);
+                    return Ok(());
+                }
+            },
+        };
+        let most = usize::try_from(rows_max).ok().filter(|most| *most > 0).unwrap_or(usize::MAX);
+        answer.put_rows(most, &mut self.out);
+        portal.answer = Some(answer);
+        self.portals.insert(name, portal);
+        Ok(())
+    }
+
+    /// Does what is asked for. A client that leaves, or cancels, is not waited for.
+    async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, End> {
+        match command {
+            Command::Courtesy(Courtesy::Begin) => self.in_transaction = true,
+            Command::Courtesy(Courtesy::Commit | Courtesy::Rollback) => self.in_transaction = false,
+            _ => {}
+        }
+        if let Some(problem) = self.operator.refusal_of(command, &self.shared) {
+            return Ok(Err(problem));
+        }
+        self.write.drain(&mut self.out).await?;
+        let performed = perform::perform(&self.shared, command);
+        tokio::pin!(performed);
+        loop {
+            tokio::select! {
+                answer = &mut performed => return Ok(answer),
+                () = self.line.cut.notified() => {
+                    return Ok(Err(cancelled()));
+                }
+                count = self.read.fill(&mut self.input), if self.input.len() < limits::SMALL_MESSAGE_BYTES_MAX => {
+                    if count? == 0 {
+                        return Err(End::Left);
+                    }
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, problem: &Problem) {
+        problem.put(&mut self.out);
+        self.skipping = true;
+    }
+
+    fn put_ready(&mut self) {
+        let status = if self.in_transaction { Status::Transaction } else { Status::Idle };
+        crate::session::put_ready(status, &mut self.out);
+    }
+}
+
+fn problem(unknown: &console::Unknown) -> Problem {
+    Problem::error("42601", unknown.to_string(), console::hint())
+}
+
+fn unsupported() -> Problem {
+    Problem::error("0A000", "the gateway's console does not do that", console::hint())
+}
+
+fn missing(kind: &str, name: &[u8], code: &'static str) -> Problem {
+    Problem::error(code, format!("{kind} \"{}\" does not exist", String::from_utf8_lossy(name)), "")
+}

@@ -1,0 +1,92 @@
+//! Does what the console is asked for.
+
+use std::sync::Arc;
+
+use hotrow_core::console::{Command, Courtesy, Topic};
+use hotrow_wire::backend::Problem;
+
+use super::answer::Answer;
+use super::{clients, config, help, lanes, pools, statements, units, version};
+use crate::operator::pause::NotInUse;
+use crate::shared::Shared;
+
+/// The columns of its answer, if that is a table.
+pub fn columns(command: &Command) -> Option<&'static [&'static str]> {
+    let Command::Show(topic) = command else { return None };
+    Some(match topic {
+        Topic::Clients => &clients::COLUMNS,
+        Topic::Lanes => &lanes::COLUMNS,
+        Topic::Units => &units::COLUMNS,
+        Topic::Statements => &statements::COLUMNS,
+        Topic::Pools => &pools::COLUMNS,
+        Topic::Config => &config::COLUMNS,
+        Topic::Version => &version::COLUMNS,
+        Topic::Help => &help::COLUMNS,
+    })
+}
+
+/// Does it.
+pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, Problem> {
+    let named = |database: &Option<String>, error| not_in_use(shared, database, error);
+    Ok(match command {
+        Command::Show(topic) => {
+            let rows = match topic {
+                Topic::Clients => clients::rows(shared),
+                Topic::Lanes => lanes::rows(shared).await,
+                Topic::Units => units::rows(shared).await,
+                Topic::Statements => statements::rows(shared),
+                Topic::Pools => pools::rows(shared),
+                Topic::Config => config::rows(shared),
+                Topic::Version => version::rows(),
+                Topic::Help => help::rows(),
+            };
+            Answer::table(columns(command).unwrap_or_default(), rows)
+        }
+        Command::Pause(database) => {
+            shared.pause(database.as_deref()).await.map_err(|error| named(database, error))?;
+            Answer::done("PAUSE")
+        }
+        Command::Resume(database) => {
+            shared.resume(database.as_deref()).map_err(|error| named(database, error))?;
+            Answer::done("RESUME")
+        }
+        Command::Reconnect(database) => {
+            shared.reconnect(database.as_deref()).await.map_err(|error| named(database, error))?;
+            Answer::done("RECONNECT")
+        }
+        Command::Reload => {
+            shared.orders.reload().await.map_err(|error| {
+                Problem::error(
+                    "F0000",
+                    error,
+                    "What was in force stays in force: mend the file and say RELOAD again.",
+                )
+            })?;
+            Answer::done("RELOAD")
+        }
+        Command::Shutdown => {
+            tracing::info!("stopping, as the console was told");
+            shared.orders.shutdown().await;
+            Answer::done("SHUTDOWN")
+        }
+        Command::Courtesy(Courtesy::Begin) => Answer::done("BEGIN"),
+        Command::Courtesy(Courtesy::Commit) => Answer::done("COMMIT"),
+        Command::Courtesy(Courtesy::Rollback) => Answer::done("ROLLBACK"),
+        Command::Courtesy(Courtesy::Set) => Answer::done("SET"),
+        Command::Empty => Answer::done(""),
+    })
+}
+
+fn not_in_use(shared: &Shared, database: &Option<String>, NotInUse: NotInUse) -> Problem {
+    let mut names: Vec<String> =
+        shared.pools().iter().map(|pool| pool.identity.database().to_owned()).collect();
+    names.sort();
+    names.dedup();
+    let hint = if names.is_empty() {
+        "No client has used any yet.".to_owned()
+    } else {
+        format!("In use are: {}. Without a name all are meant.", names.join(", "))
+    };
+    let name = database.as_deref().unwrap_or_default();
+    Problem::error("3D000", format!("no client has used database \"{name}\""), hint)
+}

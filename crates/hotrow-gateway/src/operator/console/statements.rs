@@ -1,0 +1,91 @@
+//! SHOW STATEMENTS: why statements were packed or not, by shape; those that were passed through most often first.
+
+use hotrow_core::limits;
+
+use super::answer::{Row, row};
+use crate::pool::Pool;
+use crate::shared::Shared;
+use crate::statements::Statement;
+use crate::statements::counts::Became;
+
+/// What it shows.
+pub const COLUMNS: [&str; 18] = [
+    "pool",
+    "statement",
+    "verdict",
+    "reason",
+    "runs",
+    "packed",
+    "merged",
+    "passed",
+    "passed_not_packable",
+    "passed_in_own_transaction",
+    "passed_session_pinned",
+    "passed_switched_off",
+    "passed_fails_too_often",
+    "passed_with_others",
+    "given_back_by_lane",
+    "failed_in_lane",
+    "left_lane_for_lock",
+    "left_lane_too_slow",
+];
+
+/// Characters of a shape that are shown.
+const SHAPE_CHARS_MAX: usize = 500;
+
+/// One row for each shape that was run.
+pub fn rows(shared: &Shared) -> Vec<Row> {
+    let mut all: Vec<_> = shared
+        .pools()
+        .into_iter()
+        .flat_map(|pool| {
+            pool.context.statements.all().into_iter().map(move |statement| (pool.clone(), statement))
+        })
+        .filter(|(_, statement)| statement.counts.total() > 0)
+        .collect();
+    all.sort_by_cached_key(|(_, statement)| {
+        let counts = &statement.counts;
+        (std::cmp::Reverse(counts.passed()), std::cmp::Reverse(counts.total()), statement.id)
+    });
+    all.iter().take(limits::SHOWN_STATEMENTS_MAX).map(|(pool, statement)| of(pool, statement)).collect()
+}
+
+fn of(pool: &Pool, statement: &Statement) -> Row {
+    let (verdict, reason) = verdict(pool, statement);
+    let counts = &statement.counts;
+    let mut row = row![pool.id, statement.shown(SHAPE_CHARS_MAX), verdict, reason, counts.total()];
+    row.extend([Became::Packed, Became::Merged].map(|became| Some(counts.of(became).to_string())));
+    row.push(Some(counts.passed().to_string()));
+    let rest = [
+        Became::NotPackable,
+        Became::OwnTransaction,
+        Became::Pinned,
+        Became::SwitchedOff,
+        Became::NoCredit,
+        Became::LargerUnit,
+        Became::GivenBack,
+        Became::Failed,
+        Became::Blocked,
+        Became::TooSlow,
+    ];
+    row.extend(rest.map(|became| Some(counts.of(became).to_string())));
+    row
+}
+
+fn verdict(pool: &Pool, statement: &Statement) -> (&'static str, String) {
+    let decided = statement.explain();
+    match (decided, pool.context.unpackable()) {
+        (Some((verdict @ ("packed" | "merged"), why)), None) if statement.has_credit() => (verdict, why),
+        (Some(("packed" | "merged", why)), None) => {
+            ("passed", format!("it fails too often in lanes, or takes too long there; otherwise {why}"))
+        }
+        (Some((verdict @ ("passed" | "answered here"), why)), _) => (verdict, why),
+        (_, Some(why)) => ("passed", why),
+        (Some(other), None) => other,
+        (None, None) => (
+            "undecided",
+            "not looked up yet: so far it has come only in transactions or on connections that are held"
+                .to_owned(),
+        ),
+    }
+}

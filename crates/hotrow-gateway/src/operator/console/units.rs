@@ -1,0 +1,57 @@
+//! SHOW UNITS: what waits or runs in lanes now. Shapes only: a value is nobody else's business.
+
+use hotrow_core::lane::{Kind, Place};
+
+use super::answer::{Row, row};
+use super::lanes::kind;
+use crate::session::WAITS;
+use crate::shared::Shared;
+
+/// What it shows.
+pub const COLUMNS: [&str; 9] =
+    ["pool", "kind", "lane", "session", "table", "state", "age_milliseconds", "statements", "statement"];
+
+/// One row for each unit; of a long queue the earliest. Calls that wait are in no lane.
+pub async fn rows(shared: &Shared) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for pool in shared.pools() {
+        rows.extend(pool.waiting.look().into_iter().map(|call| {
+            let mut row = row![
+                pool.id,
+                kind(Kind::Write),
+                "",
+                call.session,
+                call.function,
+                WAITS,
+                call.age.as_millis(),
+                1,
+                call.shape
+            ];
+            row[2] = None;
+            row
+        }));
+        for look in pool.look(true).await {
+            rows.extend(look.units.into_iter().map(|unit| {
+                let state = match unit.place {
+                    Place::UnderWay(batch) => format!("under way in batch {batch}"),
+                    Place::Queued => "queued".to_owned(),
+                    Place::Parked(key) => format!("parked behind key {:016x}", key.hash),
+                };
+                let mut tables = unit.tables;
+                tables.dedup();
+                row![
+                    pool.id,
+                    kind(look.kind),
+                    look.index,
+                    unit.session,
+                    tables.join(", "),
+                    state,
+                    unit.age.as_millis(),
+                    unit.shapes.len(),
+                    unit.shapes.join("; "),
+                ]
+            }));
+        }
+    }
+    rows
+}

@@ -1,0 +1,97 @@
+//! What an operator can do to the connections of a database, or of all: PAUSE, RESUME, RECONNECT.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::pool::Pool;
+use crate::shared::Shared;
+
+/// Nobody uses this database.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotInUse;
+
+impl Shared {
+    fn pools_of(&self, database: Option<&str>) -> Result<Vec<Arc<Pool>>, NotInUse> {
+        let mut pools = self.pools();
+        if let Some(database) = database {
+            pools.retain(|pool| pool.identity.database() == database);
+            if pools.is_empty() {
+                return Err(NotInUse);
+            }
+        }
+        Ok(pools)
+    }
+
+    /// Lets nothing new through to a database, or to all; done when what is under way is finished and all connections
+    /// are closed. Dropped before, it is undone.
+    pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
+        let pools = self.pools_of(database)?;
+        tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for what is under way");
+        self.gates.set(database, true);
+        let undo = Undo { shared: self, database, wanted: true };
+        let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();
+        for lane in lanes {
+            let _ = lane.await; // a lane that is gone has no connection
+        }
+        // Sessions give back what they hold in their own time; an operator can wait a hundredth of a second longer.
+        while self.gates.inside(database) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.pools_of(database)?.iter().for_each(|pool| pool.close_idle());
+        self.authentication.close_unused(Duration::ZERO);
+        undo.keep();
+        tracing::info!(database = database.unwrap_or("(all)"), "paused: no connection to the server is open");
+        Ok(())
+    }
+
+    /// Goes on.
+    pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
+        let pools = self.pools_of(database)?;
+        self.gates.set(database, false);
+        pools.iter().filter(|pool| !pool.gate().is_shut()).for_each(|pool| pool.resume());
+        tracing::info!(database = database.unwrap_or("(all)"), "resumed");
+        Ok(())
+    }
+
+    /// Makes new connections instead of those that there are: lanes when what they have under way is finished, sessions
+    /// when they give theirs back. Done when the lanes' old ones are closed.
+    pub async fn reconnect(&self, database: Option<&str>) -> Result<(), NotInUse> {
+        let pools = self.pools_of(database)?;
+        for pool in &pools {
+            pool.gate().renew();
+            pool.close_idle();
+        }
+        for pool in &pools {
+            if !pool.gate().is_shut()
+                && let Err(error) = pool.ask_again().await
+            {
+                tracing::warn!(%error, clients = pool.identity.describe(), "the server could not be asked again");
+            }
+        }
+        let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.renew()).collect();
+        for lane in lanes {
+            let _ = lane.await; // a lane that is gone has no connection
+        }
+        Ok(())
+    }
+}
+
+struct Undo<'a> {
+    shared: &'a Shared,
+    database: Option<&'a str>,
+    wanted: bool,
+}
+
+impl Undo<'_> {
+    fn keep(mut self) {
+        self.wanted = false;
+    }
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if self.wanted {
+            let _ = self.shared.resume(self.database); // the database was in use a moment ago
+        }
+    }
+}

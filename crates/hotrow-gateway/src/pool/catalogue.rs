@@ -1,0 +1,219 @@
+//! What a pool asks the catalogue: facts about a statement's table and names, what it leaves behind, how the server
+//! describes it. What follows from the answers is decided in `hotrow-core`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hotrow_core::classify::{self, Candidate, Facts, FunctionFact, MergeRule, TableFacts};
+use hotrow_core::limits;
+
+use crate::pool::Pool;
+use crate::server::held::{self, Held};
+use crate::server::pack::{self, MERGE_RULES};
+use crate::server::upstream;
+use crate::statements::{Proof, Statement};
+
+impl Pool {
+    /// Asks the server to describe a statement, once.
+    pub(crate) async fn describe(&self, statement: &Statement) -> Result<(), held::Error> {
+        if statement.description.get().is_none() {
+            let mut held = self.take_own().await?;
+            let description = held.upstream.describe(&statement.text, &statement.types).await?;
+            self.give_back(held);
+            description.map(|description| statement.description.set(description).ok()); // or another was faster
+        }
+        Ok(())
+    }
+
+    /// What a statement that is passed through is known to leave behind. If that is not known the catalogue is asked, in
+    /// time for the next run.
+    pub fn proof(self: &Arc<Self>, statement: &Arc<Statement>) -> Proof {
+        if statement.is_plain {
+            return Proof { is_clean: true, moves_sequence: false };
+        }
+        if let Some(packing) = statement.packing() {
+            return Proof { is_clean: true, moves_sequence: packing.touches_sequence };
+        }
+        let epoch = self.gate().catalogue_epoch();
+        let (proof, ask) = statement.proof(epoch, self.config().catalogue_age);
+        // Nobody waits for the answer: sessions that want a connection come first.
+        if ask && self.has_room() && !statement.is_proving.swap(true, Relaxed) {
+            let (pool, statement) = (self.clone(), statement.clone());
+            tokio::spawn(async move {
+                let proof = pool.prove(&statement).await.unwrap_or_else(|error| {
+                    tracing::debug!(%error, "the catalogue could not be asked what a statement reaches");
+                    Proof::NONE
+                });
+                statement.prove(proof, epoch);
+            });
+        }
+        proof
+    }
+
+    async fn prove(&self, statement: &Statement) -> Result<Proof, held::Error> {
+        let Some(reach) = str::from_utf8(&statement.text).ok().and_then(classify::reach) else {
+            return Ok(Proof::NONE);
+        };
+        if reach.names.is_empty() {
+            return Ok(Proof { is_clean: true, moves_sequence: false });
+        }
+        let mut held = self.take_own().await?;
+        let rows = held
+            .upstream
+            .query(include_str!("../../sql/reached_tables.sql"), &[&array(&reach.names)])
+            .await?;
+        let names: Option<Vec<String>> = from_json(rows)?;
+        let Some(names) = names.filter(|names| names.len() <= limits::REACHED_TABLES_MAX) else {
+            self.give_back(held);
+            return Ok(Proof::NONE);
+        };
+        let mut tables = Vec::with_capacity(names.len());
+        for name in names {
+            tables.extend(table_facts(&mut held, &name).await?);
+        }
+        let mut all = reach.names.clone();
+        all.extend(reach.names_in_tables(&tables));
+        let functions = function_facts(&mut held, all).await?;
+        self.give_back(held);
+        let is_clean = reach.is_clean(&tables, &functions);
+        Ok(Proof { is_clean, moves_sequence: reach.moves_sequence(&tables) })
+    }
+
+    /// What the catalogue says about a candidate.
+    pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
+        let mut held = self.take_own().await?;
+        let table = match &candidate.table {
+            Some(name) => table_facts(&mut held, &name.to_regclass()).await?,
+            None => None,
+        };
+        let names = classify::names_to_look_up(candidate, table.as_ref());
+        let functions = function_facts(&mut held, names).await?;
+        let rules = match &candidate.call {
+            Some(call) => merge_rules(&mut held, &self.config().upstream.user, &call.function.name).await?,
+            None => Vec::new(),
+        };
+        let cached_sequences = classify::moves_any_sequence(candidate, table.as_ref()) && {
+            let rows = held.upstream.query(include_str!("../../sql/cached_sequences.sql"), &[]).await?;
+            rows.first().and_then(|row| row.first()?.as_deref()) != Some("f")
+        };
+        self.give_back(held);
+        Ok(Facts { table, functions, rules, cached_sequences })
+    }
+}
+
+/// What exists outside `pg_catalog` under these names, and under those that the sources of users' functions mention; and
+/// users' casts, which need no name.
+async fn function_facts(held: &mut Held, names: Vec<String>) -> Result<Vec<FunctionFact>, upstream::Error> {
+    let text = include_str!("../../sql/function_facts.sql");
+    let mut facts: Vec<FunctionFact> =
+        from_json(held.upstream.query(text, &[&array(&names)]).await?)?.unwrap_or_default();
+    let mut more = classify::names_in_sources(&facts);
+    more.retain(|name| !names.contains(name));
+    if !more.is_empty() {
+        let of_sources: Option<Vec<FunctionFact>> =
+            from_json(held.upstream.query(text, &[&array(&more)]).await?)?;
+        facts.extend(of_sources.unwrap_or_default());
+    }
+    Ok(facts)
+}
+
+/// What the catalogue says about a table. Its fingerprint is asked for first: if the table changes in between, the
+/// fingerprint is of the earlier definition, and the first batch that relies on it finds out.
+async fn table_facts(held: &mut Held, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
+    let fingerprint =
+        held.upstream.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
+    let rows = held.upstream.query(include_str!("../../sql/table_facts.sql"), &[name]).await?;
+    let mut facts: Option<TableFacts> = from_json(rows)?;
+    if let Some(facts) = &mut facts
+        && let Some([_, fingerprint, functions, ..]) = fingerprint.first().map(Vec::as_slice)
+    {
+        // A table that has only just come has none yet, and no fingerprint is this one.
+        facts.fingerprint = fingerprint.clone().unwrap_or_else(|| "none".to_owned());
+        let functions = functions.as_deref().map(serde_json::from_str).transpose();
+        facts.trigger_functions = functions.unwrap_or_default().unwrap_or_default();
+    }
+    Ok(facts)
+}
+
+/// The merge rules for functions of this name, where there are any.
+async fn merge_rules(
+    held: &mut Held,
+    upstream_role: &str,
+    function: &String,
+) -> Result<Vec<MergeRule>, upstream::Error> {
+    // A function, which runs with the client's rights though the client has not called it.
+    if !pack::is_trusted(&mut held.upstream, upstream_role, MERGE_RULES).await? {
+        return Ok(Vec::new());
+    }
+    let names = array(std::slice::from_ref(function));
+    let rows = held.upstream.query(include_str!("../../sql/merge_rules.sql"), &[&names]).await?;
+    Ok(from_json(rows)?.unwrap_or_default())
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(
+    rows: Vec<Vec<Option<String>>>,
+) -> Result<Option<T>, upstream::Error> {
+    match rows.first().and_then(|row| row.first()) {
+        Some(Some(json)) => serde_json::from_str(json)
+            .map(Some)
+            .map_err(|error| upstream::Error::Protocol(format!("facts about the catalogue: {error}"))),
+        _ => Ok(None),
+    }
+}
+
+/// A text array in text format.
+fn array(names: &[String]) -> String {
+    let quoted = names.iter().map(|name| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")));
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    /// Everything but comments, strings and names in quotes.
+    fn code(sql: &str) -> String {
+        let (mut code, mut rest) = (String::new(), sql);
+        while let Some(at) = rest.find(['\'', '"', '-', '$']) {
+            let (before, from) = rest.split_at(at);
+            code += before;
+            let end = match &from[..1] {
+                "-" if from.starts_with("--") => from.find('\n').unwrap_or(from.len()),
+                "$" if from.starts_with("$$") => from[2..].find("$$").map_or(from.len(), |end| end + 4),
+                quote @ ("'" | "\"") => from[1..].find(quote).map_or(from.len(), |end| end + 2),
+                other => {
+                    code += other;
+                    1
+                }
+            };
+            rest = &from[end..];
+        }
+        code + rest
+    }
+
+    /// The owner of a database can set its `search_path` for every role: an operator without a schema could run the owner's
+    /// code with the rights of the role that the gateway logs in as.
+    #[test]
+    fn every_operator_in_sql_is_qualified() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let code = code(&fs::read_to_string(&path).unwrap());
+            let code = code.replace("::", " ").replace("(*)", "()").replace(".*", "");
+            let bare: Vec<_> = code
+                .split_whitespace()
+                .filter(|word| !word.contains("operator(pg_catalog."))
+                .filter(|word| {
+                    let word = word.trim_matches(|c| matches!(c, '(' | ')' | ','));
+                    word.contains(['=', '<', '>', '+', '-', '*', '/', '&', '|', '~', '%', '#', '!', '@', '^'])
+                        || matches!(
+                            word,
+                            "in" | "like" | "ilike" | "similar" | "between" | "distinct" | "using"
+                        )
+                })
+                .collect();
+            assert!(bare.is_empty(), "{}: {bare:?}", path.display());
+            assert!(!code.contains("case t"), "{}: CASE with an operand compares by =", path.display());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Log-ins into a pool that is open. Now and then the server is asked whether the pool's user may log in, and whether the name
+//! means the same role and the same settings as before. If it does not, the pool's connections are made anew.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotrow_core::admission::{self, ServerSettings};
+use hotrow_core::limits;
+
+use crate::pool::Pool;
+use crate::server::held;
+use crate::server::upstream::{self, Upstream};
+
+/// What a new connection brings: asked for on each connection that is made to find out.
+pub async fn ask(upstream: &mut Upstream) -> Result<ServerSettings, upstream::Error> {
+    let rows = upstream.query(include_str!("../../sql/isolation.sql"), &[]).await?;
+    Ok(ServerSettings { parameters: upstream.parameters.clone(), answer: rows.into_iter().next() })
+}
+
+impl Pool {
+    /// A client wants to get in: if the last log-in of the pool's user is not recent, a connection is made to see that the user
+    /// may still log in. A client that comes sooner gets in at once, and the connection is made when the last log-in is no longer
+    /// recent: if the role is another, the client does not go on with connections of the role before for long.
+    pub async fn log_in(&self) -> Result<(), held::Error> {
+        if self.is_due() {
+            return self.prove_log_in().await;
+        }
+        self.unproven.notify_one();
+        Ok(())
+    }
+
+    async fn prove_log_in(&self) -> Result<(), held::Error> {
+        let came = Instant::now();
+        let patience = self.config().server_wait.max(Duration::from_millis(limits::CONNECT_TIMEOUT_MS));
+        let Ok(_one_at_a_time) = tokio::time::timeout(patience, self.logging_in.lock()).await else {
+            return Err(held::Error::NoLogIn(patience));
+        };
+        // A log-in that began after this client had come proves as much for it, however long the log-in took.
+        if !self.is_due() || self.last_log_in().0 >= came {
+            return Ok(());
+        }
+        let asked = (Instant::now(), self.catalogue_epoch());
+        match self.look_again().await {
+            Err(held::Error::Paused) => return Ok(()),
+            Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. }))
+                if !admission::keeps_out(&code, self.context.login.connections()) =>
+            {
+                tracing::debug!(code, message, clients = self.identity.describe(), "no connection more");
+            }
+            result => result?,
+        }
+        *self.logged_in.lock() = asked;
+        Ok(())
+    }
+
+    /// While the gateway is paused no connection is made. Those that are made later will show whether the user may log in.
+    fn is_due(&self) -> bool {
+        let (at, epoch) = self.last_log_in();
+        admission::is_due(at.elapsed(), epoch != self.catalogue_epoch()) && !self.gate().is_shut()
+    }
+
+    fn last_log_in(&self) -> (Instant, u64) {
+        *self.logged_in.lock()
+    }
+
+    async fn look_again_alone(&self) -> Result<(), held::Error> {
+        let _one_at_a_time = self.logging_in.lock().await;
+        self.look_again().await
+    }
+
+    /// Makes a connection, and compares what the server says there with what it said before.
+    async fn look_again(&self) -> Result<(), held::Error> {
+        let config = self.config().clone();
+        let parameters = self.identity.parameters();
+        let mut fresh = self.held.make(&config, self.gate(), parameters, &self.context.login).await?;
+        let now = ask(fresh.upstream()).await?;
+        drop(fresh);
+        let before = self.context.server();
+        let is_outdated = before.are_outdated_by(&now);
+        if **before != now {
+            self.context.set_server(now);
+        }
+        let packs = self.context.unpackable().is_none();
+        if is_outdated {
+            tracing::info!(
+                pool = self.id,
+                clients = self.identity.describe(),
+                "the role or its settings have changed: connections are made anew"
+            );
+            if !packs {
+                self.context.stop_packing();
+            }
+            self.gate().renew();
+            self.catalogue_changed();
+            self.close_idle();
+            // What comes from now on waits for the lanes' new connections.
+            drop(self.renew());
+        }
+        self.context.decide_packing();
+        Ok(())
+    }
+}
+
+/// Proves the log-ins of clients that got in because another one had logged in shortly before, for as long as the pool is open.
+pub async fn follow_log_ins(pool: Arc<Pool>) {
+    loop {
+        pool.unproven.notified().await;
+        tokio::time::sleep(Duration::from_millis(limits::LOG_IN_AGE_MS)).await;
+        if pool.is_due()
+            && let Err(error) = pool.prove_log_in().await
+        {
+            tracing::debug!(%error, clients = pool.identity.describe(), "the server no longer lets a pool's user in");
+        }
+    }
+}
+
+/// Asks the server again whenever its settings have changed, for as long as the pool is open.
+pub async fn follow_settings(pool: Arc<Pool>) {
+    loop {
+        pool.context.settings_changed.notified().await;
+        while let Err(error) = pool.look_again_alone().await {
+            tracing::debug!(%error, clients = pool.identity.describe(), "the server could not be asked again");
+            // Clients that log in meanwhile are told what the server says of it.
+            tokio::time::sleep(Duration::from_millis(limits::RECONNECT_MAX_MS)).await;
+        }
+        // Servers of one name that disagree must not keep the pool busy with new connections.
+        tokio::time::sleep(Duration::from_millis(limits::LOG_IN_AGE_MS)).await;
+    }
+}

@@ -1,0 +1,458 @@
+//! All clients that the server can't tell apart: one user, one database, one set of start-up settings. They share
+//! lanes, the connections they hold for a while, and what is known of their statements.
+
+mod catalogue;
+pub mod gates;
+pub mod identity;
+mod log_ins;
+pub mod pools;
+pub mod waiting;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use hotrow_auth::Credential;
+use hotrow_core::admission::ServerSettings;
+use hotrow_core::classify::{self, Analysis, Candidate, Decision};
+use hotrow_core::lane::{Kind, Unit};
+use hotrow_core::limits;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+
+use crate::config::Config;
+use crate::lane::{self, Envelope, Inbox, LaneContext, Look, Message};
+use crate::lock::Lock;
+use crate::server::gate::Gate;
+use crate::server::held::{self, Held, HeldConnections};
+use crate::server::login::Login;
+use crate::server::upstream;
+use crate::statements::{Decided, Known, Statement, Verdict};
+use identity::Identity;
+use pools::Uses;
+use waiting::WaitingRoom;
+
+/// One of them.
+#[derive(Debug)]
+pub struct Pool {
+    /// Its number.
+    pub id: u64,
+    /// Who its clients are.
+    pub identity: Identity,
+    /// What its lanes share.
+    pub context: Arc<LaneContext>,
+    /// Calls that have found nothing and wait.
+    pub waiting: WaitingRoom,
+    held: Arc<HeldConnections>,
+    /// When the server last let the user in, as far as is known, and how often the catalogue had changed by then.
+    logged_in: Lock<(Instant, u64)>,
+    /// A client got in without a connection that would prove its log-in.
+    unproven: Notify,
+    /// Held while a connection is made to find out.
+    logging_in: tokio::sync::Mutex<()>,
+    clients: AtomicUsize,
+    /// Who uses it.
+    pub uses: Uses,
+    /// What works for its clients, as long as it is open.
+    tasks: OnceLock<Vec<AbortHandle>>,
+    writes: Vec<Arc<Inbox>>,
+    reads: Vec<Arc<Inbox>>,
+}
+
+/// A client of a pool, for as long as this is not dropped.
+#[derive(Debug)]
+pub struct Member(Arc<Pool>);
+
+static IDS: AtomicU64 = AtomicU64::new(1);
+
+impl Pool {
+    /// Logs in once, to see that it works and what the server says of itself, and starts the lanes' tasks.
+    pub async fn open(
+        config: Arc<Config>,
+        held: Arc<HeldConnections>,
+        gate: Arc<Gate>,
+        identity: Identity,
+        credential: Credential,
+    ) -> Result<Arc<Self>, held::Error> {
+        let id = IDS.fetch_add(1, Relaxed);
+        let login = Login::new(identity.user(), credential);
+        let logged_in = Lock::new((Instant::now(), gate.catalogue_epoch()));
+        let mut connection = held.take(&config, &gate, id, identity.parameters(), &login, "hotrow").await?;
+        let server = log_ins::ask(&mut connection.upstream).await?;
+        held.give_back(connection);
+        let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
+        let (writes, reads) = (inboxes(), inboxes());
+        let context = LaneContext::new(config, identity.parameters(), login, gate, server);
+        tracing::info!(
+            pool = id,
+            clients = identity.describe(),
+            unpackable = context.unpackable(),
+            "pool opened"
+        );
+        let pool = Arc::new(Pool {
+            id,
+            identity,
+            context: Arc::new(context),
+            waiting: WaitingRoom::default(),
+            held,
+            logged_in,
+            unproven: Notify::new(),
+            logging_in: tokio::sync::Mutex::default(),
+            clients: AtomicUsize::new(0),
+            uses: Uses::default(),
+            tasks: OnceLock::new(),
+            writes,
+            reads,
+        });
+        let mut tasks = vec![
+            tokio::spawn(waiting::listen(pool.clone())).abort_handle(),
+            tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
+            tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
+        ];
+        for kind in [Kind::Write, Kind::Read] {
+            for (index, inbox) in pool.lanes(kind).iter().enumerate() {
+                let lane = lane::run(pool.context.clone(), kind, index, inbox.clone());
+                tasks.push(tokio::spawn(lane).abort_handle());
+            }
+        }
+        pool.tasks.set(tasks).expect("a pool is opened once");
+        Ok(pool)
+    }
+
+    /// Ends what works for its clients.
+    pub fn end(&self) {
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+        self.close_idle();
+    }
+
+    /// Whether these clients speak UTF-8, as far as the server has said.
+    pub fn speaks_utf8(&self) -> bool {
+        self.context
+            .server()
+            .parameters
+            .iter()
+            .any(|(name, value)| name == "client_encoding" && value == "UTF8")
+    }
+
+    /// Whether anything of these clients can be packed.
+    pub fn packs(&self) -> bool {
+        self.context.packs()
+    }
+
+    /// The configuration in force. It may change while its reader waits.
+    pub fn config(&self) -> arc_swap::Guard<Arc<Config>> {
+        self.context.config()
+    }
+
+    /// Goes on with another configuration, and asks the catalogue again.
+    pub fn reload(&self, config: &Config) {
+        self.context.set_config(config.of(self.identity.database(), self.identity.user()));
+        self.catalogue_changed();
+    }
+
+    /// What the server said of itself when it was last asked.
+    pub fn server_settings(&self) -> Arc<ServerSettings> {
+        arc_swap::Guard::into_inner(self.context.server())
+    }
+
+    /// The same, unless it is what is known.
+    pub fn newer_settings(&self, known: &Arc<ServerSettings>) -> Option<Arc<ServerSettings>> {
+        let server = self.context.server();
+        (!Arc::ptr_eq(&server, known)).then(|| arc_swap::Guard::into_inner(server))
+    }
+
+    /// The role that its connections begin with.
+    pub fn first_role(&self) -> String {
+        let server = self.context.server();
+        server.answer.as_ref().and_then(|row| row.get(5)?.clone()).unwrap_or_default()
+    }
+
+    /// Clients now.
+    pub fn clients(&self) -> usize {
+        self.clients.load(Relaxed)
+    }
+
+    /// Lanes of each kind.
+    pub fn lanes_count(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// The gate of its database.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.context.gate
+    }
+
+    /// Closes connections that nobody uses.
+    pub fn close_idle(&self) {
+        self.held.close_idle(self.id);
+    }
+
+    /// Brings the lanes to rest, where they stay, and whoever listens; what comes waits. Each says when it is there.
+    pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
+        let mut closing = self.ask_lanes(Message::Pause);
+        closing.push(self.waiting.close(true));
+        closing
+    }
+
+    /// Makes the lanes, and whoever listens, log in anew. Each says when its old connection is closed.
+    pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
+        let mut closing = self.ask_lanes(Message::Renew);
+        closing.push(self.waiting.close(false));
+        closing
+    }
+
+    /// Sends every lane a message with a way to answer.
+    fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
+        let ask = |inbox: &Arc<Inbox>| {
+            let (answer, receiver) = oneshot::channel();
+            inbox.send(message(answer));
+            receiver
+        };
+        self.inboxes().map(ask).collect()
+    }
+
+    fn inboxes(&self) -> impl Iterator<Item = &Arc<Inbox>> {
+        self.writes.iter().chain(&self.reads)
+    }
+
+    /// Asks all lanes how they do.
+    pub async fn look(&self, with_units: bool) -> Vec<Look> {
+        let mut looks = Vec::new();
+        for lane in self.ask_lanes(|answer| Message::Look { with_units, answer }) {
+            looks.extend(lane.await);
+        }
+        looks
+    }
+
+    /// Lets the lanes go on.
+    pub fn resume(&self) {
+        self.send_all(|| Message::Resume);
+        self.waiting.resume();
+    }
+
+    /// Asks the server anew what its role and database have set.
+    pub async fn ask_again(&self) -> Result<(), held::Error> {
+        let mut connection = self.take_own().await?;
+        self.context.set_server(log_ins::ask(&mut connection.upstream).await?);
+        self.give_back(connection);
+        self.context.decide_packing();
+        Ok(())
+    }
+
+    fn lanes(&self, kind: Kind) -> &[Arc<Inbox>] {
+        match kind {
+            Kind::Write => &self.writes,
+            Kind::Read => &self.reads,
+        }
+    }
+
+    /// Hands a unit to its lane.
+    pub fn submit(&self, lane: usize, session: u64, first: bool, mut sent: Envelope) {
+        let packed = &mut sent.unit;
+        let may_wait = packed.may_wait();
+        if may_wait {
+            sent.mark = self.waiting.sends(packed);
+        }
+        let kind = packed.kind();
+        let unit = Unit {
+            session,
+            first,
+            key: packed.key,
+            rows_per_commit: packed.rows_per_commit,
+            merge: packed.merge,
+            may_wait,
+            lockable: packed.is_lockable(),
+            statements: packed.statement_count(),
+            claims: std::mem::take(&mut packed.claims),
+            at_fault: 0,
+            bytes: packed.weight(),
+            unmeasured: sent.is_unmeasured(),
+            losses: 0,
+            reruns: 0,
+            cancelled: false,
+            too_slow: false,
+            payload: sent,
+        };
+        self.lanes(kind)[lane].send(Message::Unit(unit));
+    }
+
+    /// Tells every lane something.
+    pub fn send_all(&self, message: impl Fn() -> Message) {
+        for inbox in self.inboxes() {
+            inbox.send(message());
+        }
+    }
+
+    /// A connection for a session to hold.
+    pub async fn take(&self, application_name: &str) -> Result<Held, held::Error> {
+        let config = self.config().clone();
+        let share = self.held.take_share(&config).await?;
+        let mut held = self.take_named(&config, application_name).await?;
+        held.share = share;
+        Ok(held)
+    }
+
+    /// The same, if there is one that can be had at once.
+    pub fn try_take(&self, application_name: &str) -> Option<Held> {
+        let config = self.config();
+        if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
+            return None;
+        }
+        self.held.try_take(&config, self.gate(), self.id, application_name)
+    }
+
+    /// The name of a client with this start-up packet, as the server keeps it.
+    pub async fn client_name(&self, asked: Option<String>) -> Result<String, held::Error> {
+        let Some(asked) = asked else {
+            let server = self.context.server();
+            let default = server.parameters.iter().find(|(name, _)| name == "application_name");
+            return Ok(default.map(|(_, value)| value.clone()).unwrap_or_default());
+        };
+        let is_plain = asked.len() <= limits::IDENTIFIER_BYTES_MAX
+            && asked.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if is_plain {
+            return Ok(asked);
+        }
+        let held = self.take_named(&self.config().clone(), &asked).await?;
+        let name = held.name().to_owned();
+        self.give_back(held);
+        Ok(name)
+    }
+
+    /// Whether sessions leave connections for others.
+    pub(crate) fn has_room(&self) -> bool {
+        self.held.has_room()
+    }
+
+    /// A connection for the gateway's own questions.
+    pub(crate) async fn take_own(&self) -> Result<Held, held::Error> {
+        self.take_named(&self.config().clone(), "hotrow").await
+    }
+
+    async fn take_named(&self, config: &Config, application_name: &str) -> Result<Held, held::Error> {
+        let parameters = self.identity.parameters();
+        let held = self
+            .held
+            .take(config, self.gate(), self.id, parameters, &self.context.login, application_name)
+            .await?;
+        self.context.note_settings(&held.upstream.parameters);
+        Ok(held)
+    }
+
+    /// Gives it back, clean.
+    pub fn give_back(&self, held: Held) {
+        self.held.give_back(held);
+    }
+
+    /// Something may have changed the catalogue of the database: no pool of it relies on what it asked before.
+    pub fn catalogue_changed(&self) {
+        self.gate().catalogue_changed();
+    }
+
+    /// How often that has happened.
+    pub fn catalogue_epoch(&self) -> u64 {
+        self.gate().catalogue_epoch()
+    }
+
+    /// Whether it is known now that every unit with this statement is passed through.
+    pub fn passes(&self, statement: &Statement, now: Instant) -> bool {
+        match &statement.analysis {
+            Analysis::Candidate(_) if !statement.has_credit() => true,
+            Analysis::Candidate(_) => {
+                let known =
+                    statement.known_at(now, self.gate().catalogue_epoch(), self.config().catalogue_age);
+                matches!(known, Known::Fresh(Verdict::Pass))
+            }
+            Analysis::Pass(pass) => pass.boundary.is_none(),
+            _ => false,
+        }
+    }
+
+    /// What is done with a statement. Asks the catalogue if need be; clients of one statement ask once.
+    pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
+        let candidate = match &statement.analysis {
+            Analysis::Candidate(candidate) => candidate,
+            _ => return Ok(Verdict::Pass),
+        };
+        let epoch = self.gate().catalogue_epoch();
+        match statement.known(epoch, self.config().catalogue_age) {
+            Known::Fresh(verdict) => Ok(verdict),
+            Known::Old(verdict) => {
+                statement.ask_again();
+                let (pool, statement) = (self.clone(), statement.clone());
+                tokio::spawn(async move {
+                    if let Analysis::Candidate(candidate) = &statement.analysis
+                        && let Err(error) = pool.ask(&statement, candidate, epoch).await
+                    {
+                        tracing::debug!(%error, "the catalogue could not be asked again");
+                    }
+                });
+                Ok(verdict)
+            }
+            Known::No => {
+                let _one_at_a_time = statement.deciding.lock().await;
+                match statement.known(epoch, self.config().catalogue_age) {
+                    Known::Fresh(verdict) | Known::Old(verdict) => Ok(verdict),
+                    Known::No => self.ask(statement, candidate, epoch).await,
+                }
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        statement: &Statement,
+        candidate: &Candidate,
+        epoch: u64,
+    ) -> Result<Verdict, held::Error> {
+        let (mut why_not, mut state) = (None, 0);
+        let verdict = match self.facts(candidate).await {
+            Ok(facts) if statement.is_of_another_state(facts.state()) => {
+                // Prepared statements keep the types of their parameters: what comes from now on is another statement.
+                self.context.statements.supersede(statement);
+                // It may have run in a lane under a definition that was not judged, and have left something there.
+                if statement.packing().is_some() {
+                    self.ask_lanes(Message::Renew);
+                }
+                Verdict::Pass
+            }
+            Ok(facts) => {
+                state = facts.state();
+                match classify::decide(candidate, &facts, &statement.declared_types()) {
+                    Decision::Packed(packing) => {
+                        self.describe(statement).await?;
+                        Verdict::Packed(Arc::new(packing))
+                    }
+                    Decision::Pass { reason, .. } => {
+                        tracing::debug!(statement = statement.id, ?reason, "decided: passed through");
+                        why_not = Some(reason.to_string());
+                        Verdict::Pass
+                    }
+                }
+            }
+            // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
+            Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
+                tracing::debug!(code, message, "the catalogue could not be asked");
+                why_not = Some(format!("the server does not let its role ask about it: {message}"));
+                Verdict::Pass
+            }
+            Err(error) => return Err(error),
+        };
+        statement.decide(Decided::now(verdict.clone(), why_not, state, epoch));
+        Ok(verdict)
+    }
+}
+
+impl Member {
+    /// One more client of this pool.
+    pub fn of(pool: &Arc<Pool>) -> Self {
+        pool.clients.fetch_add(1, Relaxed);
+        Member(pool.clone())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,139 @@
+//! A driver's client over a connection that is opened as the gateway opens its own: for commands that talk to the server
+//! themselves, by the same URL and with the same TLS.
+
+use std::future::{Ready, ready};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use hotrow_core::limits;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
+use tokio_postgres::{Client, Config};
+
+use crate::config::conninfo;
+use crate::config::{self, UpstreamError};
+use crate::net::tls;
+use crate::net::{ReadHalf, WriteHalf};
+use crate::server::{connect, upstream};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL.
+    #[error(transparent)]
+    Url(#[from] UpstreamError),
+    /// The connection.
+    #[error(transparent)]
+    Open(#[from] upstream::Error),
+    /// The log-in.
+    #[error("{}", std::error::Error::source(.0).map_or_else(|| .0.to_string(), ToString::to_string))]
+    LogIn(#[from] tokio_postgres::Error),
+}
+
+/// Connects to the server of this URL: the first of its hosts that is there, and a primary where that is asked for. What
+/// ends the connection fails the question under way, which says so.
+pub async fn connect(url: &str) -> Result<Client, Error> {
+    let server: config::Upstream = url.parse()?;
+    let (rest, _) = conninfo::split(url, &tls::client::WORDS);
+    let mut config: Config = rest.parse()?;
+    config.user(&server.user).dbname(&server.database);
+    // Whether there is TLS is settled before the driver gets the connection: it has nothing to ask for.
+    config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+    let mut failed = None;
+    for address in server.hosts.in_turn() {
+        let (read, write, end_point) = match connect::open(&server, address).await {
+            Ok(opened) => opened,
+            Err(error) if error.is_away() => {
+                failed = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let stream = Stream { read, write, out: BytesMut::new(), end_point };
+        let (client, connection) = config.connect_raw(stream, Settled).await?;
+        tokio::spawn(async { drop(connection.await) });
+        if !server.hosts.read_write || is_primary(&client).await? {
+            return Ok(client);
+        }
+        failed = Some(upstream::Error::Standby { address: address.clone() });
+    }
+    Err(failed.expect("there is at least one host").into())
+}
+
+async fn is_primary(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    let row = client.query_one("select not pg_catalog.pg_is_in_recovery()", &[]).await?;
+    row.try_get(0)
+}
+
+/// A connection as the driver wants it.
+#[derive(Debug)]
+pub struct Stream {
+    read: ReadHalf,
+    write: WriteHalf,
+    out: BytesMut,
+    end_point: Option<Bytes>,
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.read).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.out.len() >= limits::TLS_WRITE_BYTES {
+            ready!(self.as_mut().poll_flush(context))?;
+        }
+        self.out.extend_from_slice(bytes);
+        let Stream { write, out, .. } = &mut *self;
+        write.try_drain(out)?;
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Stream { write, out, .. } = &mut *self;
+        while !write.try_drain(out)? {
+            ready!(write.poll_writable(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context) // the rest is said when it is dropped
+    }
+}
+
+impl TlsStream for Stream {
+    fn channel_binding(&self) -> ChannelBinding {
+        match &self.end_point {
+            Some(hash) => ChannelBinding::tls_server_end_point(hash.to_vec()),
+            None => ChannelBinding::none(),
+        }
+    }
+}
+
+/// For the driver, TLS is always there already.
+#[derive(Debug)]
+struct Settled;
+
+impl TlsConnect<Stream> for Settled {
+    type Stream = Stream;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Stream>>;
+
+    fn connect(self, stream: Stream) -> Self::Future {
+        ready(Ok(stream))
+    }
+}

@@ -1,0 +1,442 @@
+//! Upstream connections that sessions hold for a while: found again, made, waited for, given back, closed when
+//! nobody needs them. What goes over them is the session's business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotrow_core::limits;
+use hotrow_wire::frontend;
+
+use crate::config::{Config, PoolTable};
+use crate::lock::Lock;
+use crate::metrics::{GaugeGuard, METRICS};
+use crate::server::gate::{Gate, Passed};
+use crate::server::login::Login;
+use crate::server::places::{Place, Places};
+use crate::server::upstream::{self, Upstream};
+
+/// The connections of all pools.
+#[derive(Debug)]
+pub struct HeldConnections {
+    /// As many as may be in use at once.
+    in_use: Places,
+    /// For the clients of those tables of the settings that set a limit.
+    shares: Lock<Vec<(Arc<PoolTable>, Arc<Places>)>>,
+    /// For what is short, where the server is on this machine.
+    turns: Places,
+    idle: Lock<Idle>,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    /// By pool number; the one given back last is taken first.
+    pools: BTreeMap<u64, Vec<(Open, Instant)>>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    upstream: Box<Upstream>,
+    application_name: Option<String>,
+    /// The server was told to forget sequence values, and has not said that it did.
+    is_forgetting: bool,
+    /// Which generation of connections it belongs to.
+    generation: u64,
+    _gauge: GaugeGuard,
+}
+
+/// A connection that was made to look at the server, and is closed after that.
+#[derive(Debug)]
+pub struct Fresh {
+    open: Open,
+    _passed: Passed,
+}
+
+/// A connection in somebody's hands. Dropped, it is closed; to be used again it has to be given back.
+#[derive(Debug)]
+pub struct Held {
+    /// The connection.
+    pub upstream: Box<Upstream>,
+    /// Its backend may remember sequence values of the session.
+    pub moved_sequence: bool,
+    /// The name the server knows it by, where that is known.
+    application_name: Option<String>,
+    pool: u64,
+    generation: u64,
+    let_in: LetIn,
+    /// Its place among those of the clients that a table of the settings limits.
+    pub share: Option<Place>,
+    _gauge: GaugeGuard,
+}
+
+/// What allows somebody to have a connection in hands.
+#[derive(Debug)]
+struct LetIn {
+    passed: Passed,
+    _place: Place,
+    /// Its turn on the server's processors, where those are also the gateway's.
+    turn: Option<Place>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// All are in use.
+    #[error("no upstream connection became free within {} ms", .0.as_millis())]
+    AllInUse(Duration),
+    /// All are in use that these clients may have.
+    #[error("no upstream connection became free within {} ms of the {} of {}", .0.as_millis(), .1, .2)]
+    ShareInUse(Duration, usize, String),
+    /// Other clients wait for the user's log-in, and the server has not answered.
+    #[error("the server has not let the user in within {} ms", .0.as_millis())]
+    NoLogIn(Duration),
+    /// The gateway was told to pause.
+    #[error("the gateway was told to pause")]
+    Paused,
+    /// The server did not give one.
+    #[error(transparent)]
+    Upstream(#[from] upstream::Error),
+}
+
+impl HeldConnections {
+    /// None yet.
+    pub fn new(config: &Config) -> Self {
+        HeldConnections {
+            in_use: Places::new(config.held_connections_max),
+            shares: Lock::default(),
+            turns: Places::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
+            idle: Lock::default(),
+        }
+    }
+
+    /// As many as another configuration allows.
+    pub fn resize(&self, config: &Config) {
+        self.in_use.resize(config.held_connections_max);
+        let mut shares = self.shares.lock();
+        shares.retain(|(table, _)| config.tables.iter().any(|other| other.is_for_same(table)));
+    }
+
+    /// Whether less than half of the connections are in use.
+    pub fn has_room(&self) -> bool {
+        2 * self.in_use.taken() < self.in_use.count()
+    }
+
+    /// A connection of this pool, with this application name, once the gate of its database is open.
+    pub async fn take(
+        &self,
+        config: &Config,
+        gate: &Arc<Gate>,
+        pool: u64,
+        parameters: &[(String, String)],
+        login: &Login,
+        application_name: &str,
+    ) -> Result<Held, Error> {
+        let let_in = self.let_in(config, gate).await?;
+        while let Some(mut open) = self.take_idle(pool, application_name, &let_in) {
+            if open.forgets().await.is_ok() && open.rename(application_name).await.is_ok() {
+                return Ok(open.into_held(pool, let_in));
+            }
+        }
+        self.make_room();
+        let mut open = Open::connect(config, parameters, login, let_in.passed.generation()).await?;
+        open.rename(application_name).await?;
+        Ok(open.into_held(pool, let_in))
+    }
+
+    /// The same, if nothing has to be waited for.
+    pub fn try_take(
+        &self,
+        config: &Config,
+        gate: &Arc<Gate>,
+        pool: u64,
+        application_name: &str,
+    ) -> Option<Held> {
+        let turn = match config.upstream.hosts.are_here {
+            true => Some(self.turns.try_take()?),
+            false => None,
+        };
+        let let_in = LetIn { passed: gate.try_pass()?, _place: self.in_use.try_take()?, turn };
+        let open = self.take_idle(pool, application_name, &let_in)?;
+        if open.application_name.as_deref() == Some(application_name) && !open.is_forgetting {
+            return Some(open.into_held(pool, let_in));
+        }
+        self.put_idle(pool, open);
+        None
+    }
+
+    /// A new connection, once the gate of its database is open. It takes no place among those in use, so that it need not wait
+    /// for one: whoever makes it is to make one of a pool at a time.
+    pub async fn make(
+        &self,
+        config: &Config,
+        gate: &Arc<Gate>,
+        parameters: &[(String, String)],
+        login: &Login,
+    ) -> Result<Fresh, Error> {
+        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+        let open = Open::connect(config, parameters, login, passed.generation()).await?;
+        Ok(Fresh { open, _passed: passed })
+    }
+
+    async fn let_in(&self, config: &Config, gate: &Arc<Gate>) -> Result<LetIn, Error> {
+        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+        let place = match self.in_use.try_take() {
+            Some(place) => place,
+            None => tokio::time::timeout(config.held_wait, self.in_use.take())
+                .await
+                .map_err(|_| Error::AllInUse(config.held_wait))?,
+        };
+        Ok(LetIn { passed, _place: place, turn: self.turn(config).await })
+    }
+
+    /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
+    /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
+    async fn turn(&self, config: &Config) -> Option<Place> {
+        if !config.upstream.hosts.are_here {
+            return None;
+        }
+        match self.turns.try_take() {
+            Some(turn) => Some(turn),
+            None => {
+                let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
+                tokio::time::timeout(moment, self.turns.take()).await.ok()
+            }
+        }
+    }
+
+    /// A place among those of the clients that a table of the settings is for, where it limits them.
+    pub async fn take_share(&self, config: &Config) -> Result<Option<Place>, Error> {
+        let Some(table) = &config.table else { return Ok(None) };
+        let Some(most) = table.held_connections_max else { return Ok(None) };
+        let places = self.places_of(table, most.get());
+        match tokio::time::timeout(config.held_wait, places.take()).await {
+            Ok(place) => Ok(Some(place)),
+            Err(_) => Err(Error::ShareInUse(config.held_wait, most.get(), table.describe())),
+        }
+    }
+
+    fn places_of(&self, table: &Arc<PoolTable>, most: usize) -> Arc<Places> {
+        let mut shares = self.shares.lock();
+        let Some((_, places)) = shares.iter().find(|(other, _)| other.is_for_same(table)) else {
+            let places = Arc::new(Places::new(most));
+            shares.push((table.clone(), places.clone()));
+            return places;
+        };
+        if places.count() != most {
+            places.resize(most);
+        }
+        places.clone()
+    }
+
+    /// One that is not in use and can be used, if possible with this name.
+    fn take_idle(&self, pool: u64, application_name: &str, let_in: &LetIn) -> Option<Open> {
+        loop {
+            let mut open = {
+                let mut idle = self.idle.lock();
+                let connections = idle.pools.get_mut(&pool)?;
+                let same_name = connections
+                    .iter()
+                    .rposition(|(open, _)| open.application_name.as_deref() == Some(application_name));
+                let index = same_name.or(connections.len().checked_sub(1))?;
+                let (open, _) = connections.remove(index);
+                idle.count -= 1;
+                open
+            };
+            // Or else the server has closed it, or said something that nobody asked for.
+            if (open.has_forgotten() || open.is_forgetting || open.upstream.is_quiet())
+                && let_in.passed.may_keep(open.generation)
+            {
+                return Some(open);
+            }
+        }
+    }
+
+    fn put_idle(&self, pool: u64, open: Open) {
+        let mut idle = self.idle.lock();
+        idle.pools.entry(pool).or_default().push((open, Instant::now()));
+        idle.count += 1;
+    }
+
+    /// Open connections are in use or idle; those in use are at most the limit, so that one idle connection less
+    /// makes room for a new one.
+    fn make_room(&self) {
+        let (in_use, open_max) = (self.in_use.taken(), self.in_use.count());
+        let mut idle = self.idle.lock();
+        if in_use + idle.count > open_max
+            && let Some(connections) = idle.pools.values_mut().find(|connections| !connections.is_empty())
+        {
+            connections.remove(0);
+            idle.count -= 1;
+        }
+    }
+
+    /// Gives back a connection that nothing is left behind on.
+    pub fn give_back(&self, held: Held) {
+        let Held { upstream, moved_sequence, application_name, pool, generation, let_in, share: _, _gauge } =
+            held;
+        if let_in.passed.may_keep(generation) {
+            let mut open = Open { upstream, application_name, is_forgetting: false, generation, _gauge };
+            if !moved_sequence || open.forget() {
+                self.put_idle(pool, open);
+            }
+        }
+    }
+
+    /// Closes those of this pool that nobody uses.
+    pub fn close_idle(&self, pool: u64) {
+        let mut idle = self.idle.lock();
+        let closed = idle.pools.remove(&pool).unwrap_or_default();
+        idle.count -= closed.len();
+    }
+
+    /// Closes those that nobody has used for so long; how many are left.
+    pub fn close_unused(&self, age: Duration) -> usize {
+        let mut idle = self.idle.lock();
+        for connections in idle.pools.values_mut() {
+            connections.retain(|(_, since)| since.elapsed() < age);
+        }
+        idle.pools.retain(|_, connections| !connections.is_empty());
+        idle.count = idle.pools.values().map(Vec::len).sum();
+        idle.count
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Waits for a server that restarts or fails over: nothing was sent yet that could be lost.
+pub async fn connect_patiently(
+    config: &Config,
+    parameters: &[(String, String)],
+    login: &Login,
+) -> Result<Upstream, upstream::Error> {
+    let since = Instant::now();
+    let mut pause = Duration::from_millis(limits::RECONNECT_MIN_MS);
+    loop {
+        match Upstream::connect(&config.upstream, parameters, login, false).await {
+            Err(error) if error.is_away() && since.elapsed() + pause < config.server_wait => {
+                tracing::debug!(%error, "the server is away: trying again");
+            }
+            done => return done,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(limits::RECONNECT_MAX_MS));
+    }
+}
+
+impl Fresh {
+    /// The connection.
+    pub fn upstream(&mut self) -> &mut Upstream {
+        &mut self.open.upstream
+    }
+}
+
+impl Open {
+    /// It begins without a client's name: RESET brings back the name of the log-in, which another client must not see.
+    async fn connect(
+        config: &Config,
+        parameters: &[(String, String)],
+        login: &Login,
+        generation: u64,
+    ) -> Result<Self, upstream::Error> {
+        let upstream = connect_patiently(config, parameters, login).await?;
+        Ok(Open {
+            application_name: upstream.at_log_in("application_name").map(str::to_owned),
+            upstream: Box::new(upstream),
+            is_forgetting: false,
+            generation,
+            _gauge: METRICS.held_connections.enter(),
+        })
+    }
+
+    async fn rename(&mut self, application_name: &str) -> Result<(), upstream::Error> {
+        if self.application_name.as_deref() != Some(application_name) {
+            self.application_name = set_name(&mut self.upstream, application_name).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server to forget sequence values, without waiting for it; false if it can't be told.
+    fn forget(&mut self) -> bool {
+        frontend::put_query(&mut self.upstream.output, include_str!("../../sql/discard_sequences.sql"));
+        self.upstream.prepared.forget_unnamed(); // a simple query takes it away
+        self.is_forgetting = true;
+        self.upstream
+            .write
+            .try_drain(&mut self.upstream.output)
+            .is_ok_and(|_| self.upstream.output.is_empty())
+    }
+
+    /// Whether the server has said that it has forgotten them. Waits for nothing.
+    fn has_forgotten(&mut self) -> bool {
+        if self.is_forgetting && self.upstream.read_now() && self.upstream.skip_to_ready() {
+            self.is_forgetting = false;
+            return self.upstream.is_quiet();
+        }
+        false
+    }
+
+    /// Waits until the server has forgotten them.
+    async fn forgets(&mut self) -> Result<(), upstream::Error> {
+        while self.is_forgetting {
+            self.upstream.read_some().await?;
+            self.is_forgetting = !self.upstream.skip_to_ready();
+        }
+        Ok(())
+    }
+
+    fn into_held(self, pool: u64, let_in: LetIn) -> Held {
+        let Open { upstream, application_name, is_forgetting: _, generation, _gauge } = self;
+        Held {
+            upstream,
+            moved_sequence: false,
+            application_name,
+            pool,
+            generation,
+            let_in,
+            share: None,
+            _gauge,
+        }
+    }
+}
+
+/// Sets the client's name; the name as the server keeps it, which cuts long ones and replaces characters.
+async fn set_name(upstream: &mut Upstream, name: &str) -> Result<Option<String>, upstream::Error> {
+    let rows = upstream.query(include_str!("../../sql/set_application_name.sql"), &[name]).await?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+}
+
+impl Held {
+    /// It may be kept for long: it does not stand in the way of what is short.
+    pub fn leave_turn(&mut self) {
+        self.let_in.turn = None;
+    }
+
+    /// The server has said what the client's name is now.
+    pub fn note_name(&mut self, name: &str) {
+        self.application_name = Some(name.to_owned());
+    }
+
+    /// The client's name was reset.
+    pub fn forget_name(&mut self) {
+        self.application_name = None;
+    }
+
+    /// The client's name, as the server keeps it.
+    pub fn name(&self) -> &str {
+        self.application_name.as_deref().unwrap_or_default()
+    }
+
+    /// The client's name where the client sets none.
+    pub fn default_name(&self) -> &str {
+        self.upstream.at_log_in("application_name").unwrap_or_default()
+    }
+
+    /// Gives the client its name back. Nothing may be under way.
+    pub async fn rename(&mut self, name: &str) -> Result<(), upstream::Error> {
+        self.application_name = set_name(&mut self.upstream, name).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Logging in at the server as a pool's user: what is known is kept with the pool, since its lanes log in again when no
+//! client is about to.
+
+use std::sync::Arc;
+
+use hotrow_auth::{
+    Binding, Challenge, ClientFinal, ClientFirst, Credential, Keys, SCRAM_SHA_256, SCRAM_SHA_256_PLUS,
+    ServerError,
+};
+use hotrow_wire::authentication::{self, Request};
+use hotrow_wire::backend::tag;
+use tokio_postgres::config::ChannelBinding;
+
+use crate::lock::Lock;
+use crate::server::upstream::{Error, Upstream};
+
+/// A user of the server, and by what it is let in.
+#[derive(Debug)]
+pub struct Login {
+    user: String,
+    known: Lock<Known>,
+    /// A password is hashed once, however many connections are made at a time.
+    deriving: tokio::sync::Mutex<()>,
+    /// A clone of it belongs to each connection that was made.
+    connections: Arc<()>,
+}
+
+#[derive(Debug)]
+struct Known {
+    credential: Credential,
+    /// What the password became with the server's salt.
+    derived: Option<Derived>,
+}
+
+#[derive(Debug)]
+struct Derived {
+    salt: Vec<u8>,
+    iterations: u32,
+    keys: Keys,
+}
+
+/// Where a SCRAM log-in is.
+enum Scram {
+    First(ClientFirst),
+    Last(ClientFinal),
+}
+
+impl Login {
+    /// By this.
+    pub fn new(user: &str, credential: Credential) -> Self {
+        let known = Lock::new(Known { credential, derived: None });
+        let (deriving, connections) = (tokio::sync::Mutex::default(), Arc::default());
+        Login { user: user.to_owned(), known, deriving, connections }
+    }
+
+    /// Counts a connection for as long as it is not dropped.
+    pub fn count(&self) -> Arc<()> {
+        self.connections.clone()
+    }
+
+    /// How many connections are open, or being opened.
+    pub fn connections(&self) -> usize {
+        Arc::strong_count(&self.connections) - 1
+    }
+
+    /// Another client of this user has been let in; what it has brought is newer.
+    pub fn renew(&self, newer: Credential) {
+        let mut known = self.known.lock();
+        let credential = known.credential.renewed(newer);
+        if credential.password() != known.credential.password() {
+            known.derived = None;
+        }
+        known.credential = credential;
+    }
+
+    /// Answers whatever the server asks until it says that the log-in is done.
+    pub async fn prove(&self, upstream: &mut Upstream, binding: ChannelBinding) -> Result<(), Error> {
+        let (mut scram, mut bound) = (None, false);
+        loop {
+            let frame = upstream.frame().await?;
+            match frame[0] {
+                tag::AUTHENTICATION => {}
+                tag::ERROR => return Err(crate::server::upstream::refused(&frame)),
+                tag::NOTICE => continue,
+                other => return Err(Error::Protocol(format!("message {:?} at log-in", char::from(other)))),
+            }
+            match Request::read(&frame[5..])? {
+                Request::Ok | Request::Cleartext | Request::Md5(_)
+                    if binding == ChannelBinding::Require && !bound =>
+                {
+                    return Err(Error::NotBound);
+                }
+                Request::Ok if scram.is_none() => return Ok(()),
+                Request::Ok => return Err(Error::Scram(ServerError::Impostor)),
+                Request::Cleartext => {
+                    let password = self.known.lock().credential.password().cloned();
+                    let password = password.ok_or_else(|| self.nothing_known())?;
+                    authentication::put_password(&mut upstream.output, password.bytes());
+                }
+                Request::Md5(salt) => {
+                    let response = self.known.lock().credential.md5(&self.user, salt);
+                    let response = response.ok_or_else(|| self.nothing_known())?;
+                    authentication::put_password(&mut upstream.output, response.bytes());
+                }
+                Request::Sasl(mechanisms) => {
+                    let (mechanism, channel) = mechanism(mechanisms, upstream, binding)?;
+                    bound = mechanism == SCRAM_SHA_256_PLUS;
+                    scram = Some(Scram::First(begin(mechanism, channel, upstream)?));
+                }
+                Request::SaslContinue(message) => {
+                    let Some(Scram::First(first)) = scram else { return Err(OUT_OF_ORDER) };
+                    let challenge = first.challenged(message)?;
+                    let keys = self.keys(&challenge).await?;
+                    let last = challenge.prove(&keys);
+                    authentication::put_response(&mut upstream.output, last.message.as_bytes());
+                    scram = Some(Scram::Last(last));
+                }
+                Request::SaslFinal(message) => {
+                    let Some(Scram::Last(last)) = scram else { return Err(OUT_OF_ORDER) };
+                    last.confirmed(message)?;
+                    scram = None;
+                }
+                Request::Other(_) => return Err(Error::Authentication("an unknown kind of authentication")),
+            }
+            upstream.flush().await?;
+        }
+    }
+
+    /// The keys for a proof: those that a client has shown, where they fit; else those of the password.
+    async fn keys(&self, challenge: &Challenge) -> Result<Keys, Error> {
+        if let Some(keys) = self.keys_at_hand(challenge) {
+            return Ok(keys);
+        }
+        let _one_at_a_time = self.deriving.lock().await;
+        if let Some(keys) = self.keys_at_hand(challenge) {
+            return Ok(keys);
+        }
+        let password = self.known.lock().credential.password().cloned();
+        let password = password.ok_or_else(|| self.nothing_known())?;
+        let (salt, iterations) = (challenge.salt.clone(), challenge.iterations);
+        let hash = move || (Keys::derive(&password, &salt, iterations), salt);
+        let (keys, salt) = tokio::task::spawn_blocking(hash)
+            .await
+            .map_err(|error| Error::Protocol(format!("a password could not be hashed: {error}")))?;
+        self.known.lock().derived = Some(Derived { salt, iterations, keys: keys.clone() });
+        Ok(keys)
+    }
+
+    fn keys_at_hand(&self, challenge: &Challenge) -> Option<Keys> {
+        let known = self.known.lock();
+        let derived = known.derived.as_ref();
+        let fits = |it: &&Derived| it.salt == challenge.salt && it.iterations == challenge.iterations;
+        known.credential.keys(challenge).or_else(|| derived.filter(fits).map(|derived| derived.keys.clone()))
+    }
+
+    fn nothing_known(&self) -> Error {
+        let user = self.user.clone();
+        if self.known.lock().credential.has_key() {
+            Error::OtherVerifier(user)
+        } else {
+            Error::NoPassword(user)
+        }
+    }
+}
+
+const OUT_OF_ORDER: Error = Error::Authentication("SASL messages out of order");
+
+/// How to log in, bound to the server's certificate where both sides can. A server that does not offer it is told that we
+/// could: then it knows whether somebody in between has hidden its offer.
+fn mechanism(
+    offered: &[u8],
+    upstream: &Upstream,
+    binding: ChannelBinding,
+) -> Result<(&'static str, Binding), Error> {
+    let offers = |wanted: &str| authentication::mechanisms(offered).any(|name| name == wanted.as_bytes());
+    let end_point = upstream.end_point.as_ref().filter(|_| binding != ChannelBinding::Disable);
+    match end_point {
+        Some(hash) if offers(SCRAM_SHA_256_PLUS) => {
+            Ok((SCRAM_SHA_256_PLUS, Binding::EndPoint(hash.to_vec())))
+        }
+        _ if binding == ChannelBinding::Require => Err(Error::NotBound),
+        _ if !offers(SCRAM_SHA_256) => Err(Error::Authentication("an unknown SASL mechanism")),
+        Some(_) => Ok((SCRAM_SHA_256, Binding::NotOffered)),
+        None => Ok((SCRAM_SHA_256, Binding::None)),
+    }
+}
+
+fn begin(mechanism: &str, channel: Binding, upstream: &mut Upstream) -> Result<ClientFirst, Error> {
+    let mut nonce = [0; 18];
+    getrandom::fill(&mut nonce).map_err(|error| Error::Protocol(format!("no random numbers: {error}")))?;
+    let first = ClientFirst::new(nonce, channel);
+    let message = first.message();
+    authentication::put_initial_response(&mut upstream.output, mechanism, message.as_bytes());
+    Ok(first)
+}

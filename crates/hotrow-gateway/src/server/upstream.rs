@@ -1,0 +1,277 @@
+//! One connection to the server: the gateway's own small queries, and what is prepared on it. What goes over it otherwise is the
+//! business of the lane or session that holds it.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes, BytesMut};
+use hotrow_core::expect::Prepared;
+use hotrow_core::limits;
+use hotrow_wire::backend::{self, Report, tag};
+use hotrow_wire::{frontend, split};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::net::tls::client::ConnectError;
+use crate::net::{Address, ReadHalf, WriteHalf};
+
+/// Why there is no connection, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The network.
+    #[error("no connection to {address}: {error}")]
+    Io {
+        /// Where to.
+        address: Address,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// TLS.
+    #[error("no connection to {address}: {error}")]
+    Tls {
+        /// Where to.
+        address: Address,
+        /// Why.
+        error: ConnectError,
+    },
+    /// The log-in can't be bound to the server's certificate.
+    #[error(
+        "the server does not bind the log-in to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
+    )]
+    NotBound,
+    /// The server refused; its ErrorResponse as it came.
+    #[error("{code}: {message}")]
+    Refused {
+        /// Its SQLSTATE.
+        code: String,
+        /// Its message.
+        message: String,
+        /// The whole frame.
+        frame: Bytes,
+    },
+    /// The server wants what we can't give.
+    #[error("the server asks for {0}, which this version can't answer")]
+    Authentication(&'static str),
+    /// A password is needed.
+    #[error(
+        "the server asks for the password of user {0:?}, and the gateway has none: put it into users_file, or let the user's clients log in by scram-sha-256 against the server's own verifier (auth_query)"
+    )]
+    NoPassword(String),
+    /// The user's clients have proven to know another password than the server asks for.
+    #[error(
+        "user {0:?} has another SCRAM verifier at the server than the one that its clients logged in with: if the password was changed, log in again; if the verifier is in users_file, bring it up to date"
+    )]
+    OtherVerifier(String),
+    /// The server's side of SCRAM is wrong.
+    #[error(transparent)]
+    Scram(#[from] hotrow_auth::ServerError),
+    /// The server sent what it should not.
+    #[error("the server sent something unexpected: {0}")]
+    Protocol(String),
+    /// It took too long.
+    #[error("{address} did not answer within {} ms", limits::CONNECT_TIMEOUT_MS)]
+    Timeout {
+        /// Who.
+        address: Address,
+    },
+    /// It can't be written to.
+    #[error("{address} is a standby, and only a primary will do")]
+    Standby {
+        /// Who.
+        address: Address,
+    },
+}
+
+impl Error {
+    /// Whether another host, or the same one in a moment, may do better.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } => true,
+            Error::Tls { error, .. } => error.is_away(),
+            // It starts or stops.
+            Error::Refused { code, .. } => matches!(code.as_str(), "57P01" | "57P02" | "57P03"),
+            Error::NotBound
+            | Error::Authentication(_)
+            | Error::NoPassword(_)
+            | Error::OtherVerifier(_)
+            | Error::Scram(_)
+            | Error::Protocol(_) => false,
+        }
+    }
+}
+
+impl From<hotrow_wire::Error> for Error {
+    fn from(error: hotrow_wire::Error) -> Self {
+        Error::Protocol(error.to_string())
+    }
+}
+
+/// A connection that is ready for work.
+#[derive(Debug)]
+pub struct Upstream {
+    /// The half that is read.
+    pub read: ReadHalf,
+    /// The half that is written.
+    pub write: WriteHalf,
+    /// What was read and not yet looked at.
+    pub input: BytesMut,
+    /// What is to be written.
+    pub output: BytesMut,
+    /// What the server said of itself at log-in.
+    pub parameters: Vec<(String, String)>,
+    /// Which statements are prepared on it.
+    pub prepared: Prepared,
+    /// For cancel requests: the backend's process id.
+    pub process_id: u32,
+    /// For cancel requests: its secret.
+    pub secret: Bytes,
+    /// The host it is to.
+    pub address: Arc<Address>,
+    /// The hash of the server's certificate that a log-in can be bound to.
+    pub end_point: Option<Bytes>,
+    /// Counts it among those of its log-in.
+    pub(super) _counted: Arc<()>,
+}
+
+impl Upstream {
+    /// What the server said of one of its settings at log-in.
+    pub fn at_log_in(&self, wanted: &str) -> Option<&str> {
+        self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// Runs one statement of the gateway's own with text parameters; its rows as text.
+    pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Vec<Vec<Option<String>>>, Error> {
+        frontend::Parse { name: b"", text: text.as_bytes(), types: &[] }.put(&mut self.output);
+        self.prepared.forget_unnamed();
+        frontend::put_bind_text(&mut self.output, b"", values.iter().map(|value| value.as_bytes()));
+        self.output.extend_from_slice(frontend::EXECUTE);
+        self.output.extend_from_slice(frontend::SYNC);
+        self.flush().await?;
+        let (mut rows, mut error) = (Vec::new(), None);
+        loop {
+            let frame = self.frame().await?;
+            match frame[0] {
+                tag::DATA_ROW => {
+                    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+                    rows.push(
+                        backend::data_row(&frame[5..])?.into_iter().map(|value| value.map(text)).collect(),
+                    );
+                }
+                tag::ERROR => {
+                    let refusal = refused(&frame);
+                    if !Report::read(&frame[5..])?.is_error() {
+                        return Err(refusal);
+                    }
+                    error = Some(refusal);
+                }
+                tag::READY => return error.map_or(Ok(rows), Err),
+                _ => {}
+            }
+        }
+    }
+
+    /// The server's description of a statement: its parameters' types and its columns; none if it is wrong.
+    pub async fn describe(&mut self, text: &[u8], types: &[u8]) -> Result<Option<Bytes>, Error> {
+        frontend::Parse { name: b"", text, types }.put(&mut self.output);
+        self.prepared.forget_unnamed();
+        frontend::Named { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
+        self.output.extend_from_slice(frontend::SYNC);
+        self.flush().await?;
+        let (mut description, mut is_wrong) = (BytesMut::new(), false);
+        loop {
+            let frame = self.frame().await?;
+            match frame[0] {
+                tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION => description.extend_from_slice(&frame),
+                tag::ERROR if !Report::read(&frame[5..])?.is_error() => return Err(refused(&frame)),
+                tag::ERROR => is_wrong = true,
+                tag::READY => return Ok((!is_wrong).then(|| description.freeze())),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next frame from the server.
+    pub async fn frame(&mut self) -> Result<Bytes, Error> {
+        loop {
+            if let Some(frame) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX)? {
+                let length = frame.bytes.len();
+                return Ok(self.input.split_to(length).freeze());
+            }
+            let read = self.read.fill(&mut self.input).await;
+            if read.map_err(|error| self.io(error))? == 0 {
+                return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    /// Whether the server has neither closed the connection nor sent anything on it. Waits for nothing.
+    pub fn is_quiet(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut byte = [0];
+        let mut buffer = ReadBuf::new(&mut byte);
+        self.input.is_empty() && Pin::new(&mut self.read).poll_read(&mut context, &mut buffer).is_pending()
+    }
+
+    /// Reads what has come, without waiting; false if nothing has, or the connection is gone.
+    pub fn read_now(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let fill = std::pin::pin!(self.read.fill(&mut self.input));
+        matches!(fill.poll(&mut context), Poll::Ready(Ok(1..)))
+    }
+
+    /// Waits for more bytes.
+    pub async fn read_some(&mut self) -> Result<(), Error> {
+        match self.read.fill(&mut self.input).await {
+            Ok(1..) => Ok(()),
+            Ok(0) => Err(self.io(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// Skips the answer to a command of the gateway's own; false if it is not whole yet.
+    pub fn skip_to_ready(&mut self) -> bool {
+        while let Ok(Some(frame)) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX) {
+            let (is_ready, length) = (frame.tag == tag::READY, frame.bytes.len());
+            self.input.advance(length);
+            if is_ready {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Writes all that is to be written.
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        let result = self.write.drain(&mut self.output).await;
+        result.map_err(|error| self.io(error))
+    }
+
+    fn io(&self, error: io::Error) -> Error {
+        Error::Io { address: (*self.address).clone(), error }
+    }
+}
+
+/// The server's refusal, from its ErrorResponse.
+pub fn refused(frame: &[u8]) -> Error {
+    let report = Report::read(&frame[5..]).unwrap_or_default();
+    Error::Refused {
+        code: String::from_utf8_lossy(report.code).into_owned(),
+        message: String::from_utf8_lossy(report.message).into_owned(),
+        frame: Bytes::copy_from_slice(frame),
+    }
+}
+
+/// What the gateway's names of statements begin with; a number follows.
+pub const OWN_NAMES: &str = "hotrow_";
+
+/// Whether a name is one that the gateway gives to statements.
+pub fn is_own_name(name: &[u8]) -> bool {
+    name.starts_with(OWN_NAMES.as_bytes())
+}
+
+/// The name under which a statement is prepared on every upstream connection.
+pub fn statement_name(statement: u64) -> String {
+    format!("{OWN_NAMES}{statement}")
+}

@@ -1,0 +1,148 @@
+//! What a session does now and has done so far, for people who look: written by the session alone, without a lock.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hotrow_core::classify::Effect;
+use hotrow_wire::backend::Status;
+
+use crate::lock::Lock;
+
+/// A session as others see it.
+#[derive(Debug, Default)]
+pub struct Doing {
+    /// Of a session that holds a connection: why.
+    held: AtomicU32,
+    /// When the client last sent something, in milliseconds since the first look at a clock.
+    since: AtomicU64,
+    packed: AtomicU64,
+    passed: AtomicU64,
+    name: Lock<String>,
+}
+
+const ACTIVE: u32 = 1;
+const TRANSACTION: u32 = 1 << 1;
+const FAILED: u32 = 1 << 2;
+const SWITCHED_OFF: u32 = 1 << 3;
+/// The first of the bits that say what is left behind on the connection, in the order of [`PINS`].
+const FIRST_PIN: u32 = 4;
+type IsLeft = fn(Effect) -> bool;
+const PINS: [(IsLeft, &str); 8] = [
+    (|left| left.settings, "SET"),
+    (|left| left.role, "SET ROLE"),
+    (|left| left.temporary, "temporary table"),
+    (|left| left.prepared, "PREPARE"),
+    (|left| left.listen, "LISTEN"),
+    (|left| left.holdable_cursor, "cursor WITH HOLD"),
+    (|left| left.advisory_lock, "advisory lock"),
+    (|left| left.unknown, "something unknown"),
+];
+
+static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn milliseconds(at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(*EPOCH).as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Doing {
+    /// Just begun, by a client that calls itself so.
+    pub fn new(name: &str) -> Self {
+        let doing = Doing { name: Lock::new(name.to_owned()), ..Doing::default() };
+        doing.heard(Instant::now());
+        doing
+    }
+
+    /// The client has sent something.
+    pub fn heard(&self, at: Instant) {
+        self.since.store(milliseconds(at), Relaxed);
+    }
+
+    /// How long ago it last did.
+    pub fn silent_for(&self) -> Duration {
+        Duration::from_millis(milliseconds(Instant::now()).saturating_sub(self.since.load(Relaxed)))
+    }
+
+    /// The client calls itself so now.
+    pub fn rename(&self, name: &str) {
+        name.clone_into(&mut self.name.lock());
+    }
+
+    /// What it calls itself.
+    pub fn name(&self) -> String {
+        self.name.lock().clone()
+    }
+
+    /// A unit goes to a lane.
+    pub fn packs(&self) {
+        self.packed.fetch_add(1, Relaxed);
+    }
+
+    /// A unit is passed through.
+    pub fn passes(&self) {
+        self.passed.fetch_add(1, Relaxed);
+    }
+
+    /// Units packed and passed through so far.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.packed.load(Relaxed), self.passed.load(Relaxed))
+    }
+
+    /// It holds a connection, for this reason.
+    pub fn holds(&self, active: bool, status: Status, pack: bool, left: Effect) {
+        let mut bits = match status {
+            Status::Idle => 0,
+            Status::Transaction => TRANSACTION,
+            Status::Failed => FAILED,
+        };
+        bits |= u32::from(active) * ACTIVE + u32::from(!pack) * SWITCHED_OFF;
+        if left.pins() {
+            let set = PINS.iter().enumerate().filter(|(_, (is_left, _))| is_left(left));
+            bits |= set.fold(0, |bits, (index, _)| bits | 1 << (FIRST_PIN + index as u32));
+        }
+        self.held.store(bits, Relaxed);
+    }
+
+    /// In words, of a session that holds a connection.
+    pub fn describe_held(&self) -> String {
+        let bits = self.held.load(Relaxed);
+        if bits & ACTIVE != 0 {
+            return "active".to_owned();
+        }
+        if bits & TRANSACTION != 0 {
+            return "idle in transaction".to_owned();
+        }
+        if bits & FAILED != 0 {
+            return "idle in transaction (aborted)".to_owned();
+        }
+        let pins = PINS.iter().enumerate();
+        let mut pins: Vec<&str> = pins
+            .filter(|(index, _)| bits & (1 << (FIRST_PIN + *index as u32)) != 0)
+            .map(|(_, (_, name))| *name)
+            .collect();
+        if bits & SWITCHED_OFF != 0 {
+            pins.push("hotrow.pack is off");
+        }
+        if pins.is_empty() { "active".to_owned() } else { format!("pinned: {}", pins.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_a_connection_is_told_in_words() {
+        let doing = Doing::new("x");
+        let told = |active, status, pack, left| {
+            doing.holds(active, status, pack, left);
+            doing.describe_held()
+        };
+        assert_eq!(told(true, Status::Transaction, true, Effect::NONE), "active");
+        assert_eq!(told(false, Status::Transaction, true, Effect::NONE), "idle in transaction");
+        assert_eq!(told(false, Status::Failed, true, Effect::NONE), "idle in transaction (aborted)");
+        let left = Effect { temporary: true, listen: true, ..Effect::NONE };
+        assert_eq!(told(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
+        assert_eq!(told(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
+    }
+}

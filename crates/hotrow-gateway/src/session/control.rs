@@ -1,0 +1,250 @@
+//! Cancel requests: which client may ask for what, and what is done then.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::lane::Mailbox;
+use crate::lane::Message;
+use crate::lock::Lock;
+use crate::net::Address;
+use crate::net::peer::Peer;
+use crate::net::wake::Wake;
+use crate::pool::Pool;
+use crate::server::connect;
+use crate::session::activity::Doing;
+
+/// The handle by which a session can be cancelled.
+#[derive(Debug)]
+pub struct Control {
+    /// The process id the client was told.
+    pub process_id: u32,
+    /// The secret the client was told.
+    pub secret: [u8; 4],
+    /// Where its session waits.
+    pub mailbox: Arc<Mailbox>,
+    /// Which clients it belongs to.
+    pub pool: Arc<Pool>,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// What its session does.
+    pub doing: Doing,
+    reach: Lock<Reach>,
+    /// Counts the cancel requests that were passed on to lanes.
+    cancels: AtomicU64,
+    /// Wakes a session that waits and is cancelled.
+    cancelled: Wake,
+    /// Held while a cancel request is on its way to the server.
+    sending: tokio::sync::Mutex<()>,
+    /// Whether one may be.
+    is_sending: AtomicBool,
+}
+
+/// Where a cancel request finds what a session has under way.
+#[derive(Debug)]
+enum Reach {
+    /// In lanes, if it has anything.
+    Lanes,
+    /// It waits, for what this says; whether it is to be cancelled.
+    Waiting(&'static str, bool),
+    /// At a backend.
+    Backend(Target),
+}
+
+/// A backend that works for a session.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The backend's process id.
+    pub process_id: u32,
+    /// The backend's secret.
+    pub secret: Bytes,
+    /// The host it is on.
+    pub address: Arc<Address>,
+}
+
+/// Process ids that clients are told begin here, above all that a system gives to processes: a client that hands its own to
+/// pg_terminate_backend must not hit a backend that works for somebody else.
+const FIRST_PROCESS_ID: u32 = 1 << 30;
+
+impl Control {
+    /// Notes the backend that works for the session now; whether it was cancelled while it waited for that.
+    pub fn set_target(&self, target: Option<Target>) -> bool {
+        let reach = target.map_or(Reach::Lanes, Reach::Backend);
+        matches!(std::mem::replace(&mut *self.reach.lock(), reach), Reach::Waiting(_, true))
+    }
+
+    /// Notes that no backend works for the session any more. It doesn't give its connection back before this is done, or a
+    /// cancel request that is on its way would hit whoever gets it next.
+    pub async fn leave_target(&self) {
+        self.set_target(None);
+        // The target is taken under the lock that was held just now: who took it before has said so before.
+        if self.is_sending.load(Relaxed) {
+            let _sent = self.sending.lock().await;
+        }
+    }
+
+    /// Notes that the session waits, for what this says, and has nothing in lanes.
+    pub fn waits(&self, what: &'static str) {
+        *self.reach.lock() = Reach::Waiting(what, false);
+    }
+
+    /// How often what the session has in lanes was to be cancelled.
+    pub fn cancels(&self) -> u64 {
+        self.cancels.load(Relaxed)
+    }
+
+    /// Returns when the session is cancelled while it waits.
+    pub async fn cancelled_waiting(&self) {
+        while !matches!(*self.reach.lock(), Reach::Waiting(_, true)) {
+            self.cancelled.woken().await;
+        }
+    }
+
+    /// The backend that works for the session; none also while it waits for one.
+    pub fn backend(&self) -> Option<u32> {
+        match &*self.reach.lock() {
+            Reach::Backend(target) => Some(target.process_id),
+            Reach::Lanes | Reach::Waiting(..) => None,
+        }
+    }
+
+    /// What it does, if it waits.
+    pub fn waiting(&self) -> Option<&'static str> {
+        match &*self.reach.lock() {
+            Reach::Waiting(what, _) => Some(what),
+            Reach::Lanes | Reach::Backend(_) => None,
+        }
+    }
+
+    async fn cancel(&self) {
+        let _sending = self.sending.lock().await;
+        self.is_sending.store(true, Relaxed);
+        self.pass_on().await;
+        self.is_sending.store(false, Relaxed);
+    }
+
+    async fn pass_on(&self) {
+        let target = match &mut *self.reach.lock() {
+            Reach::Lanes => {
+                self.cancels.fetch_add(1, Relaxed); // under the lock: who begins to wait then sees it
+                None
+            }
+            Reach::Waiting(_, cancelled) => {
+                *cancelled = true;
+                return self.cancelled.wake();
+            }
+            Reach::Backend(target) => Some(target.clone()),
+        };
+        match target {
+            Some(target) => {
+                let config = self.pool.config();
+                let Target { process_id, secret, address } = target;
+                if let Err(error) = connect::cancel(&config.upstream, &address, process_id, &secret).await {
+                    tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
+                }
+            }
+            None => self.pool.send_all(|| Message::Cancel(self.mailbox.session)),
+        }
+    }
+}
+
+/// The handle by which what an operator waits for at the console can be cancelled.
+#[derive(Debug)]
+pub struct Line {
+    /// The process id the client was told.
+    pub process_id: u32,
+    secret: [u8; 4],
+    /// It is.
+    pub cut: Notify,
+}
+
+/// The controls of all sessions, by the process id the clients were told.
+#[derive(Debug, Default)]
+pub struct Controls {
+    sessions: Lock<HashMap<u32, Arc<Control>>>,
+    lines: Lock<HashMap<u32, Arc<Line>>>,
+    last: AtomicU32,
+}
+
+impl Controls {
+    /// A control for a new session.
+    pub fn register(
+        &self,
+        mailbox: Arc<Mailbox>,
+        pool: Arc<Pool>,
+        secret: [u8; 4],
+        (peer, name): (Peer, &str),
+    ) -> Arc<Control> {
+        let mut sessions = self.sessions.lock();
+        let process_id = loop {
+            let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
+            if !sessions.contains_key(&process_id) {
+                break process_id;
+            }
+        };
+        let control = Arc::new(Control {
+            process_id,
+            secret,
+            mailbox,
+            pool,
+            peer,
+            doing: Doing::new(name),
+            reach: Lock::new(Reach::Lanes),
+            cancels: AtomicU64::new(0),
+            cancelled: Wake::default(),
+            sending: tokio::sync::Mutex::new(()),
+            is_sending: AtomicBool::new(false),
+        });
+        sessions.insert(process_id, control.clone());
+        control
+    }
+
+    /// All sessions, the oldest first.
+    pub fn all(&self) -> Vec<Arc<Control>> {
+        let sessions = self.sessions.lock();
+        let mut all: Vec<_> = sessions.values().cloned().collect();
+        drop(sessions);
+        all.sort_by_key(|control| control.mailbox.session);
+        all
+    }
+
+    /// A handle for an operator's session.
+    pub fn open_line(&self, secret: [u8; 4]) -> Arc<Line> {
+        let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
+        let line = Arc::new(Line { process_id, secret, cut: Notify::new() });
+        self.lines.lock().insert(process_id, line.clone());
+        line
+    }
+
+    /// Forgets it.
+    pub fn close_line(&self, process_id: u32) {
+        self.lines.lock().remove(&process_id);
+    }
+
+    /// Wakes every session, to see that the gateway stops.
+    pub fn wake_all(&self) {
+        let sessions = self.sessions.lock();
+        sessions.values().for_each(|control| control.mailbox.wake.wake());
+    }
+
+    /// Forgets a session.
+    pub fn remove(&self, process_id: u32) {
+        self.sessions.lock().remove(&process_id);
+    }
+
+    /// Does what a cancel request asks for, if its secret is right; says nothing either way, as PostgreSQL.
+    pub async fn cancel(&self, process_id: u32, secret: &[u8]) {
+        let control = self.sessions.lock().get(&process_id).cloned();
+        let line = self.lines.lock().get(&process_id).cloned();
+        if let Some(line) = line.filter(|line| line.secret[..] == *secret) {
+            return line.cut.notify_waiters();
+        }
+        match control {
+            Some(control) if control.secret[..] == *secret => control.cancel().await,
+            _ => tracing::warn!(process_id, "a cancel request with a wrong key"),
+        }
+    }
+}
