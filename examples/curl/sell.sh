@@ -3,7 +3,7 @@
 set -euo pipefail
 
 url=${HOTROW_URL:?set it to where hotrow serve --http listens, for example http://127.0.0.1:8080}
-item=${ITEM:-phone} # stands in paths as it is: letters, digits, - and _
+item=${ITEM:-phone-curl} # used in paths without encoding: letters, digits, - and _
 stock=100 buyers=10000 workers=64
 
 folder=$(mktemp -d)
@@ -40,6 +40,12 @@ field() {
 
 curl --silent --show-error --fail-with-body --request PUT "$url/v1/sales/$item" \
     --json "{\"stock\": $stock, \"per_buyer\": 1, \"hold\": 600}" > "$folder/created"
+created=$(field status < "$folder/created")
+# "exists" is right too: the sale may be that of an earlier run.
+if [ "$created" != created ] && [ "$created" != exists ]; then
+    echo "creating the sale returned $created: set ITEM to a name that no other sale has, not $item" >&2
+    exit 1
+fi
 
 started=$EPOCHREALTIME
 uuids "$buyers" |

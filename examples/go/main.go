@@ -46,7 +46,7 @@ func (s shop) call(ctx context.Context, sql string, values []any, into ...any) e
 
 // buy returns the statuses that one buyer is told.
 func (s shop) buy(ctx context.Context, buyer string) ([]string, error) {
-	// Made once for each purchase: whoever repeats it with the same id gets the recorded answer and not a second phone.
+	// Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
 	requestID := uuid.New()
 	var status, confirmation string
 	var reservation *uuid.UUID
@@ -91,12 +91,16 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	s := shop{pool, cmp.Or(os.Getenv("ITEM"), "phone")}
+	s := shop{pool, cmp.Or(os.Getenv("ITEM"), "phone-go")}
 	var created string
 	err = s.call(ctx, "select hotrow.create_sale($1, stock => $2, per_buyer => 1, hold => '10 minutes')",
 		[]any{s.item, stock}, &created)
 	if err != nil {
 		return err
+	}
+	// "exists" is right too: the call may have been repeated after a lost connection.
+	if created != "created" && created != "exists" {
+		return fmt.Errorf("create_sale returned %s: set ITEM to a name that no other sale has, not %s", created, s.item)
 	}
 	started := time.Now()
 	counts, err := s.sell(ctx)

@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 public class Sell {
     static final int STOCK = 100, BUYERS = 10_000, WORKERS = 64, TRIES = 10;
-    static final String ITEM = System.getenv().getOrDefault("ITEM", "phone");
+    static final String ITEM = System.getenv().getOrDefault("ITEM", "phone-java");
 
     /** A statement that does no harm when it is repeated: sets its values, runs, reads the first row. */
     interface Call<T> {
@@ -71,7 +71,7 @@ public class Sell {
 
     /** The statuses that one buyer is told. */
     static List<String> buy(Line line, String buyer) throws Exception {
-        // Made once for each purchase: whoever repeats it with the same id gets the recorded answer and not a second phone.
+        // Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
         var requestId = UUID.randomUUID();
         var answer = line.call(c -> row(c, "select * from hotrow.reserve(?, ?, 1, ?)", ITEM, buyer, requestId));
         String status = (String) answer[0];
@@ -93,7 +93,12 @@ public class Sell {
 
     public static void main(String[] arguments) throws Exception {
         try (var line = new Line()) {
-            line.call(c -> row(c, "select hotrow.create_sale(?, stock => ?, per_buyer => 1, hold => '10 minutes')", ITEM, STOCK));
+            var created = line.call(c -> row(c, "select hotrow.create_sale(?, stock => ?, per_buyer => 1, hold => '10 minutes')", ITEM, STOCK));
+            // "exists" is right too: the call may have been repeated after a lost connection.
+            if (!List.of("created", "exists").contains(created[0])) {
+                System.err.printf("create_sale returned %s: set ITEM to a name that no other sale has, not %s%n", created[0], ITEM);
+                System.exit(1);
+            }
             long started = System.nanoTime();
             var next = new AtomicInteger();
             var counts = new TreeMap<String, Integer>();

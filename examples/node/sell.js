@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
-const ITEM = process.env.ITEM ?? "phone";
+const ITEM = process.env.ITEM ?? "phone-node";
 const [STOCK, BUYERS, WORKERS, TRIES] = [100, 10_000, 64, 10];
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: WORKERS });
@@ -30,7 +30,7 @@ async function call(text, values) {
 
 /** The statuses that one buyer is told. */
 async function buy(buyer) {
-  // Made once for each purchase: whoever repeats it with the same id gets the recorded answer and not a second phone.
+  // Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
   const requestId = randomUUID();
   const answer = await call("select * from hotrow.reserve($1, $2, 1, $3)", [ITEM, buyer, requestId]);
   if (answer.status !== "reserved") return [answer.status];
@@ -39,7 +39,15 @@ async function buy(buyer) {
   return [answer.status, confirmation.status];
 }
 
-await call("select hotrow.create_sale($1, stock => $2, per_buyer => 1, hold => '10 minutes')", [ITEM, STOCK]);
+const created = await call("select hotrow.create_sale($1, stock => $2, per_buyer => 1, hold => '10 minutes') as status", [
+  ITEM,
+  STOCK,
+]);
+// "exists" is right too: the call may have been repeated after a lost connection.
+if (!["created", "exists"].includes(created.status)) {
+  console.error(`create_sale returned ${created.status}: set ITEM to a name that no other sale has, not ${ITEM}`);
+  process.exit(1);
+}
 
 const statuses = {};
 let next = 0;

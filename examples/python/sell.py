@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 from psycopg_pool import ConnectionPool
 
-ITEM = os.environ.get("ITEM", "phone")
+ITEM = os.environ.get("ITEM", "phone-python")
 STOCK, BUYERS, WORKERS, TRIES = 100, 10_000, 64, 10
 
 
@@ -33,7 +33,7 @@ def call(pool: ConnectionPool, sql: str, *values) -> tuple | None:
 
 def buy(pool: ConnectionPool, buyer: str) -> list[str]:
     """The statuses that one buyer is told."""
-    # Made once for each purchase: whoever repeats it with the same id gets the recorded answer and not a second phone.
+    # Generated once per purchase: a call repeated with the same id gets the recorded answer and not a second phone.
     request_id = uuid.uuid4()
     status, reservation_id, _ = call(
         pool, "select * from hotrow.reserve(%s, %s, 1, %s)", ITEM, buyer, request_id
@@ -49,12 +49,15 @@ def main() -> int:
     # Without autocommit each call would be wrapped in BEGIN and COMMIT, and what is in a transaction is never merged.
     options = {"autocommit": True}
     with ConnectionPool(os.environ["DATABASE_URL"], kwargs=options, min_size=WORKERS) as pool:
-        call(
+        (created,) = call(
             pool,
             "select hotrow.create_sale(%s, stock => %s, per_buyer => 1, hold => '10 minutes')",
             ITEM,
             STOCK,
         )
+        # "exists" is right too: the call may have been repeated after a lost connection.
+        if created not in ("created", "exists"):
+            sys.exit(f"create_sale returned {created}: set ITEM to a name that no other sale has, not {ITEM}")
         pool.wait()
         started = time.monotonic()
         with ThreadPoolExecutor(WORKERS) as workers:

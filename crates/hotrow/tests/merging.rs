@@ -57,18 +57,18 @@ enum Form {
 }
 
 const FORMS: [Form; 8] = [
-    Form::Simple("select * from shop.sell('{}', 1)"),
-    Form::Simple("select stock as left_over, sold from shop.sell(quantity => 1, sku => '{}') as s"),
-    Form::Simple("select shop.sell('{}', 1)"),
-    Form::Extended { sql: "select * from shop.sell($1, $2)", binary: false, described: true },
-    Form::Extended { sql: "select * from shop.sell($1, $2)", binary: true, described: true },
+    Form::Simple("select * from merge_example.sell('{}', 1)"),
+    Form::Simple("select stock as left_over, sold from merge_example.sell(quantity => 1, sku => '{}') as s"),
+    Form::Simple("select merge_example.sell('{}', 1)"),
+    Form::Extended { sql: "select * from merge_example.sell($1, $2)", binary: false, described: true },
+    Form::Extended { sql: "select * from merge_example.sell($1, $2)", binary: true, described: true },
     Form::Extended {
-        sql: "select sold from shop.sell($1::text, $2::bigint)",
+        sql: "select sold from merge_example.sell($1::text, $2::bigint)",
         binary: true,
         described: false,
     },
-    Form::Extended { sql: "select shop.sell($1, 1)", binary: false, described: true },
-    Form::Extended { sql: "select shop.sell($1, 1) as answer", binary: true, described: true },
+    Form::Extended { sql: "select merge_example.sell($1, 1)", binary: false, described: true },
+    Form::Extended { sql: "select merge_example.sell($1, 1) as answer", binary: true, described: true },
 ];
 
 impl Form {
@@ -107,7 +107,7 @@ fn sell_out(line: &mut Line, form: Form, item: &str) -> Vec<Answer> {
 }
 
 fn new_item(item: &str) {
-    let sql = format!("insert into shop.item values ('{item}', {STOCK})");
+    let sql = format!("insert into merge_example.item values ('{item}', {STOCK})");
     assert_eq!(connect(server().port()).query(&sql).error(), None);
 }
 
@@ -185,7 +185,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
         scope.spawn(move || {
             let mut line = connect(port);
             for _ in 0..5 {
-                line.put_unnamed_call("select * from shop.sell($1, $2)", &[Some("bad"), Some("0")]);
+                line.put_unnamed_call("select * from merge_example.sell($1, $2)", &[Some("bad"), Some("0")]);
                 line.put_sync();
                 line.send().unwrap();
                 let report = line.answer().error().expect("nobody sells nothing");
@@ -193,7 +193,10 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
                     (report.code.as_str(), report.message.as_str()),
                     ("22023", "quantity is 0 or less")
                 );
-                line.put_unnamed_call("select * from shop.sell($1, $2)", &[Some("bad"), Some("many")]);
+                line.put_unnamed_call(
+                    "select * from merge_example.sell($1, $2)",
+                    &[Some("bad"), Some("many")],
+                );
                 line.put_sync();
                 line.send().unwrap();
                 assert_eq!(line.answer().error().expect("no number").code, "22P02");
@@ -203,15 +206,17 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
     assert!(merged(&gateway) > before);
     let passed = gateway.metric("hotrow_passed_through_units_total");
     let mut line = connect(gateway.port());
-    line.put_unnamed_call("select * from shop.sell($1, $2)", &[Some("bad"), Some("0")]);
+    line.put_unnamed_call("select * from merge_example.sell($1, $2)", &[Some("bad"), Some("0")]);
     line.put_sync();
     line.send().unwrap();
     assert!(line.answer().error().is_some());
-    (0..9).for_each(|_| assert_eq!(line.query("select * from shop.sell('good_first', 1)").error(), None));
+    (0..9).for_each(|_| {
+        assert_eq!(line.query("select * from merge_example.sell('good_first', 1)").error(), None)
+    });
     let passed = gateway.metric("hotrow_passed_through_units_total") - passed;
     assert!(passed <= 1, "a session whose call failed went on by itself {passed} times");
     assert_eq!(
-        connect(server().port()).query("select stock from shop.item where sku = 'bad'").rows()[0][0]
+        connect(server().port()).query("select stock from merge_example.item where sku = 'bad'").rows()[0][0]
             .as_deref(),
         Some("30")
     );
@@ -224,9 +229,9 @@ fn a_call_inside_a_clients_own_transaction_is_an_ordinary_call() {
     let gateway = Gateway::start(&["--lanes", "1"]);
     let mut line = connect(gateway.port());
     assert_eq!(line.query("begin").error(), None);
-    assert_eq!(line.query("select * from shop.sell('own', 5)").rows()[0][1].as_deref(), Some("25"));
+    assert_eq!(line.query("select * from merge_example.sell('own', 5)").rows()[0][1].as_deref(), Some("25"));
     assert_eq!(line.query("rollback").error(), None);
-    assert_eq!(line.query("select * from shop.sell('own', 1)").rows()[0][1].as_deref(), Some("29"));
+    assert_eq!(line.query("select * from merge_example.sell('own', 1)").rows()[0][1].as_deref(), Some("29"));
 }
 
 #[test]
