@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::account::{Account, ITERATIONS};
-use crate::credential::{md5_response, md5_secret};
 use crate::hba::Method;
+use crate::md5::{md5_response, md5_secret};
 use crate::scram::server::{Failure, Server, ServerFinal};
-use crate::secret::{Key, Password, ProcessKey};
+use crate::secret::{Key, Password};
+use crate::stored::ProcessKey;
 use crate::verifier::Verifier;
 
 /// What is known before the first message.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::scram::Binding;
 use crate::scram::client::ClientFirst;
-use crate::secret::{ProcessKey, Secret};
+use crate::stored::{ProcessKey, Secret};
 use crate::{Account, Exchange, Hba, Method, Offer, Step, Users};
 
 /// Texts that go deeper than noise does.

@@ -4,7 +4,7 @@ use super::*;
 use crate::hash::counted;
 use crate::scram::Binding;
 use crate::scram::client::ClientFirst;
-use crate::secret::Secret;
+use crate::stored::Secret;
 use crate::verifier::Keys;
 
 fn key() -> ProcessKey {
