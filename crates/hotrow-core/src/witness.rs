@@ -157,7 +157,7 @@ pub fn question(doubt: Doubt, before: Option<&Server>, bond: Bond) -> Question {
 
 /// What a server said of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum XactStatus {
     /// It is committed.
     Committed,
     /// It is rolled back.
@@ -173,15 +173,16 @@ pub enum Word {
 }
 
 /// What is believed of this id; none if it has to be asked again.
-pub fn believe(id: u64, word: Word, bond: Bond) -> Option<Outcome> {
-    match (word, bond) {
-        (Word::InRecovery, _) => None,
+pub fn believe(id: u64, status: XactStatus, bond: Bond) -> Option<Outcome> {
+    match (status, bond) {
+        (XactStatus::InRecovery, _) => None,
         (_, Bond::SameCluster { first_id: Some(first) }) if id >= first => Some(Outcome::Aborted),
-        (Word::InProgress, _) => None,
-        (Word::Committed, Bond::SameLife | Bond::Logged) => Some(Outcome::Committed),
-        (Word::Aborted | Word::NotGivenOut, Bond::SameLife | Bond::SameCluster { .. } | Bond::Logged) => {
-            Some(Outcome::Aborted)
-        }
+        (XactStatus::InProgress, _) => None,
+        (XactStatus::Committed, Bond::SameLife | Bond::Logged) => Some(Outcome::Committed),
+        (
+            XactStatus::Aborted | XactStatus::NotGivenOut,
+            Bond::SameLife | Bond::SameCluster { .. } | Bond::Logged,
+        ) => Some(Outcome::Aborted),
         _ => Some(Outcome::Unknown),
     }
 }

@@ -54,19 +54,19 @@ fn only_what_can_be_proven_is_believed() {
     // The id asked about is 7; two lives give out 7 and 8 as their first id.
     let lost = Bond::SameCluster { first_id: Some(7) };
     let below = Bond::SameCluster { first_id: Some(8) };
-    for (word, same_life, same_cluster, lost_id, below_first, none) in [
-        (Word::Committed, yes, unknown, no, unknown, unknown),
-        (Word::Aborted, no, no, no, no, unknown),
-        (Word::NotGivenOut, no, no, no, no, unknown),
-        (Word::Forgotten, unknown, unknown, no, unknown, unknown),
-        (Word::InProgress, None, None, no, None, None),
-        (Word::InRecovery, None, None, None, None, None),
+    for (status, same_life, same_cluster, lost_id, below_first, none) in [
+        (XactStatus::Committed, yes, unknown, no, unknown, unknown),
+        (XactStatus::Aborted, no, no, no, no, unknown),
+        (XactStatus::NotGivenOut, no, no, no, no, unknown),
+        (XactStatus::Forgotten, unknown, unknown, no, unknown, unknown),
+        (XactStatus::InProgress, None, None, no, None, None),
+        (XactStatus::InRecovery, None, None, None, None, None),
     ] {
-        assert_eq!(believe(7, word, Bond::SameLife), same_life, "{word:?}");
-        assert_eq!(believe(7, word, SAME_CLUSTER), same_cluster, "{word:?}");
-        assert_eq!(believe(7, word, lost), lost_id, "{word:?}");
-        assert_eq!(believe(7, word, below), below_first, "{word:?}");
-        assert_eq!(believe(7, word, Bond::None), none, "{word:?}");
+        assert_eq!(believe(7, status, Bond::SameLife), same_life, "{status:?}");
+        assert_eq!(believe(7, status, SAME_CLUSTER), same_cluster, "{status:?}");
+        assert_eq!(believe(7, status, lost), lost_id, "{status:?}");
+        assert_eq!(believe(7, status, below), below_first, "{status:?}");
+        assert_eq!(believe(7, status, Bond::None), none, "{status:?}");
     }
     assert_eq!(believe_none_committed(true), Outcome::Aborted);
     assert_eq!(believe_none_committed(false), Outcome::Unknown);
@@ -134,14 +134,14 @@ fn a_mark_proves_what_the_log_has_kept() {
 
 #[test]
 fn a_logged_id_is_believed_as_in_the_same_life_and_nothing_is_asked_if_a_missing_id_was_not_logged() {
-    for (word, outcome) in [
-        (Word::Committed, Some(Outcome::Committed)),
-        (Word::Aborted, Some(Outcome::Aborted)),
-        (Word::Forgotten, Some(Outcome::Unknown)),
-        (Word::InProgress, None),
-        (Word::InRecovery, None),
+    for (status, outcome) in [
+        (XactStatus::Committed, Some(Outcome::Committed)),
+        (XactStatus::Aborted, Some(Outcome::Aborted)),
+        (XactStatus::Forgotten, Some(Outcome::Unknown)),
+        (XactStatus::InProgress, None),
+        (XactStatus::InRecovery, None),
     ] {
-        assert_eq!(believe(7, word, Bond::Logged), outcome, "{word:?}");
+        assert_eq!(believe(7, status, Bond::Logged), outcome, "{status:?}");
     }
     assert_eq!(question(Doubt::Id(7), None, Bond::Logged), Question::Status(7));
     assert_eq!(question(Doubt::IdAfter(None), None, Bond::NotLogged), Question::Nothing(Outcome::Aborted));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::lane::{Doubt, Kind, Outcome};
 use hotrow_core::limits;
-use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, Word};
+use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, XactStatus};
 
 use super::context::LaneContext;
 use super::writer::Writer;
@@ -352,9 +352,9 @@ async fn ask(
 async fn status(upstream: &mut Upstream, id: u64, bond: Bond) -> Result<Option<Outcome>, Error> {
     let sql = include_str!("../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
-        Ok(rows) => word(first(rows).as_deref()),
+        Ok(rows) => xact_status(first(rows).as_deref()),
         // An id that this server has not given out yet.
-        Err(Error::Refused { code, .. }) if code == "22023" => Word::NotGivenOut,
+        Err(Error::Refused { code, .. }) if code == "22023" => XactStatus::NotGivenOut,
         Err(error) => return Err(error),
     };
     Ok(witness::believe(id, word, bond))
@@ -372,13 +372,13 @@ fn log(rows: Rows) -> Option<Log> {
     Some(Log { checkpoint: checkpoint?, first_id, next_id: next_id? })
 }
 
-fn word(status: Option<&str>) -> Word {
+fn xact_status(status: Option<&str>) -> XactStatus {
     match status {
-        Some("committed") => Word::Committed,
-        Some("aborted") => Word::Aborted,
-        Some("in progress") => Word::InProgress,
-        Some("in recovery") => Word::InRecovery,
-        _ => Word::Forgotten,
+        Some("committed") => XactStatus::Committed,
+        Some("aborted") => XactStatus::Aborted,
+        Some("in progress") => XactStatus::InProgress,
+        Some("in recovery") => XactStatus::InRecovery,
+        _ => XactStatus::Forgotten,
     }
 }
 
