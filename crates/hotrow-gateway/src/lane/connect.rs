@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::lane::{Doubt, Kind, Outcome};
 use hotrow_core::limits;
-use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, XactStatus};
+use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
 use super::context::LaneContext;
 use super::writer::Writer;
@@ -120,7 +120,7 @@ impl Link {
     /// Begins to ask what became of a transaction.
     pub fn resolve(&mut self, doubt: Doubt) {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
-            let bond = Bond::for_doubt(doubt, self.server.as_ref(), server.as_ref());
+            let bond = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
             let question = witness::question(doubt, self.server.as_ref(), bond);
             let deadline = Instant::now() + self.context.config().resolve_timeout();
             tracing::warn!(
@@ -331,7 +331,7 @@ async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Resu
 async fn ask(
     mut upstream: Upstream,
     question: Question,
-    bond: Bond,
+    bond: Continuity,
     deadline: Instant,
 ) -> (Result<Upstream, Error>, Outcome) {
     loop {
@@ -349,7 +349,7 @@ async fn ask(
     }
 }
 
-async fn status(upstream: &mut Upstream, id: u64, bond: Bond) -> Result<Option<Outcome>, Error> {
+async fn status(upstream: &mut Upstream, id: u64, bond: Continuity) -> Result<Option<Outcome>, Error> {
     let sql = include_str!("../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
         Ok(rows) => xact_status(first(rows).as_deref()),

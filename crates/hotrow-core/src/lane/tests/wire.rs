@@ -7,7 +7,7 @@ use super::backend::Frame;
 use super::history::History;
 use crate::key::Key;
 use crate::lane::{Doubt, Event, Kind, Lane};
-use crate::witness::{Bond, Question, Server, question};
+use crate::witness::{Continuity, Question, Server, question};
 
 #[derive(Debug)]
 pub struct Wire {
@@ -75,9 +75,9 @@ impl Wire {
     }
 
     /// What there is to ask the server, and what binds it to the one before.
-    pub fn question(&self) -> Option<(Question, Bond)> {
+    pub fn question(&self) -> Option<(Question, Continuity)> {
         let doubt = self.asked?;
-        let bond = Bond::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
+        let bond = Continuity::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
         Some((question(doubt, self.before.as_ref(), bond), bond))
     }
 

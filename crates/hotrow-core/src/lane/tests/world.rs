@@ -11,7 +11,7 @@ use super::sessions::{Session, State};
 use super::wire::Wire;
 use crate::affinity::Affinity;
 use crate::lane::{Event, Failure, Kind, Outcome, Unit};
-use crate::witness::{Bond, Question, XactStatus, believe, believe_none_committed};
+use crate::witness::{Continuity, Question, XactStatus, believe, believe_none_committed};
 
 /// One step of one actor; the number is a session's, a lane's or a backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Move {
 /// How what the server says is judged: as it should be, unless a test plants a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Beliefs {
-    pub id: fn(u64, XactStatus, Bond) -> Option<Outcome>,
+    pub id: fn(u64, XactStatus, Continuity) -> Option<Outcome>,
     pub none_committed: fn(bool) -> Outcome,
 }
 
@@ -181,10 +181,10 @@ impl World {
 
     /// What is found out for a lane that asks; none if it has to wait.
     fn outcome(&self, wire: &Wire) -> Option<Outcome> {
-        let (question, bond) = wire.question()?;
+        let (question, continuity) = wire.question()?;
         match question {
             Question::Nothing(outcome) => Some(outcome),
-            Question::Status(id) => (self.beliefs.id)(id, self.server.xact_status(id), bond),
+            Question::Status(id) => (self.beliefs.id)(id, self.server.xact_status(id), continuity),
             Question::AnyCommitted(mut ids) => {
                 let none_is = ids.all(|id| self.server.xact_status(id) == XactStatus::Aborted);
                 Some((self.beliefs.none_committed)(none_is))
