@@ -24,7 +24,7 @@ pub use batch::{Batch, Xid};
 use blocked::Blocked;
 use queue::Queue;
 pub use unit::{Claim, Merge, Unit};
-pub use view::Place;
+pub use view::UnitState;
 
 use crate::key::Key;
 use crate::limits;

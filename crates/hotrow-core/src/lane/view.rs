@@ -5,7 +5,7 @@ use crate::key::Key;
 
 /// Where a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum UnitState {
     /// With the server, in the batch of this number.
     UnderWay(u64),
     /// In the queue.
@@ -34,14 +34,14 @@ impl<P> Lane<P> {
     }
 
     /// All units that it has, earliest first, the parked ones last.
-    pub fn units(&self) -> impl Iterator<Item = (Place, &Unit<P>)> {
+    pub fn units(&self) -> impl Iterator<Item = (UnitState, &Unit<P>)> {
         let under_way = self
             .under_way
             .iter()
-            .flat_map(|batch| batch.units.iter().map(|unit| (Place::UnderWay(batch.number), unit)));
-        let again = self.again.iter().map(|unit| (Place::Queued, unit));
-        let queued = self.queue.iter().map(|unit| (Place::Queued, unit));
-        let parked = self.blocked.iter().map(|(key, unit)| (Place::Parked(key), unit));
+            .flat_map(|batch| batch.units.iter().map(|unit| (UnitState::UnderWay(batch.number), unit)));
+        let again = self.again.iter().map(|unit| (UnitState::Queued, unit));
+        let queued = self.queue.iter().map(|unit| (UnitState::Queued, unit));
+        let parked = self.blocked.iter().map(|(key, unit)| (UnitState::Parked(key), unit));
         under_way.chain(again).chain(queued).chain(parked)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotrow_core::lane::{Kind, Place};
+use hotrow_core::lane::{Kind, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -53,7 +53,7 @@ pub struct UnitLook {
     /// The tables or functions of its statements.
     pub tables: Vec<String>,
     /// Where it is.
-    pub place: Place,
+    pub place: UnitState,
     /// How long ago it came.
     pub age: Duration,
     /// The shapes of its statements.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use hotrow_core::lane::{Batch, Event, Kind, Place, Unit};
+use hotrow_core::lane::{Batch, Event, Kind, Unit, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -54,8 +54,8 @@ impl Task {
             return;
         };
         run.statement.exclude();
-        let waits = |(place, unit): &(Place, &Unit<Envelope>)| {
-            *place == Place::Queued && unit.payload.has_lost_credit()
+        let waits = |(place, unit): &(UnitState, &Unit<Envelope>)| {
+            *place == UnitState::Queued && unit.payload.has_lost_credit()
         };
         let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
         for session in sessions {
