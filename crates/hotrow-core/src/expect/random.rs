@@ -268,7 +268,7 @@ impl Session {
         };
         if !self.expected.is_prepared(&self.prepared, preparation) {
             if !name.is_empty() {
-                self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.place)));
+                self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.name)));
             }
             self.put(Asked::Parse(own.clone(), text.clone()), Message::OwnParse(preparation));
         }
@@ -281,7 +281,7 @@ impl Session {
             Some(text) => self.prepare(name, &text),
             None => {
                 if name.is_empty() {
-                    self.put(Asked::Close(String::new()), Message::OwnClose(Some(Place::Unnamed)));
+                    self.put(Asked::Close(String::new()), Message::OwnClose(Some(StatementName::Unnamed)));
                 }
                 name.to_owned()
             }
@@ -307,7 +307,10 @@ impl Session {
                     self.put(asked, Message::Parse(bytes(&name), text, None));
                 } else {
                     let own = format!("hotrow_{number}");
-                    self.put(Asked::Close(own.clone()), Message::OwnClose(Some(Place::Named(number))));
+                    self.put(
+                        Asked::Close(own.clone()),
+                        Message::OwnClose(Some(StatementName::Named(number))),
+                    );
                     let preparation = Preparation::named(number, 1);
                     let message = Message::Parse(bytes(&name), text.clone(), Some(preparation));
                     self.put(Asked::Parse(own, text), message);

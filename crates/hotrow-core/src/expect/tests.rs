@@ -70,7 +70,8 @@ impl Connection {
 #[test]
 fn own_replies_are_swallowed_between_the_clients() {
     let own = OwnParse(Preparation::named(7, 3));
-    let mut c = Connection::with([OwnClose(Some(Place::Named(7))), own, bind(), Describe, execute(), Sync]);
+    let mut c =
+        Connection::with([OwnClose(Some(StatementName::Named(7))), own, bind(), Describe, execute(), Sync]);
     assert_eq!([c.reply(b'3', b""), c.reply(b'1', b"")], [Reply::Swallow; 2]);
     c.forward(b"2TDDCZ");
     assert!(c.expected.is_settled());
@@ -199,9 +200,9 @@ fn statements_make_room_for_others() {
     let mut c = Connection::default();
     let most = u64::try_from(crate::limits::PREPARED_MAX).unwrap();
     (1..=most).for_each(|statement| assert_eq!(c.prepared.add(statement), None));
-    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(1)));
-    c.send([OwnClose(Some(Place::Named(1)))]);
-    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(2)), "the first is on its way out");
+    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(1)));
+    c.send([OwnClose(Some(StatementName::Named(1)))]);
+    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(2)), "the first is on its way out");
     assert_eq!(c.reply(b'3', b""), Reply::Swallow);
     assert_eq!(c.expected.oldest(&c.prepared), None);
     assert_eq!(c.prepared.add(1), None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::{Analysis, Effect};
-use hotrow_core::expect::{Message, Place, Preparation, Runs};
+use hotrow_core::expect::{Message, Preparation, Runs, StatementName};
 use hotrow_core::limits;
 use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
@@ -431,12 +431,12 @@ impl Session {
     /// client has closed while it held none.
     fn close_unnamed(&mut self, name: &[u8]) {
         if name.is_empty() {
-            self.close(name, Some(Place::Unnamed));
+            self.close(name, Some(StatementName::Unnamed));
         }
     }
 
     /// Closes a statement of the connection's; the client hears nothing of it.
-    fn close(&mut self, name: &[u8], place: Option<Place>) {
+    fn close(&mut self, name: &[u8], place: Option<StatementName>) {
         frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
         self.expected.sent(Message::OwnClose(place));
     }
@@ -469,9 +469,11 @@ impl Session {
     /// Before a statement is prepared: closes it, since after a Parse that failed or was skipped it may be there all the same,
     /// and another one if there are too many.
     fn make_room(&mut self, statement: &Statement) {
-        self.close(&statement.name, Some(Place::Named(statement.id)));
+        self.close(&statement.name, Some(StatementName::Named(statement.id)));
         let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if let Some(place @ Place::Named(oldest)) = self.expected.oldest(&holding.held.upstream.prepared) {
+        if let Some(place @ StatementName::Named(oldest)) =
+            self.expected.oldest(&holding.held.upstream.prepared)
+        {
             self.close(upstream::statement_name(oldest).as_bytes(), Some(place));
         }
     }
