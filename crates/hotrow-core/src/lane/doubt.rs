@@ -26,10 +26,10 @@ impl<P> Lane<P> {
         }
         self.link = Link::Down;
         while let Some(batch) = self.under_way.pop_front() {
-            match self.judge(&batch) {
-                Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => self.answer(batch, actions),
-                Verdict::Ask(_) => {
+            match self.after_loss(&batch) {
+                AfterLoss::RunAgain => self.run_again(batch),
+                AfterLoss::Answer => self.answer(batch, actions),
+                AfterLoss::Ask(_) => {
                     actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 }
             }
@@ -45,10 +45,10 @@ impl<P> Lane<P> {
     /// On a new connection: deals with the batches that were under way, in order, as far as it can without asking.
     pub(super) fn resolve_next(&mut self, actions: &mut Vec<Action<P>>) {
         while let Some(batch) = self.under_way.pop_front() {
-            match self.judge(&batch) {
-                Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => self.answer(batch, actions),
-                Verdict::Ask(doubt) => {
+            match self.after_loss(&batch) {
+                AfterLoss::RunAgain => self.run_again(batch),
+                AfterLoss::Answer => self.answer(batch, actions),
+                AfterLoss::Ask(doubt) => {
                     self.under_way.push_front(batch);
                     actions.push(Action::Resolve(doubt));
                     return;
@@ -76,15 +76,15 @@ impl<P> Lane<P> {
         self.resolve_next(actions);
     }
 
-    fn judge(&self, batch: &Batch<P>) -> Verdict {
+    fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
         if self.kind == Kind::Read || !batch.written || batch.failure.is_some() {
             // Reads change nothing; without its Sync a batch can't commit; after an error there is nothing to commit.
-            return Verdict::Undone;
+            return AfterLoss::RunAgain;
         }
         match batch.xid {
-            Xid::NothingWritten => Verdict::Exact,
-            Xid::Known(xid) => Verdict::Ask(Doubt::Id(xid)),
-            Xid::Missing => Verdict::Ask(Doubt::IdAfter(self.last_id)),
+            Xid::NothingWritten => AfterLoss::Answer,
+            Xid::Known(xid) => AfterLoss::Ask(Doubt::Id(xid)),
+            Xid::Missing => AfterLoss::Ask(Doubt::IdAfter(self.last_id)),
         }
     }
 
@@ -115,11 +115,11 @@ impl<P> Lane<P> {
     }
 }
 
-enum Verdict {
+enum AfterLoss {
     /// It left nothing behind: run it again.
-    Undone,
+    RunAgain,
     /// Its answers are complete and there was nothing to commit.
-    Exact,
+    Answer,
     /// The server may know.
     Ask(Doubt),
 }
