@@ -1,30 +1,30 @@
 //! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
 
-use super::{Action, Batch, Doubt, Kind, Lane, Link, Outcome, Refusal, Unit, Xid};
+use super::{Action, Batch, ConnectionState, Doubt, Kind, Lane, Outcome, Refusal, Unit, Xid};
 use crate::limits;
 
 impl<P> Lane<P> {
     pub(super) fn lost(&mut self, actions: &mut Vec<Action<P>>) {
         let is_idle = self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty();
         if is_idle || self.may_rest() {
-            self.link = Link::Down; // an idle connection was closed: the next unit opens another
+            self.connection = ConnectionState::Down; // an idle connection was closed: the next unit opens another
         } else {
-            self.link = Link::Connecting;
+            self.connection = ConnectionState::Connecting;
             actions.push(Action::Connect);
         }
     }
 
     pub(super) fn connect_failed(&mut self, give_up: bool, actions: &mut Vec<Action<P>>) {
         if self.may_rest() {
-            self.link = Link::Down; // what waits does not need one before the lane goes on
+            self.connection = ConnectionState::Down; // what waits does not need one before the lane goes on
             return;
         }
         if !give_up {
-            self.link = Link::Connecting;
+            self.connection = ConnectionState::Connecting;
             actions.push(Action::Connect);
             return;
         }
-        self.link = Link::Down;
+        self.connection = ConnectionState::Down;
         while let Some(batch) = self.under_way.pop_front() {
             match self.after_loss(&batch) {
                 AfterLoss::RunAgain => self.run_again(batch),
@@ -55,7 +55,7 @@ impl<P> Lane<P> {
                 }
             }
         }
-        self.link = Link::Up;
+        self.connection = ConnectionState::Up;
         self.last_id = None;
         let again = std::mem::take(&mut self.again);
         self.requeue(again, actions);
@@ -63,7 +63,7 @@ impl<P> Lane<P> {
     }
 
     pub(super) fn resolved(&mut self, outcome: Outcome, actions: &mut Vec<Action<P>>) {
-        if self.link != Link::Resolving {
+        if self.connection != ConnectionState::Resolving {
             return;
         }
         let Some(batch) = self.under_way.pop_front() else { return };

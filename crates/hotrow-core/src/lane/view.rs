@@ -1,6 +1,6 @@
 //! What a lane is about, for people who look at it; changes nothing.
 
-use super::{Lane, Link, Unit};
+use super::{ConnectionState, Lane, Unit};
 use crate::key::Key;
 
 /// Where a unit is.
@@ -17,14 +17,14 @@ pub enum UnitState {
 impl<P> Lane<P> {
     /// The state of its connection.
     pub fn connection(&self) -> &'static str {
-        match self.link {
-            Link::Down if self.paused => "closed: paused",
-            Link::Down => "closed",
-            Link::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
-            Link::Connecting => "connecting",
-            Link::Up if self.paused => "open, to be closed",
-            Link::Up => "open",
-            Link::Resolving => "asking what became of a commit",
+        match self.connection {
+            ConnectionState::Down if self.paused => "closed: paused",
+            ConnectionState::Down => "closed",
+            ConnectionState::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
+            ConnectionState::Connecting => "connecting",
+            ConnectionState::Up if self.paused => "open, to be closed",
+            ConnectionState::Up => "open",
+            ConnectionState::Resolving => "asking what became of a commit",
         }
     }
 
