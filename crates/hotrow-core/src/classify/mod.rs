@@ -25,7 +25,7 @@ pub use facts::{
     TypeKind,
 };
 pub use judge::ahead::Ahead;
-pub use judge::decision::{Decision, Kind, Packing, decide, moves_any_sequence, names_to_look_up};
+pub use judge::decision::{Decision, Packing, decide, moves_any_sequence, names_to_look_up};
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
 pub use judge::namesakes::names_in_sources;
 pub use judge::reach::{Reach, reach};

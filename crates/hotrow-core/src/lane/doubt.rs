@@ -1,6 +1,6 @@
 //! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
 
-use super::{Action, Batch, ConnectionState, Doubt, Kind, Lane, Outcome, Refusal, Unit, Xid};
+use super::{Action, Batch, ConnectionState, Doubt, Lane, LaneKind, Outcome, Refusal, Unit, Xid};
 use crate::limits;
 
 impl<P> Lane<P> {
@@ -77,7 +77,7 @@ impl<P> Lane<P> {
     }
 
     fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
-        if self.kind == Kind::Read || !batch.written || batch.failure.is_some() {
+        if self.kind == LaneKind::Read || !batch.written || batch.failure.is_some() {
             // Reads change nothing; without its Sync a batch can't commit; after an error there is nothing to commit.
             return AfterLoss::RunAgain;
         }

@@ -31,7 +31,7 @@ use crate::limits;
 
 /// Whether the lane's batches can change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LaneKind {
     /// Statements that write: a lost connection leaves their outcome in doubt.
     Write,
     /// Point reads: they can be run again at will.
@@ -168,7 +168,7 @@ enum ConnectionState {
 /// The state machine. Actions are appended to the caller's list.
 #[derive(Debug)]
 pub struct Lane<P> {
-    kind: Kind,
+    kind: LaneKind,
     connection: ConnectionState,
     queue: Queue<P>,
     under_way: VecDeque<Batch<P>>,
@@ -190,7 +190,7 @@ pub struct Lane<P> {
 
 impl<P> Lane<P> {
     /// A lane without a connection; it asks for one when the first unit comes.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: LaneKind) -> Self {
         Lane {
             kind,
             connection: ConnectionState::Down,

@@ -9,9 +9,9 @@ use hotrow_wire::frontend::{self, Bind, Named};
 use super::asked::Asked;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, merged};
-use crate::classify::{self, Boundary, Packing};
+use crate::classify::{Boundary, Packing};
 use crate::key::{Format, Key, KeySpec, ParamValue};
-use crate::lane::{Claim, Merge};
+use crate::lane::{Claim, LaneKind, Merge};
 use crate::normalise::Shape;
 
 /// A statement that lanes prepare on their connections.
@@ -83,7 +83,7 @@ impl<S: Prepared> Packed<S> {
 
     /// It is several statements: these are their rows. One that is only read is contended for by nobody.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
-        let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == classify::Kind::Write).collect();
+        let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
         self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
         self.key = self.claims.iter().map(|claim| claim.key).min();
         self.merge = None;

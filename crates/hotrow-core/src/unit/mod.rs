@@ -21,9 +21,9 @@ pub use draft::{Draft, Plan, Prepared};
 use gather::Describe;
 use merged::Rows;
 
-use crate::classify::{self, Ahead, Boundary, Packing, Returns};
+use crate::classify::{Ahead, Boundary, Packing, Returns};
 use crate::key::Key;
-use crate::lane::{Claim, Kind, Merge};
+use crate::lane::{Claim, LaneKind, Merge};
 
 /// A unit that a lane can run; `S` is the statement as the gateway knows it.
 #[derive(Debug)]
@@ -63,9 +63,9 @@ pub struct Run<S> {
 
 impl<S> Packed<S> {
     /// Which lanes run it.
-    pub fn kind(&self) -> Kind {
-        let writes = |run: &Run<S>| run.packing.kind == classify::Kind::Write;
-        if self.runs().any(writes) { Kind::Write } else { Kind::Read }
+    pub fn kind(&self) -> LaneKind {
+        let writes = |run: &Run<S>| run.packing.kind == LaneKind::Write;
+        if self.runs().any(writes) { LaneKind::Write } else { LaneKind::Read }
     }
 
     /// Whether it moves a sequence that the session may ask for.

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::lane::{Doubt, Kind, Outcome};
+use hotrow_core::lane::{Doubt, LaneKind, Outcome};
 use hotrow_core::limits;
 use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
@@ -40,7 +40,7 @@ pub enum Progress {
 /// The connection and what is being done about it.
 pub struct Link {
     context: Arc<LaneContext>,
-    kind: Kind,
+    kind: LaneKind,
     index: usize,
     state: State,
     /// The server when the connection was made that is in use, or was in use before.
@@ -63,7 +63,7 @@ enum State {
 
 impl Link {
     /// No connection yet.
-    pub fn new(context: Arc<LaneContext>, kind: Kind, index: usize) -> Self {
+    pub fn new(context: Arc<LaneContext>, kind: LaneKind, index: usize) -> Self {
         Link {
             context,
             kind,
@@ -210,7 +210,7 @@ impl Link {
 /// again.
 async fn make(
     context: Arc<LaneContext>,
-    kind: Kind,
+    kind: LaneKind,
     index: usize,
     pause: Duration,
     in_doubt: bool,
@@ -218,8 +218,8 @@ async fn make(
 ) -> Result<(Upstream, Option<Server>), Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
-        Kind::Write => format!("hotrow lane {index}"),
-        Kind::Read => format!("hotrow read lane {index}"),
+        LaneKind::Write => format!("hotrow lane {index}"),
+        LaneKind::Read => format!("hotrow read lane {index}"),
     };
     let config = context.config();
     let mut parameters = context.parameters.clone();
@@ -230,8 +230,8 @@ async fn make(
     parameters.push(("lock_timeout".to_owned(), context.lock_timeout().as_millis().to_string()));
     let mut upstream = Upstream::connect(&config.upstream, &parameters, &context.login, in_doubt).await?;
     let mut server = match kind {
-        Kind::Write => identify(&mut upstream).await?,
-        Kind::Read => None,
+        LaneKind::Write => identify(&mut upstream).await?,
+        LaneKind::Read => None,
     };
     if let Some(server) = &mut server {
         server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;

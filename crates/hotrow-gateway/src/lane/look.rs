@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotrow_core::lane::{Kind, UnitState};
+use hotrow_core::lane::{LaneKind, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -11,7 +11,7 @@ use super::Task;
 #[derive(Debug)]
 pub struct Look {
     /// Whether its batches can change anything.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// Its number among those of its kind.
     pub index: usize,
     /// The state of its connection.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify;
 use hotrow_core::key::Key;
+use hotrow_core::lane::LaneKind;
 use hotrow_core::lane::Unit;
 use hotrow_core::unit::{self, put_refusals};
 use hotrow_core::waiting::Mark;
@@ -83,7 +83,7 @@ impl Envelope {
     /// Whether one of its statements writes and returns rows, and was never answered in a lane.
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
-            let returns = run.packing.kind == classify::Kind::Write && run.packing.returns_rows;
+            let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
             returns && run.packing.merging.is_none() && run.statement.counts.of(Became::Packed) == 0
         })
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use hotrow_core::lane::{Batch, Event, Kind, Unit, UnitState};
+use hotrow_core::lane::{Batch, Event, LaneKind, Unit, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -14,7 +14,7 @@ impl Task {
     /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
     /// dropped. The first read of a batch has room unless its client has too much to read: a batch always gets on.
     pub(super) fn note_overfull(&mut self) {
-        if self.kind == Kind::Write {
+        if self.kind == LaneKind::Write {
             return self.exclude_large();
         }
         if self.replies.current().len() <= limits::SESSION_BUFFER_BYTES {

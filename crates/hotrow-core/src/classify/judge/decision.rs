@@ -1,6 +1,7 @@
 //! Puts what the text says and what the catalogue says together: packed with which key, or passed through and why.
 
 use crate::key::KeySpec;
+use crate::lane::LaneKind;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Facts, TableFacts};
@@ -27,20 +28,11 @@ pub enum Decision {
     },
 }
 
-/// Which lanes a packed statement may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// It changes something, so its answer waits for a flush.
-    Write,
-    /// It changes nothing.
-    Read,
-}
-
 /// How a statement is packed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packing {
     /// Which lanes.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The table's name, for people; empty without one.
     pub table: String,
     /// How its key is computed; `None` when it contends for no row known beforehand.
@@ -114,7 +106,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             return Err(Reason::NoColumn(column.clone()));
         }
         return Ok(Packing {
-            kind: if moves_sequence { Kind::Write } else { Kind::Read },
+            kind: if moves_sequence { LaneKind::Write } else { LaneKind::Read },
             table: String::new(),
             key: None,
             rows_per_commit: MOST_ROWS_PER_COMMIT,
@@ -144,7 +136,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
     let ahead = key.as_ref().filter(|_| candidate.updates()).map(|key| Ahead::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
     Ok(Packing {
-        kind: if writes { Kind::Write } else { Kind::Read },
+        kind: if writes { LaneKind::Write } else { LaneKind::Read },
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: rows_per_commit(table),
@@ -177,7 +169,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         return Err(Reason::Form("a call that can wait, in a form in which it can't be merged"));
     }
     Ok(Packing {
-        kind: Kind::Write,
+        kind: LaneKind::Write,
         table: format!("{}.{}", rule.schema, rule.name),
         key: Some(key),
         rows_per_commit: MOST_ROWS_PER_COMMIT,

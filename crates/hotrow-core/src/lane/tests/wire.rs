@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use super::backend::Frame;
 use super::history::History;
 use crate::key::Key;
-use crate::lane::{Doubt, Event, Kind, Lane};
+use crate::lane::{Doubt, Event, Lane, LaneKind};
 use crate::witness::{Continuity, Question, Server, question};
 
 #[derive(Debug)]
 pub struct Wire {
     pub gateway: usize,
-    pub kind: Kind,
+    pub kind: LaneKind,
     pub lane: Lane<usize>,
     /// What sessions have left for it.
     pub inbox: VecDeque<Event<usize>>,
@@ -36,7 +36,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn new(gateway: usize, kind: Kind) -> Self {
+    pub fn new(gateway: usize, kind: LaneKind) -> Self {
         Wire {
             gateway,
             kind,
@@ -68,7 +68,7 @@ impl Wire {
                 [] => {}
             }
         }
-        if self.kind == Kind::Write {
+        if self.kind == LaneKind::Write {
             self.unwritten.push_back(Frame::AskXid);
         }
         self.unwritten.push_back(Frame::Sync(number));

@@ -10,7 +10,7 @@ use super::server::{Lock, Server, Txn};
 use super::sessions::{Session, State};
 use super::wire::Wire;
 use crate::affinity::Affinity;
-use crate::lane::{Event, Failure, Kind, Outcome, Unit};
+use crate::lane::{Event, Failure, LaneKind, Outcome, Unit};
 use crate::witness::{Continuity, Question, XactStatus, believe, believe_none_committed};
 
 /// One step of one actor; the number is a session's, a lane's or a backend's.
@@ -72,8 +72,8 @@ impl World {
     /// A gateway with so many lanes of each kind.
     pub fn add_gateway(&mut self, lanes: usize) -> usize {
         let gateway = self.affinity.len() / 2;
-        for kind in [Kind::Write, Kind::Read] {
-            self.affinity.insert((gateway, kind == Kind::Read), Affinity::new(lanes));
+        for kind in [LaneKind::Write, LaneKind::Read] {
+            self.affinity.insert((gateway, kind == LaneKind::Read), Affinity::new(lanes));
             self.wires.extend((0..lanes).map(|_| Wire::new(gateway, kind)));
         }
         gateway
@@ -176,7 +176,7 @@ impl World {
         let wire = &self.wires[lane];
         let last = wire.marked_by.map(|backend| &self.backends[backend]).filter(|backend| backend.dead);
         let mark = last.and_then(|backend| backend.mark).unwrap_or(self.backends.len());
-        (self.marks && wire.kind == Kind::Write).then_some(mark)
+        (self.marks && wire.kind == LaneKind::Write).then_some(mark)
     }
 
     /// What is found out for a lane that asks; none if it has to wait.
@@ -258,7 +258,8 @@ impl World {
     fn set_slow(&mut self, lane: usize, slow: bool) {
         let Wire { gateway, kind, .. } = self.wires[lane];
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
-        if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
+        if let (Some(first), Some(affinity)) =
+            (first, self.affinity.get_mut(&(gateway, kind == LaneKind::Read)))
         {
             affinity.set_slow(lane - first, slow);
         }
@@ -289,7 +290,7 @@ impl World {
             Some(lane) if self.wires[lane].kind != kind => return None,
             lane => lane.map(|lane| lane - first),
         };
-        let affinity = self.affinity.get_mut(&(gateway, kind == Kind::Read))?;
+        let affinity = self.affinity.get_mut(&(gateway, kind == LaneKind::Read))?;
         let claims = self.history.claims(unit);
         affinity.assign(claims.iter().map(|claim| claim.key), only).map(|place| first + place)
     }
@@ -298,7 +299,8 @@ impl World {
     pub fn release(&mut self, lane: usize, unit: usize) {
         let Wire { gateway, kind, .. } = self.wires[lane];
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
-        if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
+        if let (Some(first), Some(affinity)) =
+            (first, self.affinity.get_mut(&(gateway, kind == LaneKind::Read)))
         {
             let claims = self.history.claims(unit);
             affinity.release(lane - first, claims.iter().map(|claim| claim.key));

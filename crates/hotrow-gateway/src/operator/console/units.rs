@@ -1,6 +1,6 @@
 //! SHOW UNITS: what waits or runs in lanes now. Shapes only: a value is nobody else's business.
 
-use hotrow_core::lane::{Kind, UnitState};
+use hotrow_core::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
 use super::lanes::kind;
@@ -18,7 +18,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
         rows.extend(pool.waiting.look().into_iter().map(|call| {
             let mut row = row![
                 pool.id,
-                kind(Kind::Write),
+                kind(LaneKind::Write),
                 "",
                 call.session,
                 call.function,
