@@ -58,14 +58,14 @@ pub enum Command {
     /// SHUTDOWN.
     Shutdown,
     /// What drivers say before or around a query, and what the server would answer; nothing is done.
-    Courtesy(Courtesy),
+    Ignored(IgnoredCommand),
     /// Nothing.
     Empty,
 }
 
 /// What drivers say of themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Courtesy {
+pub enum IgnoredCommand {
     /// A transaction begins, in which nothing can be undone.
     Begin,
     /// It ends.
@@ -122,7 +122,7 @@ impl Command {
             Command::Reconnect(_) => Some("RECONNECT"),
             Command::Reload => Some("RELOAD"),
             Command::Shutdown => Some("SHUTDOWN"),
-            Command::Show(_) | Command::Courtesy(_) | Command::Empty => None,
+            Command::Show(_) | Command::Ignored(_) | Command::Empty => None,
         }
     }
 }
@@ -163,10 +163,10 @@ pub fn read(text: &str) -> Result<Command, Unknown> {
         ["RECONNECT", ..] => Command::Reconnect(name()?),
         ["RELOAD"] => Command::Reload,
         ["SHUTDOWN"] => Command::Shutdown,
-        ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Courtesy(Courtesy::Begin),
-        ["COMMIT" | "END", ..] => Command::Courtesy(Courtesy::Commit),
-        ["ROLLBACK" | "ABORT", ..] => Command::Courtesy(Courtesy::Rollback),
-        ["SET", _, _, ..] => Command::Courtesy(Courtesy::Set),
+        ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Ignored(IgnoredCommand::Begin),
+        ["COMMIT" | "END", ..] => Command::Ignored(IgnoredCommand::Commit),
+        ["ROLLBACK" | "ABORT", ..] => Command::Ignored(IgnoredCommand::Rollback),
+        ["SET", _, _, ..] => Command::Ignored(IgnoredCommand::Set),
         _ => return Err(unknown()),
     })
 }
@@ -250,15 +250,15 @@ mod tests {
 
     #[test]
     fn what_drivers_say_does_no_harm() {
-        for (text, courtesy) in [
-            ("BEGIN", Courtesy::Begin),
-            ("BEGIN ISOLATION LEVEL SERIALIZABLE", Courtesy::Begin),
-            ("commit", Courtesy::Commit),
-            ("ROLLBACK", Courtesy::Rollback),
-            ("SET extra_float_digits = 3", Courtesy::Set),
-            ("SET application_name = 'PostgreSQL JDBC Driver'", Courtesy::Set),
+        for (text, command) in [
+            ("BEGIN", IgnoredCommand::Begin),
+            ("BEGIN ISOLATION LEVEL SERIALIZABLE", IgnoredCommand::Begin),
+            ("commit", IgnoredCommand::Commit),
+            ("ROLLBACK", IgnoredCommand::Rollback),
+            ("SET extra_float_digits = 3", IgnoredCommand::Set),
+            ("SET application_name = 'PostgreSQL JDBC Driver'", IgnoredCommand::Set),
         ] {
-            assert_eq!(read(text), Ok(Command::Courtesy(courtesy)), "{text}");
+            assert_eq!(read(text), Ok(Command::Ignored(command)), "{text}");
         }
     }
 

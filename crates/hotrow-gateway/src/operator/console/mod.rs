@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::console::{self, Access, Command, Courtesy};
+use hotrow_core::console::{self, Access, Command, IgnoredCommand};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Status, tag};
 use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
@@ -340,8 +340,10 @@ impl Console {
     /// Does what is asked for. A client that leaves, or cancels, is not waited for.
     async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, End> {
         match command {
-            Command::Courtesy(Courtesy::Begin) => self.in_transaction = true,
-            Command::Courtesy(Courtesy::Commit | Courtesy::Rollback) => self.in_transaction = false,
+            Command::Ignored(IgnoredCommand::Begin) => self.in_transaction = true,
+            Command::Ignored(IgnoredCommand::Commit | IgnoredCommand::Rollback) => {
+                self.in_transaction = false
+            }
             _ => {}
         }
         if let Some(problem) = self.operator.refusal_of(command, &self.shared) {
