@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use hotrow_wire::frontend::{self, Bind, Named};
 
-use super::asked::Asked;
+use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, merged};
 use crate::classify::{Boundary, Packing};
@@ -100,11 +100,11 @@ impl<'o, S: Prepared> Draft<'o, S> {
     /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
     pub fn simple(&mut self, plan: Plan<S>, shape: &Shape<'_>, literals: Range<usize>) {
         let literals = literals.start..literals.end.min(shape.literals().len());
-        let asked = Asked { simple: true, ..Asked::default() };
+        let framing = ReplyFraming { simple: true, ..ReplyFraming::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, asked));
+                return self.steps.push(Step::Boundary(boundary, framing));
             }
         };
         let start = self.out.len();
@@ -120,7 +120,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
         });
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
         let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, asked, start, key, merge);
+        self.add(statement, packing, framing, start, key, merge);
     }
 
     /// Adds a statement that came by extended query.
@@ -128,11 +128,11 @@ impl<'o, S: Prepared> Draft<'o, S> {
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
         let (parse, describe) = (single.parse.is_some(), single.describe);
-        let mut asked = Asked { closes, parse, describe, ..Asked::default() };
+        let mut framing = ReplyFraming { closes, parse, describe, ..ReplyFraming::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, asked));
+                return self.steps.push(Step::Boundary(boundary, framing));
             }
         };
         let start = self.out.len();
@@ -146,7 +146,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
         match describe {
             Describe::Statement => describe_statement(self.out),
             Describe::Portal if packing.returns_rows => self.out.extend_from_slice(frontend::DESCRIBE_PORTAL),
-            Describe::Portal => asked.no_data = true,
+            Describe::Portal => framing.no_data = true,
             Describe::No | Describe::StatementFirst => {}
         }
         self.out.extend_from_slice(frontend::EXECUTE);
@@ -154,14 +154,14 @@ impl<'o, S: Prepared> Draft<'o, S> {
         // The statement's description comes from its own call only.
         let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
         let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, asked, start, key, merge);
+        self.add(statement, packing, framing, start, key, merge);
     }
 
     fn add(
         &mut self,
         statement: S,
         packing: Arc<Packing>,
-        asked: Asked,
+        framing: ReplyFraming,
         start: usize,
         key: Option<Key>,
         merge: Option<Merge>,
@@ -179,13 +179,13 @@ impl<'o, S: Prepared> Draft<'o, S> {
             _ => self.others.extend(claim),
         }
         self.merge = merge;
-        self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), asked }));
+        self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
     }
 
     /// The client has asked for an answer up to here before it asked for more.
     pub fn ready(&mut self) {
-        if let Some(Step::Run(Run { asked, .. }) | Step::Boundary(_, asked)) = self.steps.last_mut() {
-            asked.ready = true;
+        if let Some(Step::Run(Run { framing, .. }) | Step::Boundary(_, framing)) = self.steps.last_mut() {
+            framing.ready = true;
         }
     }
 

@@ -1,8 +1,8 @@
 //! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`draft`),
-//! and how its client's answer is put together from the lane's (`asked`, `merged`). Never decides what is packed.
+//! and how its client's answer is put together from the lane's (`framing`, `merged`). Never decides what is packed.
 
-mod asked;
 mod draft;
+mod framing;
 pub mod gather;
 pub mod merged;
 #[cfg(test)]
@@ -16,8 +16,8 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
-use asked::Asked;
 pub use draft::{Draft, Plan, Prepared};
+use framing::ReplyFraming;
 use gather::Describe;
 use merged::Rows;
 
@@ -46,7 +46,7 @@ pub struct Packed<S> {
 #[derive(Debug)]
 enum Step<S> {
     Run(Run<S>),
-    Boundary(Boundary, Asked),
+    Boundary(Boundary, ReplyFraming),
 }
 
 /// A statement that the lane runs.
@@ -58,7 +58,7 @@ pub struct Run<S> {
     pub packing: Arc<Packing>,
     /// Its messages for the lane, within those of the unit.
     frames: Range<usize>,
-    asked: Asked,
+    framing: ReplyFraming,
 }
 
 impl<S> Packed<S> {
@@ -106,7 +106,7 @@ impl<S> Packed<S> {
     /// How many ReadyForQuery its client waits for.
     pub fn readies(&self) -> usize {
         let readies = self.steps.iter().filter(|step| match step {
-            Step::Run(Run { asked, .. }) | Step::Boundary(_, asked) => asked.ready,
+            Step::Run(Run { framing, .. }) | Step::Boundary(_, framing) => framing.ready,
         });
         readies.count().max(1)
     }
@@ -164,14 +164,14 @@ impl<S> Packed<S> {
 
     /// Writes the client's answer from its row of a merged call.
     pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
-        let Some(Run { asked, .. }) = self.runs().next() else { return };
-        asked.put_before(out);
-        if !asked.simple {
+        let Some(Run { framing, .. }) = self.runs().next() else { return };
+        framing.put_before(out);
+        if !framing.simple {
             out.extend_from_slice(backend::BIND_COMPLETE);
         }
-        rows.put(place, asked.simple || asked.describe == Describe::Portal, out);
+        rows.put(place, framing.simple || framing.describe == Describe::Portal, out);
         out.extend_from_slice(from_commit);
-        asked.put_behind(out);
+        framing.put_behind(out);
         out.extend_from_slice(backend::READY_IDLE);
     }
 
@@ -184,24 +184,24 @@ impl<S> Packed<S> {
         out: &mut BytesMut,
     ) {
         for (place, step) in self.steps.iter().enumerate() {
-            let asked = match step {
+            let framing = match step {
                 Step::Run(run) => {
-                    run.asked.put_before(out);
-                    run.asked.put(from_lane.next().unwrap_or_default(), out);
-                    run.asked
+                    run.framing.put_before(out);
+                    run.framing.put(from_lane.next().unwrap_or_default(), out);
+                    run.framing
                 }
-                Step::Boundary(boundary, asked) => {
-                    asked.put_before(out);
-                    asked.put_boundary(*boundary, out);
-                    *asked
+                Step::Boundary(boundary, framing) => {
+                    framing.put_before(out);
+                    framing.put_boundary(*boundary, out);
+                    *framing
                 }
             };
             let is_last = place + 1 == self.steps.len();
             if is_last {
                 out.extend_from_slice(from_commit);
             }
-            asked.put_behind(out);
-            if asked.ready && !is_last {
+            framing.put_behind(out);
+            if framing.ready && !is_last {
                 out.extend_from_slice(backend::READY_IN_TRANSACTION);
             }
         }
