@@ -1,7 +1,7 @@
-//! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`draft`),
+//! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`builder`),
 //! and how its client's answer is put together from the lane's (`framing`, `merged`). Never decides what is packed.
 
-mod draft;
+mod builder;
 mod framing;
 pub mod gather;
 pub mod merged;
@@ -16,7 +16,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
-pub use draft::{Draft, Plan, Prepared};
+pub use builder::{Plan, Prepared, UnitBuilder};
 use framing::ReplyFraming;
 use gather::Describe;
 use merged::Rows;

@@ -34,7 +34,7 @@ pub type Run = unit::Run<Arc<Statement>>;
 pub type Plan = unit::Plan<Arc<Statement>>;
 
 /// Such a unit that is being made.
-pub type Draft<'o> = unit::Draft<'o, Arc<Statement>>;
+pub type Draft<'o> = unit::UnitBuilder<'o, Arc<Statement>>;
 
 /// A unit on its way to a lane and back.
 #[derive(Debug)]

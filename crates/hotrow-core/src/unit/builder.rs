@@ -45,7 +45,7 @@ impl<S> Plan<S> {
 }
 
 /// A unit that is being made, statement by statement.
-pub struct Draft<'o, S> {
+pub struct UnitBuilder<'o, S> {
     steps: Vec<Step<S>>,
     /// The row of the first statement, and those of the others.
     first: Option<Claim>,
@@ -63,11 +63,11 @@ impl<S: Prepared> Packed<S> {
         shape: &Shape<'_>,
         out: &mut BytesMut,
     ) -> Self {
-        let mut draft = Draft::new(out);
+        let mut builder = UnitBuilder::new(out);
         for (plan, literals) in statements {
-            draft.simple(plan, shape, literals);
+            builder.simple(plan, shape, literals);
         }
-        draft.finish(raw)
+        builder.finish(raw)
     }
 
     /// A unit from extended queries up to a Sync.
@@ -76,9 +76,9 @@ impl<S: Prepared> Packed<S> {
         statements: impl Iterator<Item = (&'s Single<'s>, Plan<S>)>,
         out: &mut BytesMut,
     ) -> Self {
-        let mut draft = Draft::new(out);
-        statements.for_each(|(single, plan)| draft.extended(plan, single));
-        draft.finish(raw)
+        let mut builder = UnitBuilder::new(out);
+        statements.for_each(|(single, plan)| builder.extended(plan, single));
+        builder.finish(raw)
     }
 
     /// It is several statements: these are their rows. One that is only read is contended for by nobody.
@@ -90,11 +90,11 @@ impl<S: Prepared> Packed<S> {
     }
 }
 
-impl<'o, S: Prepared> Draft<'o, S> {
+impl<'o, S: Prepared> UnitBuilder<'o, S> {
     /// Nothing yet. The messages for the lane are put together in this buffer.
     pub fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
-        Draft { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
+        UnitBuilder { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
     }
 
     /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
@@ -196,7 +196,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
 
     /// The unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
-        let Draft { steps, first, others, merge, out } = self;
+        let UnitBuilder { steps, first, others, merge, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
         bytes.extend_from_slice(out);
         raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
