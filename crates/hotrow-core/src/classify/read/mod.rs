@@ -2,11 +2,11 @@
 
 pub(crate) mod analyse;
 pub(crate) mod analysis;
+pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod candidate;
 pub(crate) mod commands;
-pub(crate) mod draft;
 pub(crate) mod expression;
 pub(crate) mod insert;
 pub(crate) mod point;

@@ -4,9 +4,9 @@ use sqlparser::ast::{
     Delete, FromTable, GroupByExpr, LimitClause, Query, Select, SelectFlavor, SetExpr, Update,
 };
 
+use crate::classify::read::builder::{CandidateBuilder, value_of};
 use crate::classify::read::call;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
-use crate::classify::read::draft::{Draft, value_of};
 use crate::classify::reason::Reason;
 
 /// UPDATE.
@@ -33,12 +33,12 @@ pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
     if !order_by.is_empty() {
         return Err(Reason::Form("a clause that is not PostgreSQL's"));
     }
-    let mut draft = Draft::new(Verb::Update);
-    draft.table(table)?;
-    draft.assignments(assignments)?;
-    draft.selection(selection.as_ref())?;
-    draft.returning(returning.as_deref())?;
-    Ok(draft.finish())
+    let mut builder = CandidateBuilder::new(Verb::Update);
+    builder.table(table)?;
+    builder.assignments(assignments)?;
+    builder.selection(selection.as_ref())?;
+    builder.returning(returning.as_deref())?;
+    Ok(builder.finish())
 }
 
 /// DELETE.
@@ -64,38 +64,38 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
     let ([table], true, true) = (from.as_slice(), tables.is_empty(), order_by.is_empty()) else {
         return Err(Reason::Form("a clause that is not PostgreSQL's"));
     };
-    let mut draft = Draft::new(Verb::Delete);
-    draft.table(table)?;
-    draft.selection(selection.as_ref())?;
-    draft.returning(returning.as_deref())?;
-    Ok(draft.finish())
+    let mut builder = CandidateBuilder::new(Verb::Delete);
+    builder.table(table)?;
+    builder.selection(selection.as_ref())?;
+    builder.returning(returning.as_deref())?;
+    Ok(builder.finish())
 }
 
 /// SELECT of one row, or without FROM.
 pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
-    let mut draft = Draft::new(Verb::Select);
+    let mut builder = CandidateBuilder::new(Verb::Select);
     if let Some(call) = call::call(select) {
         if let Output::Rows { .. } = call.output {
-            draft.call(call);
-            return Ok(draft.finish());
+            builder.call(call);
+            return Ok(builder.finish());
         }
-        draft.candidate.call = Some(call);
+        builder.candidate.call = Some(call);
     }
     match select.from.as_slice() {
         [] => {
             if let Some(selection) = &select.selection {
-                draft.uses.expression(selection)?;
+                builder.uses.expression(selection)?;
             }
         }
         [table] => {
-            draft.table(table)?;
-            draft.selection(select.selection.as_ref())?;
+            builder.table(table)?;
+            builder.selection(select.selection.as_ref())?;
         }
         _ => return Err(Reason::Form("a join")),
     }
-    draft.projection(&select.projection)?;
-    Ok(draft.finish())
+    builder.projection(&select.projection)?;
+    Ok(builder.finish())
 }
 
 /// The SELECT inside a query that has nothing else.

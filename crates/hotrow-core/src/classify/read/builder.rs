@@ -12,12 +12,12 @@ use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
 /// A candidate that is being read.
-pub(crate) struct Draft {
+pub(crate) struct CandidateBuilder {
     pub candidate: Candidate,
     pub uses: Uses,
 }
 
-impl Draft {
+impl CandidateBuilder {
     pub(crate) fn new(verb: Verb) -> Self {
         let candidate = Candidate {
             verb,
