@@ -7,14 +7,14 @@ use sqlparser::ast::{
 
 use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Call, Candidate, Equality, Operand, Verb};
-use crate::classify::read::expression::{Uses, column_name};
+use crate::classify::read::expression::{References, column_name};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
 /// A candidate that is being read.
 pub(crate) struct CandidateBuilder {
     pub candidate: Candidate,
-    pub uses: Uses,
+    pub references: References,
 }
 
 impl CandidateBuilder {
@@ -34,15 +34,15 @@ impl CandidateBuilder {
             call: None,
             returns_rows: verb == Verb::Select,
         };
-        Self { candidate, uses: Uses::default() }
+        Self { candidate, references: References::default() }
     }
 
     pub(crate) fn finish(mut self) -> Candidate {
-        self.candidate.functions = self.uses.functions.into_iter().collect();
-        self.candidate.operators = self.uses.operators.into_iter().collect();
-        self.candidate.casts = self.uses.casts.into_iter().collect();
-        self.candidate.objects = self.uses.objects.into_iter().collect();
-        self.candidate.columns = self.uses.columns.into_iter().collect();
+        self.candidate.functions = self.references.functions.into_iter().collect();
+        self.candidate.operators = self.references.operators.into_iter().collect();
+        self.candidate.casts = self.references.casts.into_iter().collect();
+        self.candidate.objects = self.references.objects.into_iter().collect();
+        self.candidate.columns = self.references.columns.into_iter().collect();
         self.candidate
     }
 
@@ -84,28 +84,28 @@ impl CandidateBuilder {
 
     /// A FROM that is the call of a function, with nothing else around it.
     pub(crate) fn call(&mut self, call: Call) {
-        self.uses.functions.insert(call.function.clone());
+        self.references.functions.insert(call.function.clone());
         let casts = call.arguments.iter().filter_map(|argument| argument.cast);
-        self.uses.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
+        self.references.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
         self.candidate.call = Some(call);
     }
 
     pub(crate) fn name_table(&mut self, table: TableName) {
-        self.uses.qualifiers.push(table.name.clone());
-        self.uses.table = Some(table.clone());
+        self.references.qualifiers.push(table.name.clone());
+        self.references.table = Some(table.clone());
         self.candidate.table = Some(table);
     }
 
     /// An alias hides the table's own name.
     pub(crate) fn rename_table(&mut self, alias: String) {
-        self.uses.qualifiers = vec![alias];
-        self.uses.table = None;
+        self.references.qualifiers = vec![alias];
+        self.references.table = None;
     }
 
     /// WHERE: notes the equalities among its conjuncts.
     pub(crate) fn selection(&mut self, selection: Option<&Expr>) -> Result<(), Reason> {
         let selection = selection.ok_or(Reason::NoEquality)?;
-        self.uses.expression(selection)?;
+        self.references.expression(selection)?;
         self.conjuncts(selection);
         if self.candidate.equalities.is_empty() { Err(Reason::NoEquality) } else { Ok(()) }
     }
@@ -132,16 +132,16 @@ impl CandidateBuilder {
     pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<(), Reason> {
         for item in items {
             match item {
-                SelectItem::UnnamedExpr(expr) => self.uses.expression(expr)?,
+                SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
                 // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
                 SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
                     return Err(Reason::Form("an unusual item to select"));
                 }
-                SelectItem::ExprWithAlias { expr, alias: _ } => self.uses.expression(expr)?,
+                SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
                 SelectItem::Wildcard(options) => plain_wildcard(options)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     plain_wildcard(options)?;
-                    self.uses.qualifier(&parts(name)?)?;
+                    self.references.qualifier(&parts(name)?)?;
                 }
                 _ => return Err(Reason::Form("an unusual item to select")),
             }
@@ -154,7 +154,7 @@ impl CandidateBuilder {
         let Some(items) = items else { return Ok(()) };
         self.candidate.returns_rows = true;
         for qualifier in ["old", "new"] {
-            self.uses.qualifiers.push(qualifier.to_owned());
+            self.references.qualifiers.push(qualifier.to_owned());
         }
         self.projection(items)
     }
@@ -182,12 +182,12 @@ impl CandidateBuilder {
                 if is_default(value) {
                     self.candidate.defaulted.extend(columns.get(index).cloned());
                 } else {
-                    self.uses.expression(value)?;
+                    self.references.expression(value)?;
                 }
             }
             self.candidate.assigned.extend(columns);
         }
-        self.uses.columns.extend(self.candidate.assigned.iter().cloned());
+        self.references.columns.extend(self.candidate.assigned.iter().cloned());
         Ok(())
     }
 }

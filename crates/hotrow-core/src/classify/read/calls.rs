@@ -3,11 +3,11 @@
 use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use crate::classify::known::functions::is_keyword_function;
-use crate::classify::read::expression::Uses;
+use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 
-impl Uses {
+impl References {
     /// Walks one call.
     pub(crate) fn function(&mut self, function: &Function) -> Result<(), Reason> {
         let Function { name, uses_odbc_syntax, parameters, args, filter, null_treatment, over, within_group } =

@@ -13,7 +13,7 @@ use crate::classify::text::names::{FunctionName, TableName, folded, parts, words
 
 /// What the expressions of one statement use.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
+pub(crate) struct References {
     /// Names that may qualify a column: the table, its alias, `excluded`, `old`, `new`.
     pub qualifiers: Vec<String>,
     /// The table with its schema, when both are written and there is no alias.
@@ -38,7 +38,7 @@ pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
     if SYSTEM_COLUMNS.contains(&name.as_str()) { Err(Reason::SystemColumn(name)) } else { Ok(name) }
 }
 
-impl Uses {
+impl References {
     /// Walks one expression.
     pub(crate) fn expression(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {

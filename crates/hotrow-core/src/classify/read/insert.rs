@@ -62,7 +62,7 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
         let ident = part.as_ident().ok_or(Reason::Form("INSERT into a part of a column"))?;
         insert.columns.push(column_name(ident)?);
     }
-    builder.uses.columns.extend(insert.columns.iter().cloned());
+    builder.references.columns.extend(insert.columns.iter().cloned());
     insert.rows = match source {
         Some(source) => rows(source, &mut builder)?,
         None => vec![Vec::new()],
@@ -103,7 +103,7 @@ fn operand(value: &Expr, builder: &mut CandidateBuilder) -> Result<Operand, Reas
     if is_default(value) {
         return Ok(Operand::Default);
     }
-    builder.uses.expression(value)?;
+    builder.references.expression(value)?;
     Ok(value_of(value).unwrap_or(Operand::Expression))
 }
 
@@ -126,16 +126,16 @@ fn conflict(
         None => {}
         Some(ConflictTarget::Columns(columns)) => {
             conflict.columns = columns.iter().map(column_name).collect::<Result<_, _>>()?;
-            builder.uses.columns.extend(conflict.columns.iter().cloned());
+            builder.references.columns.extend(conflict.columns.iter().cloned());
         }
         Some(ConflictTarget::OnConstraint(name)) => conflict.constraint = parts(name)?.pop(),
     }
     if let OnConflictAction::DoUpdate(update) = &on.action {
         conflict.updates = true;
-        builder.uses.qualifiers.push("excluded".to_owned());
+        builder.references.qualifiers.push("excluded".to_owned());
         builder.assignments(&update.assignments)?;
         if let Some(selection) = &update.selection {
-            builder.uses.expression(selection)?;
+            builder.references.expression(selection)?;
         }
     }
     Ok(Some(conflict))

@@ -85,7 +85,7 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     match select.from.as_slice() {
         [] => {
             if let Some(selection) = &select.selection {
-                builder.uses.expression(selection)?;
+                builder.references.expression(selection)?;
             }
         }
         [table] => {

@@ -3,10 +3,10 @@
 use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr};
 
 use crate::classify::known::casts;
-use crate::classify::read::expression::Uses;
+use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 
-impl Uses {
+impl References {
     /// The forms that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on.
     pub(crate) fn worded_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
