@@ -42,7 +42,7 @@ pub enum Message<S> {
     /// A Describe.
     Describe,
     /// An Execute.
-    Execute(Runs),
+    Execute(RunEffects),
     /// A Close of the client's: the statement's name, if it is one.
     Close(Option<Bytes>),
     /// A Close of the gateway's: what the connection has no more, if it had.
@@ -50,20 +50,20 @@ pub enum Message<S> {
     /// A Sync.
     Sync,
     /// A Query.
-    Query(Runs),
+    Query(RunEffects),
     /// A FunctionCall.
     FunctionCall,
 }
 
 /// What a statement that is run does besides its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunEffects {
     /// It may be COPY FROM STDIN.
     pub may_copy: bool,
     /// It is DEALLOCATE of the client's statement of this name.
-    pub takes: Option<Bytes>,
+    pub deallocates: Option<Bytes>,
     /// It is DEALLOCATE ALL, or does the same.
-    pub takes_all: bool,
+    pub deallocates_all: bool,
 }
 
 /// What to do with a reply.
@@ -234,7 +234,7 @@ impl<S: Clone> Expected<S> {
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
-            self.taking_all += usize::from(runs.takes_all);
+            self.taking_all += usize::from(runs.deallocates_all);
             if runs.may_copy {
                 self.copy = Copy::Possible;
             }
@@ -246,7 +246,7 @@ impl<S: Clone> Expected<S> {
         if let Some((place, preparation)) = place {
             self.preparing.add(place, preparation, self.group);
         }
-        if let Message::Query(Runs { takes: Some(name), .. }) = &message {
+        if let Message::Query(RunEffects { deallocates: Some(name), .. }) = &message {
             // What is behind a Query is run whether or not it succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
@@ -338,7 +338,7 @@ impl<S: Clone> Expected<S> {
                 self.names.retain(|name, _| name.is_empty());
             }
             (b"DEALLOCATE\0", Some(Message::Execute(runs) | Message::Query(runs))) => {
-                if let Some(name) = &runs.takes {
+                if let Some(name) = &runs.deallocates {
                     self.shown.retain(|shown| shown != name);
                     self.names.remove(name);
                 }
@@ -407,12 +407,12 @@ impl<S: Clone> Expected<S> {
             Message::Sync | Message::FunctionCall => self.whole_units -= 1,
             Message::Query(runs) => {
                 self.whole_units -= 1;
-                self.taking_all -= usize::from(runs.takes_all);
-                if let Some(name) = &runs.takes {
+                self.taking_all -= usize::from(runs.deallocates_all);
+                if let Some(name) = &runs.deallocates {
                     self.naming.remove(name);
                 }
             }
-            Message::Execute(runs) => self.taking_all -= usize::from(runs.takes_all),
+            Message::Execute(runs) => self.taking_all -= usize::from(runs.deallocates_all),
             _ => {}
         }
         Some(message)
@@ -434,7 +434,7 @@ impl<S> Message<S> {
                 (Some((name, None)), name.is_empty().then_some((StatementName::Unnamed, None)))
             }
             Message::OwnClose(place) => (None, place.map(|place| (place, None))),
-            Message::Execute(Runs { takes: Some(name), .. }) => (Some((name, None)), None),
+            Message::Execute(RunEffects { deallocates: Some(name), .. }) => (Some((name, None)), None),
             // The server drops the unnamed statement at every Query.
             Message::Query(_) => (Some((&UNNAMED, None)), Some((StatementName::Unnamed, None))),
             _ => (None, None),

@@ -245,15 +245,17 @@ impl Session {
         self.put(Asked::Parse(name.to_owned(), Text::Empty), Message::Show(bytes(name)));
     }
 
-    fn runs(&mut self, text: &Text) -> Runs {
-        let mut runs =
-            Runs { may_copy: matches!(text, Text::Copy(_) | Text::Returns(_, true)), ..Runs::default() };
+    fn runs(&mut self, text: &Text) -> RunEffects {
+        let mut runs = RunEffects {
+            may_copy: matches!(text, Text::Copy(_) | Text::Returns(_, true)),
+            ..RunEffects::default()
+        };
         match text {
             Text::Deallocate(name) if self.expected.meaning(name.as_bytes()).is_some() => {
                 self.show(name);
-                runs.takes = Some(bytes(name));
+                runs.deallocates = Some(bytes(name));
             }
-            Text::DeallocateAll => runs.takes_all = true,
+            Text::DeallocateAll => runs.deallocates_all = true,
             _ => {}
         }
         runs

@@ -22,15 +22,15 @@ fn bind() -> Sent {
 }
 
 fn execute() -> Sent {
-    Execute(Runs::default())
+    Execute(RunEffects::default())
 }
 
 fn query() -> Sent {
-    Query(Runs::default())
+    Query(RunEffects::default())
 }
 
-fn copies() -> Runs {
-    Runs { may_copy: true, ..Runs::default() }
+fn copies() -> RunEffects {
+    RunEffects { may_copy: true, ..RunEffects::default() }
 }
 
 /// A connection and what its session expects.
@@ -154,7 +154,7 @@ fn the_unnamed_statement_goes_with_a_query_and_with_a_parse_that_fails() {
 
 #[test]
 fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
-    let takes = || Runs { takes: Some(bytes("a")), ..Runs::default() };
+    let takes = || RunEffects { deallocates: Some(bytes("a")), ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), Sync, Query(takes())]);
     c.forward(b"1Z");
     assert!(c.expected.is_in_doubt(b"a"), "what is behind a Query is run even if it fails");
@@ -170,7 +170,7 @@ fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
 
 #[test]
 fn deallocate_all_leaves_the_unnamed_statement_and_nothing_that_is_prepared() {
-    let all = Runs { takes_all: true, ..Runs::default() };
+    let all = RunEffects { deallocates_all: true, ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), names("", 2), bind(), Execute(all), Sync]);
     assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"other"));
     c.forward(b"112");
