@@ -172,7 +172,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
             statement: u16::try_from(number).unwrap_or(u16::MAX),
             rows_per_commit: packing.rows_per_commit,
             in_key_space: packing.in_key_space,
-            lockable: packing.ahead.is_some(),
+            lockable: packing.lock_statement.is_some(),
         });
         match number {
             0 => self.first = claim,

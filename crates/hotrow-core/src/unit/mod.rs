@@ -21,7 +21,7 @@ use framing::ReplyFraming;
 use gather::Describe;
 use merged::Rows;
 
-use crate::classify::{Ahead, Boundary, Packing, Returns};
+use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::key::Key;
 use crate::lane::{Claim, LaneKind, Merge};
 
@@ -136,16 +136,16 @@ impl<S> Packed<S> {
 
     /// Whether the row of its one statement can be locked before it runs.
     pub fn is_lockable(&self) -> bool {
-        self.runs().any(|run| run.packing.ahead.is_some())
+        self.runs().any(|run| run.packing.lock_statement.is_some())
     }
 
     /// How the row of one of its statements is locked before it runs, and its parameters.
-    pub fn lock(&self, statement: u16) -> Option<(&Ahead, Bind<'_>)> {
+    pub fn lock(&self, statement: u16) -> Option<(&LockStatement, Bind<'_>)> {
         let run = self.runs().nth(statement.into())?;
         let mut frames = self.frames(run);
         while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
             if frame.tag == frontend::tag::BIND {
-                return run.packing.ahead.as_ref().zip(Bind::read(frame.body()).ok());
+                return run.packing.lock_statement.as_ref().zip(Bind::read(frame.body()).ok());
             }
             frames = &frames[frame.bytes.len()..];
         }

@@ -31,7 +31,7 @@ fn packing(kind: LaneKind, returns_rows: bool) -> Arc<Packing> {
         touches_sequence: false,
         returns_rows,
         merging: None,
-        ahead: None,
+        lock_statement: None,
         in_key_space: false,
         watch: None,
         why: String::new(),

@@ -6,7 +6,7 @@ use std::io;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify::Ahead;
+use hotrow_core::classify::LockStatement;
 use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
@@ -172,7 +172,7 @@ impl Writer {
 }
 
 /// Locks a row: with the client's own values, in its formats.
-fn put_lock(statement: &[u8], ahead: &Ahead, bind: &Bind<'_>, out: &mut BytesMut) {
+fn put_lock(statement: &[u8], ahead: &LockStatement, bind: &Bind<'_>, out: &mut BytesMut) {
     let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
     frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>(), &[]);
     out.extend_from_slice(frontend::EXECUTE);

@@ -5,7 +5,7 @@ use crate::lane::LaneKind;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Facts, TableFacts};
-use crate::classify::judge::ahead::Ahead;
+use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
 use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
@@ -46,7 +46,7 @@ pub struct Packing {
     /// How it is merged with calls of other clients, if it can be.
     pub merging: Option<Merging>,
     /// How its row can be locked before it runs.
-    pub ahead: Option<Ahead>,
+    pub lock_statement: Option<LockStatement>,
     /// A merge rule knows its function: its key is one of a key space, not of a table.
     pub in_key_space: bool,
     /// The table it relies on.
@@ -113,7 +113,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             touches_sequence: moves_sequence,
             returns_rows: true,
             merging: None,
-            ahead: None,
+            lock_statement: None,
             in_key_space: false,
             watch: None,
             why: "it reads no table".to_owned(),
@@ -133,7 +133,8 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         }
     };
     // Who may delete a row may perhaps not lock it, and a plain INSERT has nothing to lock.
-    let ahead = key.as_ref().filter(|_| candidate.updates()).map(|key| Ahead::new(table, key, types));
+    let lock_statement =
+        key.as_ref().filter(|_| candidate.updates()).map(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
     Ok(Packing {
         kind: if writes { LaneKind::Write } else { LaneKind::Read },
@@ -144,7 +145,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             || writes && table::expressions_move_sequence(candidate, table),
         returns_rows: candidate.returns_rows,
         merging: None,
-        ahead,
+        lock_statement,
         in_key_space: false,
         watch: Some(Box::new(Watch::new(name, table))),
         why,
@@ -176,7 +177,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         touches_sequence: false,
         returns_rows: true,
         merging,
-        ahead: None,
+        lock_statement: None,
         in_key_space: true,
         watch: None,
         why: format!(
