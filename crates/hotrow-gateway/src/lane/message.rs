@@ -9,7 +9,7 @@ use hotrow_core::key::Key;
 use hotrow_core::lane::LaneKind;
 use hotrow_core::lane::Unit;
 use hotrow_core::unit::{self, put_refusals};
-use hotrow_core::waiting::Mark;
+use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
@@ -52,7 +52,7 @@ pub struct Envelope {
     /// Of a call that waits: when it has to stop waiting.
     pub deadline: Option<Instant>,
     /// Of a call that may wait: what was known when it was handed to a lane.
-    pub mark: Option<Mark>,
+    pub mark: Option<NotificationCount>,
     /// How often its session was cancelled before it was.
     pub cancels: u64,
     /// If it succeeds, it gives names of statements or takes them away.
