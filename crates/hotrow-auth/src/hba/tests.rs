@@ -13,8 +13,8 @@ fn method(hba: &Hba, who: &str) -> Option<Method> {
     let database = words.next().unwrap();
     let address = words.next().filter(|word| *word != "unix").map(|address| address.parse().unwrap());
     let console = database == "hotrow";
-    let asking = Asking { address, tls: words.next() == Some("tls"), user, database, console };
-    hba.decide(&asking).map(|rule| rule.method)
+    let attempt = LoginAttempt { address, tls: words.next() == Some("tls"), user, database, console };
+    hba.decide(&attempt).map(|rule| rule.method)
 }
 
 #[test]
@@ -52,7 +52,7 @@ host    replication     all        all             trust
         assert_eq!(method(&list, who), expected, "{who}");
     }
     let address = "10.255.0.0".parse().ok();
-    let bob = Asking { address, tls: false, user: "bob", database: "b c", console: false };
+    let bob = LoginAttempt { address, tls: false, user: "bob", database: "b c", console: false };
     assert_eq!(list.decide(&bob).map(|rule| rule.method), Some(Method::Md5));
     let lines: Vec<_> = list.0.iter().map(|rule| rule.line).collect();
     assert_eq!(lines, [3, 4, 5, 6, 7, 8, 9, 11]);
@@ -64,8 +64,9 @@ fn the_console_has_to_be_named() {
     assert_eq!(method(&list, "ann@hotrow unix"), Some(Method::Md5));
     assert_eq!(method(&list, "hotrow@hotrow unix"), None);
     assert_eq!(method(&list, "hotrow@shop unix"), Some(Method::Trust));
-    let asking = Asking { address: None, tls: false, user: "hotrow", database: "hotrow", console: false };
-    let rule = list.decide(&asking).map(|rule| rule.method);
+    let attempt =
+        LoginAttempt { address: None, tls: false, user: "hotrow", database: "hotrow", console: false };
+    let rule = list.decide(&attempt).map(|rule| rule.method);
     assert_eq!(rule, Some(Method::Trust), "the server's database of this name is one of all");
 }
 

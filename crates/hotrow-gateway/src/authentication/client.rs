@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hotrow_auth::{
-    Ask, Asking, Certificate, Credential, Exchange, Method, Offer, Proven, Refusal, Rule, Step,
+    Ask, Certificate, Credential, Exchange, LoginAttempt, Method, Offer, Proven, Refusal, Rule, Step,
 };
 use hotrow_core::limits;
 use hotrow_wire::authentication::{self, Request};
@@ -100,7 +100,7 @@ impl Authentication {
     /// What the list says.
     fn rule(&self, newcomer: Newcomer<'_>) -> Result<Method, Stopped> {
         let Newcomer { peer, user, database, console } = newcomer;
-        let asking = Asking {
+        let asking = LoginAttempt {
             address: peer.address.map(|address| address.ip()),
             tls: peer.tls.is_some(),
             user,
