@@ -27,7 +27,7 @@ pub struct Offer {
 
 /// A message to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum AuthMessage {
     /// AuthenticationSASL with these mechanisms.
     Sasl(&'static [&'static str]),
     /// AuthenticationSASLContinue.
@@ -56,9 +56,9 @@ enum State {
 #[derive(Debug)]
 pub enum Step {
     /// Go on with this message.
-    Ask(Ask, Exchange),
+    Continue(AuthMessage, Exchange),
     /// The client is who it says; tell it this, if anything.
-    Done(Option<Ask>, Proven),
+    Done(Option<AuthMessage>, Proven),
 }
 
 /// What the client has shown that the server would like to see, too.
@@ -99,17 +99,17 @@ pub enum Refusal {
 
 impl Exchange {
     /// The first message for this method; none where nothing has to be asked.
-    pub fn begin(method: Method, offer: Offer) -> Option<(Ask, Self)> {
+    pub fn begin(method: Method, offer: Offer) -> Option<(AuthMessage, Self)> {
         match method {
             Method::Trust | Method::Reject | Method::Cert => None,
-            Method::Password => Some((Ask::Cleartext, Exchange(Box::new(State::Cleartext(offer))))),
+            Method::Password => Some((AuthMessage::Cleartext, Exchange(Box::new(State::Cleartext(offer))))),
             Method::Md5 => {
                 // As in PostgreSQL: md5 where that is what is known, SCRAM for the others and for those who aren't there.
                 match offer.account.as_ref().and_then(|account| account.md5(&offer.user)) {
                     Some(secret) => {
                         let salt = *offer.nonce.first_chunk().expect("18 bytes begin with 4");
                         let state = State::Md5 { user: offer.user, secret, salt };
-                        Some((Ask::Md5(salt), Exchange(Box::new(state))))
+                        Some((AuthMessage::Md5(salt), Exchange(Box::new(state))))
                     }
                     None => Some(Self::scram(offer)),
                 }
@@ -118,10 +118,10 @@ impl Exchange {
         }
     }
 
-    fn scram(offer: Offer) -> (Ask, Self) {
+    fn scram(offer: Offer) -> (AuthMessage, Self) {
         let Offer { user, account, key, nonce, end_point } = offer;
         let server = Server::new(&user, account.as_deref(), &key, nonce, end_point);
-        (Ask::Sasl(server.mechanisms()), Exchange(Box::new(State::First(server))))
+        (AuthMessage::Sasl(server.mechanisms()), Exchange(Box::new(State::First(server))))
     }
 
     /// Whether the next answer takes a millisecond to check, and should not be checked where others wait.
@@ -141,14 +141,14 @@ impl Exchange {
             State::First(server) => {
                 let (mechanism, message) = initial_response(body)?;
                 let next = server.first(mechanism, message).map_err(scram)?;
-                Ok(Step::Ask(
-                    Ask::SaslContinue(next.message().to_owned()),
+                Ok(Step::Continue(
+                    AuthMessage::SaslContinue(next.message().to_owned()),
                     Exchange(Box::new(State::Last(next))),
                 ))
             }
             State::Last(server) => {
                 let (message, key) = server.last(body).map_err(scram)?;
-                Ok(Step::Done(Some(Ask::SaslFinal(message)), Proven::Key(key)))
+                Ok(Step::Done(Some(AuthMessage::SaslFinal(message)), Proven::Key(key)))
             }
             State::Md5 { user, secret, salt } => {
                 let right = md5_response(&secret, salt) == password(body)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hotrow_auth::{
-    Ask, Certificate, Credential, Exchange, LoginAttempt, Method, Offer, Proven, Refusal, Rule, Step,
+    AuthMessage, Certificate, Credential, Exchange, LoginAttempt, Method, Offer, Proven, Refusal, Rule, Step,
 };
 use hotrow_core::limits;
 use hotrow_wire::authentication::{self, Request};
@@ -135,7 +135,7 @@ impl Authentication {
         &self,
         newcomer: Newcomer<'_>,
         mut channel: Channel<'_>,
-        mut ask: Ask,
+        mut ask: AuthMessage,
         mut exchange: Exchange,
     ) -> Result<Proven, Stopped> {
         loop {
@@ -143,7 +143,7 @@ impl Authentication {
             channel.write.drain(channel.out).await.map_err(|_| Stopped::Left)?;
             let body = response(&mut channel).await?;
             match self.check(newcomer, exchange, body).await? {
-                Step::Ask(next, behind) => (ask, exchange) = (next, behind),
+                Step::Continue(next, behind) => (ask, exchange) = (next, behind),
                 Step::Done(last, proven) => {
                     if let Some(last) = last {
                         put(&last, channel.out);
@@ -210,13 +210,13 @@ fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Stopp
     }
 }
 
-fn put(ask: &Ask, out: &mut BytesMut) {
+fn put(ask: &AuthMessage, out: &mut BytesMut) {
     match ask {
-        Ask::Sasl(names) => Request::Sasl(&authentication::mechanism_list(names)).put(out),
-        Ask::SaslContinue(message) => Request::SaslContinue(message.as_bytes()).put(out),
-        Ask::SaslFinal(message) => Request::SaslFinal(message.as_bytes()).put(out),
-        Ask::Md5(salt) => Request::Md5(*salt).put(out),
-        Ask::Cleartext => Request::Cleartext.put(out),
+        AuthMessage::Sasl(names) => Request::Sasl(&authentication::mechanism_list(names)).put(out),
+        AuthMessage::SaslContinue(message) => Request::SaslContinue(message.as_bytes()).put(out),
+        AuthMessage::SaslFinal(message) => Request::SaslFinal(message.as_bytes()).put(out),
+        AuthMessage::Md5(salt) => Request::Md5(*salt).put(out),
+        AuthMessage::Cleartext => Request::Cleartext.put(out),
     }
 }
 
