@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::scram::Binding;
 use crate::scram::client::ClientFirst;
 use crate::stored::{ProcessKey, Secret};
-use crate::{Account, Exchange, Hba, Method, Offer, Step, Users};
+use crate::{Account, Exchange, Hba, LoginContext, Method, Step, Users};
 
 /// Texts that go deeper than noise does.
 fn texts() -> impl Strategy<Value = String> {
@@ -18,8 +18,8 @@ fn texts() -> impl Strategy<Value = String> {
 fn begin(method: Method, secret: &str) -> Exchange {
     let key = ProcessKey::new([1; 32]);
     let account = Secret::parse(secret).map(|secret| Arc::new(Account::new("ann", secret, &key)));
-    let offer = Offer { user: "ann".into(), account, key, nonce: [3; 18], end_point: None };
-    Exchange::begin(method, offer).unwrap().1
+    let context = LoginContext { user: "ann".into(), account, key, nonce: [3; 18], end_point: None };
+    Exchange::begin(method, context).unwrap().1
 }
 
 proptest! {

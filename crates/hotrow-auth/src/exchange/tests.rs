@@ -19,7 +19,7 @@ fn begin(method: Method, secret: &str) -> Option<(AuthMessage, Exchange)> {
     let account = account(secret);
     Exchange::begin(
         method,
-        Offer { user: "ann".into(), account, key: key(), nonce: [3; 18], end_point: None },
+        LoginContext { user: "ann".into(), account, key: key(), nonce: [3; 18], end_point: None },
     )
 }
 
@@ -127,7 +127,7 @@ fn a_password_as_it_is_takes_the_same_hashes_for_everybody() {
 fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
     let account = account("hunter2");
     for _ in 0..3 {
-        let offer = Offer {
+        let context = LoginContext {
             user: "ann".into(),
             account: account.clone(),
             key: key(),
@@ -137,7 +137,7 @@ fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
         let first = ClientFirst::new([9; 18], Binding::None);
         let body = initial_response("SCRAM-SHA-256", &first.message());
         let (step, hashes) = counted(|| {
-            let (_, exchange) = Exchange::begin(Method::ScramSha256, offer).unwrap();
+            let (_, exchange) = Exchange::begin(Method::ScramSha256, context).unwrap();
             assert!(!exchange.is_expensive());
             exchange.answer("ann", &body).unwrap()
         });

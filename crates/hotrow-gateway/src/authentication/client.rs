@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hotrow_auth::{
-    AuthMessage, Certificate, Credential, Exchange, LoginAttempt, Method, Offer, Proven, Refusal, Rule, Step,
+    AuthMessage, Certificate, Credential, Exchange, LoginAttempt, LoginContext, Method, Proven, Refusal,
+    Rule, Step,
 };
 use hotrow_core::limits;
 use hotrow_wire::authentication::{self, Request};
@@ -80,7 +81,7 @@ impl Authentication {
             tracing::error!(%error, "the system gives no random numbers");
             refuse("XX000", "the gateway's system gives no random numbers", "")
         })?;
-        let offer = Offer {
+        let offer = LoginContext {
             user: newcomer.user.to_owned(),
             account: account.clone(),
             key: self.key.clone(),
