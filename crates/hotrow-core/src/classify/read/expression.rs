@@ -90,7 +90,7 @@ impl References {
             }
             Expr::Tuple(items) => self.expressions(items),
             Expr::Array(array) => self.expressions(&array.elem),
-            _ => self.worded_operator(expr),
+            _ => self.keyword_operator(expr),
         }
     }
 

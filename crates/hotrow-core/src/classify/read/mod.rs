@@ -9,6 +9,6 @@ pub(crate) mod candidate;
 pub(crate) mod commands;
 pub(crate) mod expression;
 pub(crate) mod insert;
+pub(crate) mod keyword_syntax;
 pub(crate) mod point;
 pub(crate) mod settings;
-pub(crate) mod worded;

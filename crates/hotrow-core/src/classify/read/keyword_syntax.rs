@@ -8,7 +8,7 @@ use crate::classify::reason::Reason;
 
 impl References {
     /// The forms that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on.
-    pub(crate) fn worded_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
+    pub(crate) fn keyword_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
             Expr::Like { expr, pattern, escape_char, any: false, negated: _ } => {
                 self.pattern(["~~", "!~~"], expr, pattern, escape_char.as_deref())
@@ -42,12 +42,12 @@ impl References {
                 self.expression(root)?;
                 access_chain.iter().try_for_each(|access| self.access(access))
             }
-            _ => self.worded_function(expr),
+            _ => self.keyword_function(expr),
         }
     }
 
     /// Functions with a syntax of their own.
-    fn worded_function(&mut self, expr: &Expr) -> Result<(), Reason> {
+    fn keyword_function(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
             Expr::Extract { expr, field: _, syntax: _ } => {
                 self.syntax("extract");
