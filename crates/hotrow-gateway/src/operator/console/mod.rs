@@ -71,7 +71,7 @@ impl Operator {
 
     /// Why this user can't give a command, if so.
     fn refusal_of(&self, command: &Command, shared: &Shared) -> Option<Problem> {
-        let word = command.admin_word()?;
+        let word = command.admin_keyword()?;
         if self.access(shared) == Some(Access::Admin) {
             return None;
         }
@@ -242,7 +242,7 @@ impl Console {
             self.out.extend_from_slice(backend::EMPTY_QUERY);
         }
         for text in commands {
-            let answered = match console::read(text) {
+            let answered = match console::parse(text) {
                 Ok(command) => self.perform(&command).await?,
                 Err(unknown) => Err(problem(&unknown)),
             };
@@ -263,7 +263,7 @@ impl Console {
 
     fn parse(&mut self, parse: &Parse<'_>) {
         let text = String::from_utf8_lossy(parse.text).into_owned();
-        match console::read(&text) {
+        match console::parse(&text) {
             Ok(_) if self.statements.len() >= limits::CONSOLE_STATEMENTS_MAX => {
                 let message = format!("more than {} prepared statements", limits::CONSOLE_STATEMENTS_MAX);
                 self.refuse(&Problem::error(
@@ -378,7 +378,7 @@ impl Console {
     }
 }
 
-fn problem(unknown: &console::Unknown) -> Problem {
+fn problem(unknown: &console::UnknownCommand) -> Problem {
     Problem::error("42601", unknown.to_string(), console::hint())
 }
 
