@@ -163,11 +163,12 @@ pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> 
 /// A call of a function with a merge rule, merged or not.
 fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
     let rule = matched.rule;
-    let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
+    let key =
+        matched.key().ok_or(Reason::Unsupported("a call whose key can't be told from its arguments"))?;
     let merging = matched.merging(types);
     if rule.wait_argument.is_some() && merging.is_none() {
         // By itself it would wait in the lane.
-        return Err(Reason::Form("a call that can wait, in a form in which it can't be merged"));
+        return Err(Reason::Unsupported("a call that can wait, in a form in which it can't be merged"));
     }
     Ok(Packing {
         kind: LaneKind::Write,

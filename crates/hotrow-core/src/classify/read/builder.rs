@@ -49,7 +49,7 @@ impl CandidateBuilder {
     /// The one table, with nothing joined and nothing unusual about it.
     pub(crate) fn table(&mut self, table: &TableWithJoins) -> Result<(), Reason> {
         if !table.joins.is_empty() {
-            return Err(Reason::Form("a join"));
+            return Err(Reason::Unsupported("a join"));
         }
         let TableFactor::Table {
             name,
@@ -64,18 +64,18 @@ impl CandidateBuilder {
             index_hints,
         } = &table.relation
         else {
-            return Err(Reason::Form("FROM with something other than a table"));
+            return Err(Reason::Unsupported("FROM with something other than a table"));
         };
         if sample.is_some() {
-            return Err(Reason::Form("TABLESAMPLE"));
+            return Err(Reason::Unsupported("TABLESAMPLE"));
         }
         if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
-            return Err(Reason::Form("a table with hints"));
+            return Err(Reason::Unsupported("a table with hints"));
         }
         self.name_table(TableName::new(name)?);
         if let Some(alias) = alias {
             if !alias.columns.is_empty() || alias.at.is_some() {
-                return Err(Reason::Form("an alias with columns"));
+                return Err(Reason::Unsupported("an alias with columns"));
             }
             self.rename_table(folded(&alias.name));
         }
@@ -135,7 +135,7 @@ impl CandidateBuilder {
                 SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
                 // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
                 SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
-                    return Err(Reason::Form("an unusual item to select"));
+                    return Err(Reason::Unsupported("an unusual item to select"));
                 }
                 SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
                 SelectItem::Wildcard(options) => plain_wildcard(options)?,
@@ -143,7 +143,7 @@ impl CandidateBuilder {
                     plain_wildcard(options)?;
                     self.references.qualifier(&parts(name)?)?;
                 }
-                _ => return Err(Reason::Form("an unusual item to select")),
+                _ => return Err(Reason::Unsupported("an unusual item to select")),
             }
         }
         Ok(())
@@ -169,9 +169,9 @@ impl CandidateBuilder {
             let mut columns = Vec::with_capacity(targets.len());
             for target in targets {
                 let [part] = target.0.as_slice() else {
-                    return Err(Reason::Form("SET of a part of a column"));
+                    return Err(Reason::Unsupported("SET of a part of a column"));
                 };
-                let ident = part.as_ident().ok_or(Reason::Form("SET of a part of a column"))?;
+                let ident = part.as_ident().ok_or(Reason::Unsupported("SET of a part of a column"))?;
                 columns.push(column_name(ident)?);
             }
             let values = match value {
@@ -203,7 +203,7 @@ pub(crate) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), 
         opt_alias: None,
     } = options
     else {
-        return Err(Reason::Form("an unusual item to select"));
+        return Err(Reason::Unsupported("an unusual item to select"));
     };
     Ok(())
 }

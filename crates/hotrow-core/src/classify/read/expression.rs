@@ -113,7 +113,7 @@ impl References {
     /// `table.column`; what looks like a column can be a function applied to the row, so the name is looked up later.
     fn column(&mut self, idents: &[Ident]) -> Result<(), Reason> {
         let Some((ident, qualifier)) = idents.split_last() else {
-            return Err(Reason::Form("a column without a name"));
+            return Err(Reason::Unsupported("a column without a name"));
         };
         self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
         self.columns.insert(column_name(ident)?);
@@ -130,7 +130,7 @@ impl References {
                 .is_some_and(|table| table.schema.as_ref() == Some(schema) && table.name == *name),
             _ => false,
         };
-        if known { Ok(()) } else { Err(Reason::Form("a column of something other than the table")) }
+        if known { Ok(()) } else { Err(Reason::Unsupported("a column of something other than the table")) }
     }
 
     /// Array subscripts; a field after a dot could be a function.
@@ -141,7 +141,7 @@ impl References {
                 self.expressions(lower_bound)?;
                 self.expressions(upper_bound)
             }
-            _ => Err(Reason::Form("a field of a composite value")),
+            _ => Err(Reason::Unsupported("a field of a composite value")),
         }
     }
 
@@ -260,6 +260,6 @@ fn plain_value(value: &ValueWithSpan) -> Result<(), Reason> {
         | Value::Boolean(_)
         | Value::Null
         | Value::Placeholder(_) => Ok(()),
-        _ => Err(Reason::Form("a literal that is not PostgreSQL's")),
+        _ => Err(Reason::Unsupported("a literal that is not PostgreSQL's")),
     }
 }

@@ -42,14 +42,14 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
         multi_table_else_clause: None,
     } = insert
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if !assignments.is_empty()
         || !after_columns.is_empty()
         || !multi_table_into_clauses.is_empty()
         || !multi_table_when_clauses.is_empty()
     {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
     let mut builder = CandidateBuilder::new(Verb::Insert);
     builder.name_table(TableName::new(table)?);
@@ -58,8 +58,10 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
     }
     let mut insert = InsertParts::default();
     for column in columns {
-        let [part] = column.0.as_slice() else { return Err(Reason::Form("INSERT into a part of a column")) };
-        let ident = part.as_ident().ok_or(Reason::Form("INSERT into a part of a column"))?;
+        let [part] = column.0.as_slice() else {
+            return Err(Reason::Unsupported("INSERT into a part of a column"));
+        };
+        let ident = part.as_ident().ok_or(Reason::Unsupported("INSERT into a part of a column"))?;
         insert.columns.push(column_name(ident)?);
     }
     builder.references.columns.extend(insert.columns.iter().cloned());
@@ -88,13 +90,13 @@ fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operan
         pipe_operators,
     } = source
     else {
-        return Err(Reason::Form("INSERT from a query"));
+        return Err(Reason::Unsupported("INSERT from a query"));
     };
     let (SetExpr::Values(values), true, true) = (&**body, locks.is_empty(), pipe_operators.is_empty()) else {
-        return Err(Reason::Form("INSERT from a query"));
+        return Err(Reason::Unsupported("INSERT from a query"));
     };
     if values.explicit_row || values.value_keyword {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
     values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, builder)).collect()).collect()
 }
@@ -116,10 +118,10 @@ fn conflict(
     let on = match on {
         None => return Ok(None),
         Some(OnInsert::OnConflict(on)) => on,
-        Some(_) => return Err(Reason::Form("a clause that is not PostgreSQL's")),
+        Some(_) => return Err(Reason::Unsupported("a clause that is not PostgreSQL's")),
     };
     if rows != 1 {
-        return Err(Reason::Form("ON CONFLICT with several rows"));
+        return Err(Reason::Unsupported("ON CONFLICT with several rows"));
     }
     let mut conflict = Conflict { columns: Vec::new(), constraint: None, updates: false };
     match &on.conflict_target {

@@ -83,10 +83,10 @@ impl References {
                 self.expressions(overlay_for.as_deref())
             }
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                Err(Reason::Form("a subquery"))
+                Err(Reason::Unsupported("a subquery"))
             }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Form("ANY or ALL over a set")),
-            _ => Err(Reason::Form("an expression of a kind that is not known to be harmless")),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Unsupported("ANY or ALL over a set")),
+            _ => Err(Reason::Unsupported("an expression of a kind that is not known to be harmless")),
         }
     }
 
@@ -108,7 +108,7 @@ impl References {
         if matches!(field, CeilFloorKind::DateTimeField(DateTimeField::NoDateTime)) {
             self.expression(expr)
         } else {
-            Err(Reason::Form("CEIL or FLOOR with a field"))
+            Err(Reason::Unsupported("CEIL or FLOOR with a field"))
         }
     }
 }

@@ -25,13 +25,13 @@ pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
         limit: None,
     } = update
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if from.is_some() {
-        return Err(Reason::Form("UPDATE with FROM"));
+        return Err(Reason::Unsupported("UPDATE with FROM"));
     }
     if !order_by.is_empty() {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
     let mut builder = CandidateBuilder::new(Verb::Update);
     builder.table(table)?;
@@ -56,13 +56,13 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
         limit: None,
     } = delete
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if using.is_some() {
-        return Err(Reason::Form("DELETE with USING"));
+        return Err(Reason::Unsupported("DELETE with USING"));
     }
     let ([table], true, true) = (from.as_slice(), tables.is_empty(), order_by.is_empty()) else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     let mut builder = CandidateBuilder::new(Verb::Delete);
     builder.table(table)?;
@@ -92,7 +92,7 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
             builder.table(table)?;
             builder.selection(select.selection.as_ref())?;
         }
-        _ => return Err(Reason::Form("a join")),
+        _ => return Err(Reason::Unsupported("a join")),
     }
     builder.projection(&select.projection)?;
     Ok(builder.finish())
@@ -113,7 +113,7 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
         pipe_operators,
     } = query
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     let refused = [
         (with.is_some(), "WITH"),
@@ -130,8 +130,8 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
     refuse(&refused)?;
     match &**body {
         SetExpr::Select(select) => plain_select(select),
-        SetExpr::SetOperation { .. } => Err(Reason::Form("UNION, INTERSECT or EXCEPT")),
-        _ => Err(Reason::Form("a query other than a plain SELECT")),
+        SetExpr::SetOperation { .. } => Err(Reason::Unsupported("UNION, INTERSECT or EXCEPT")),
+        _ => Err(Reason::Unsupported("a query other than a plain SELECT")),
     }
 }
 
@@ -164,7 +164,7 @@ fn plain_select(select: &Select) -> Result<&Select, Reason> {
         flavor: SelectFlavor::Standard,
     } = select
     else {
-        return Err(Reason::Form("DISTINCT, or a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("DISTINCT, or a clause that is not PostgreSQL's"));
     };
     refuse(&[
         (into.is_some(), "SELECT INTO"),
@@ -182,7 +182,7 @@ fn plain_select(select: &Select) -> Result<&Select, Reason> {
 
 fn refuse(conditions: &[(bool, &'static str)]) -> Result<(), Reason> {
     match conditions.iter().find(|(refused, _)| *refused) {
-        Some((_, what)) => Err(Reason::Form(what)),
+        Some((_, what)) => Err(Reason::Unsupported(what)),
         None => Ok(()),
     }
 }
