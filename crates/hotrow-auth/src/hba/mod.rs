@@ -143,7 +143,7 @@ impl Hba {
 
     /// The first line that lets somebody in from another machine who has shown nothing, or has shown a password to everybody
     /// between us.
-    pub fn careless(&self) -> Option<&Rule> {
+    pub fn insecure(&self) -> Option<&Rule> {
         self.0.iter().find(|rule| {
             let asks_nothing = rule.method == Method::Trust && rule.certificate != Certificate::OfUser;
             let in_the_clear = rule.method == Method::Password && rule.connection != Connection::HostSsl;

@@ -81,12 +81,12 @@ fn without_a_list_this_machine_is_trusted() {
     for who in ["ann@shop 10.0.0.1", "ann@shop 2001:db8::1", "ann@hotrow 128.0.0.1"] {
         assert_eq!(method(&list, who), None, "{who}");
     }
-    assert_eq!(list.careless(), None);
+    assert_eq!(list.insecure(), None);
 }
 
 #[test]
-fn careless_lines_are_found() {
-    for (line, careless) in [
+fn finds_insecure_lines() {
+    for (line, insecure) in [
         ("host all all all trust", true),
         ("hostssl all all all trust", true),
         ("host all all 127.0.0.0/7 trust", true),
@@ -102,7 +102,7 @@ fn careless_lines_are_found() {
         ("host all all all scram-sha-256", false),
         ("host all all all reject", false),
     ] {
-        assert_eq!(hba(line).careless().is_some(), careless, "{line}");
+        assert_eq!(hba(line).insecure().is_some(), insecure, "{line}");
     }
 }
 
