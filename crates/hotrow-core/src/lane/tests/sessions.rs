@@ -1,5 +1,5 @@
-//! The simulated sessions: each sends its units in order, several at a time, and keeps its own order when a lane
-//! gives some of them back. Knows nothing of what the units do.
+//! The simulated sessions. Each sends its units in order, several at a time, and keeps its order if a lane
+//! returns some of them. It knows nothing of the units' effects.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use crate::lane::Unit;
 #[derive(Debug)]
 pub struct Session {
     pub gateway: usize,
-    /// Units on their way at once.
+    /// Number of units under way at one time.
     pub depth: usize,
     pub unsent: VecDeque<usize>,
     sent: VecDeque<OnItsWay>,
-    /// It has dealt with a unit that it got back, and others are still on their way: they may not know yet that they
-    /// have to come back too, so that nothing new may follow them.
+    /// It has handled a returned unit, and others are still under way. A lane may not know yet that they have
+    /// to be returned too, and no new unit may follow them.
     sorting_out: bool,
     pub gone: bool,
 }
@@ -26,13 +26,13 @@ struct OnItsWay {
     state: State,
 }
 
-/// Where a unit is.
+/// The state of a unit.
 #[derive(Debug)]
 pub enum State {
     InLane,
-    /// To be run on a connection of the session's own.
+    /// To be run on the session's own connection.
     Alone(Unit<usize>, Option<Key>),
-    /// To be handed over again.
+    /// To be submitted again.
     Returned(Unit<usize>),
     Done,
 }
@@ -43,24 +43,24 @@ impl Session {
         Session { gateway, depth, unsent, sent, sorting_out: false, gone: false }
     }
 
-    /// The unit that may go to a lane now.
+    /// The next unit to submit to a lane.
     pub fn next(&self) -> Option<usize> {
         let given_back = |sent: &OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
         let held_up = self.sorting_out || self.sent.len() >= self.depth || self.sent.iter().any(given_back);
         if held_up && !self.sent.is_empty() { None } else { self.unsent.front().copied() }
     }
 
-    /// The lane its units are in.
+    /// The lane that has its units.
     pub fn lane(&self) -> Option<usize> {
         self.sent.back().map(|sent| sent.lane)
     }
 
-    /// The earliest unit that is not done.
+    /// The earliest unfinished unit.
     pub fn front(&self) -> Option<(usize, usize, &State)> {
         self.sent.front().map(|sent| (sent.unit, sent.lane, &sent.state))
     }
 
-    /// The next unit is handed to a lane.
+    /// Submits the next unit to a lane.
     pub fn send(&mut self, lane: usize) {
         if let Some(unit) = self.unsent.pop_front() {
             self.sorting_out &= !self.sent.is_empty();
@@ -68,14 +68,14 @@ impl Session {
         }
     }
 
-    /// The earliest unit is handed to a lane once more.
+    /// Submits the earliest unit to a lane again.
     pub fn send_again(&mut self, lane: usize) {
         if let Some(front) = self.sent.front_mut() {
             front.lane = lane;
         }
     }
 
-    /// Takes the unit that a lane gave back, if it is the session's turn to deal with it.
+    /// Takes the unit that a lane returned, if it is next in the session's order.
     pub fn take_front(&mut self) -> Option<(usize, State)> {
         let front = self.sent.front_mut()?;
         if !matches!(front.state, State::Alone(..) | State::Returned(_)) {
@@ -85,7 +85,7 @@ impl Session {
         Some((front.lane, std::mem::replace(&mut front.state, State::InLane)))
     }
 
-    /// Notes where a unit is now. False if it is not on its way.
+    /// Records a unit's state. `false` if it is not under way.
     pub fn note(&mut self, unit: usize, state: State) -> bool {
         let Some(sent) = self.sent.iter_mut().find(|sent| sent.unit == unit) else { return false };
         if !matches!(sent.state, State::InLane) {
@@ -98,13 +98,13 @@ impl Session {
         true
     }
 
-    /// The client is gone. What it has not sent is forgotten, and what is in lanes is left to them.
+    /// The client has left. Its unsent units are dropped, and those in lanes continue.
     pub fn leave(&mut self) -> Vec<usize> {
         self.gone = true;
         self.unsent.drain(..).collect()
     }
 
-    /// Takes a unit that a lane gave back and that nobody will run, with the key that the lane waits for.
+    /// Takes a returned unit that will not run, with the key that the lane waits for.
     pub fn drop_given_back(&mut self) -> Option<(usize, usize, Option<Key>)> {
         let given_back = |sent: &&mut OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
         let sent = self.sent.iter_mut().find(given_back)?;
