@@ -1,5 +1,22 @@
-//! What Hotrow decides: how a statement is classified, which row it contends for, what a lane does next, and every
-//! bound. No I/O, no clock, no threads: everything a decision needs is handed in.
+//! The decisions of the gateway: how a statement is classified, for which row it contends, what a lane does
+//! next, and every bound. No I/O, no clock, no threads: the caller passes in everything that a decision
+//! needs.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `admission` | whether a client can join an open pool |
+//! | `affinity` | the choice of a unit's lane |
+//! | `classify` | whether a statement can be packed, with which key, and why |
+//! | `console` | commands of the admin console |
+//! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
+//! | `key` | the row for which a unit contends, as a hash |
+//! | `lane` | the state machine of a lane |
+//! | `limits` | every bound |
+//! | `normalise` | the shape of a statement: its text with parameters for literals |
+//! | `pace` | the estimated wait in a lane |
+//! | `unit` | one client's transaction: its messages for the lane and its reply |
+//! | `waiting` | calls that found nothing and wait for a notification |
+//! | `witness` | the outcome of a transaction in doubt |
 
 pub mod admission;
 pub mod affinity;
