@@ -6,7 +6,9 @@ use std::fmt;
 use tokio_postgres::GenericClient;
 
 use crate::Error;
-use crate::migrations::{GRANTS, GROUP_GRANTS, MIGRATIONS};
+use crate::functions::{Grant, functions};
+use crate::generate::granted;
+use crate::migrations::MIGRATIONS;
 
 /// Something that is not as this program installs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
         let name = format!("hotrow.{}", wanted.name);
         match found.iter().find(|(function, ..)| *function == wanted) {
             Some((_, true, everybody)) => {
-                if *everybody && !GRANTS.contains(&format!("{name}(")) {
+                if *everybody && !is_public(&wanted.name) {
                     differences.push(Difference::ForEverybody(name));
                 }
             }
@@ -69,7 +71,7 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
             if !row.get::<_, bool>(0) {
                 differences.push(Difference::NoGrant("the schema hotrow".to_owned()));
             }
-            let ungranted = client.query(UNGRANTED, &[&role, &granted_functions()]).await?;
+            let ungranted = client.query(UNGRANTED, &[&role, &granted(Grant::Group)]).await?;
             differences.extend(ungranted.iter().map(|row| Difference::NoGrant(row.get(0))));
         }
     }
@@ -92,7 +94,7 @@ struct Function {
 /// `create function hotrow.name(...) ... language x ... [set a = b] as $$...$$`.
 fn installed_functions() -> Vec<Function> {
     let migrations =
-        MIGRATIONS.iter().flat_map(|migration| migration.sql.split("\ncreate function hotrow.").skip(1));
+        MIGRATIONS.iter().flat_map(|migration| migration.file.split("\ncreate function hotrow.").skip(1));
     migrations.map(function).collect()
 }
 
@@ -122,10 +124,8 @@ fn function(text: &str) -> Function {
     }
 }
 
-/// What the group role may call, as the server reads it.
-fn granted_functions() -> Vec<&'static str> {
-    let lines = GROUP_GRANTS.lines().map(str::trim).filter(|line| line.starts_with("hotrow."));
-    lines.map(|line| line.trim_end_matches(',')).collect()
+fn is_public(name: &str) -> bool {
+    functions().iter().any(|function| function.name == name && function.grant == Grant::Public)
 }
 
 #[cfg(test)]
@@ -136,11 +136,13 @@ mod tests {
     fn every_function_of_the_migrations_is_read() {
         let functions = installed_functions();
         let created = |text: &str| text.matches("create function").count();
-        assert_eq!(functions.len(), MIGRATIONS.iter().map(|migration| created(migration.sql)).sum::<usize>());
+        assert_eq!(
+            functions.len(),
+            MIGRATIONS.iter().map(|migration| created(migration.file)).sum::<usize>()
+        );
         let increment = functions.iter().find(|function| function.name == "increment").unwrap();
         assert!(increment.definer && increment.body.contains("#variable_conflict"), "{increment:?}");
         assert_eq!((increment.language.as_str(), increment.volatility.as_str()), ("plpgsql", "v"));
         assert_eq!(increment.settings[..2], ["search_path=pg_catalog, pg_temp", "jit=off"]);
-        assert_eq!(granted_functions().len(), GROUP_GRANTS.matches("\n    hotrow.").count());
     }
 }

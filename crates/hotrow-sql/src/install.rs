@@ -4,7 +4,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 use crate::Error;
-use crate::migrations::{BOOTSTRAP, GRANTS, GROUP_GRANTS, MIGRATIONS, Migration, TRUST};
+use crate::functions::Grant;
+use crate::generate::grants;
+use crate::migrations::{BOOTSTRAP, MIGRATIONS, Migration, REVOKE, TRUST};
 
 /// The role whose members may call the pack's functions.
 pub const DEFAULT_ROLE: &str = "hotrow_caller";
@@ -97,7 +99,8 @@ pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error
     for migration in &migrations {
         run(&transaction, migration).await?;
     }
-    transaction.batch_execute(GRANTS).await?;
+    transaction.batch_execute(REVOKE).await?;
+    transaction.batch_execute(&grants(Grant::Public, "public")).await?;
     let role = grant(&transaction, role).await?;
     transaction.commit().await?;
     Ok(Installed { migrations, role })
@@ -204,7 +207,7 @@ async fn bootstrap(transaction: &Transaction<'_>) -> Result<(), Error> {
 
 async fn run(transaction: &Transaction<'_>, migration: &Migration) -> Result<(), Error> {
     let failed = |source| Error::Migration { name: migration.name, source };
-    transaction.batch_execute(migration.sql).await.map_err(failed)?;
+    transaction.batch_execute(&migration.sql()).await.map_err(failed)?;
     let record = "insert into hotrow.migration (number, name) values ($1, $2)";
     transaction.execute(record, &[&migration.number, &migration.name]).await.map_err(failed)?;
     Ok(())
@@ -224,7 +227,7 @@ async fn grant(transaction: &Transaction<'_>, role: &str) -> Result<GroupRole, E
             GroupRole::Created
         }
     };
-    transaction.batch_execute(&GROUP_GRANTS.replace(":role", &quoted)).await?;
+    transaction.batch_execute(&grants(Grant::Group, &quoted)).await?;
     Ok(outcome)
 }
 

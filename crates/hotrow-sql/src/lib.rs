@@ -11,7 +11,7 @@
 //! | `sql/base/0010_merge_rules.sql` | merge rules: which calls can be merged |
 //! | `sql/base/0027_keep.sql` | the upkeep of the whole pack as one call, `keep` |
 //! | `sql/base/0028_marks.sql` | the marks of lanes: `open_mark`, `take_mark` |
-//! | `sql/base/bootstrap.sql`, `sql/base/grants.sql`, `sql/base/group_grants.sql` | what runs each time, before and after the migrations |
+//! | `sql/base/bootstrap.sql`, `sql/base/revoke.sql` | what runs each time, before and after the migrations |
 //! | `sql/base/trust.sql` | whether the installer can trust what is in the schema |
 //! | `sql/counters/0003_history.sql` | ledger and command log: a ring of parts |
 //! | `sql/counters/0004_command_log.sql` | the value of a counter that keeps commands only |
@@ -34,18 +34,23 @@
 //! | `sql/feeds/0023_follow.sql` | `follow`, `unfollow`, `mute` |
 //! | `sql/feeds/0024_post.sql` | `post`, `fan_out` |
 //! | `sql/feeds/0025_feed_keeping.sql` | `trim_feeds`: what feeds forget by age |
-//! | `sql/feeds/0026_feed_rules.sql` | merge rules of feeds |
+//! | `sql/*/functions.toml` | the manifests: parameters, grant, merge rule and places of each function |
 //! | `src/migrations.rs` | the list of the SQL files |
+//! | `src/functions.rs` | the manifests, read |
+//! | `src/generate.rs` | the grants and merge rules made from the manifests |
 //! | `src/install.rs` | runs missing migrations, or says which ones are missing |
 //! | `src/compare.rs` | what differs from what this program installs |
 //! | `src/error.rs` | why nothing was installed |
 
 mod compare;
 mod error;
+mod functions;
+mod generate;
 mod install;
 mod migrations;
 
 pub use compare::{Difference, differences};
 pub use error::Error;
+pub use functions::{Function, Grant, Merge, Place, functions};
 pub use install::{DEFAULT_ROLE, GroupRole, Installed, State, check, migrate, plan};
 pub use migrations::{MIGRATIONS, Migration};

@@ -1,5 +1,7 @@
 //! The list of the migrations and of the other SQL files. The installer (`install.rs`) decides when they run.
 
+use crate::generate::merge_rules;
+
 /// A numbered SQL file of the pack. It runs once in each database. After a release it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
@@ -7,8 +9,14 @@ pub struct Migration {
     pub number: i32,
     /// The file's name without its ending, under which the migration is recorded.
     pub name: &'static str,
-    /// The statements.
-    pub sql: &'static str,
+    pub(crate) file: &'static str,
+}
+
+impl Migration {
+    /// The statements: the file, and the merge rules of the functions that it creates.
+    pub fn sql(&self) -> String {
+        format!("{}{}", self.file, merge_rules(self))
+    }
 }
 
 macro_rules! migrations {
@@ -16,7 +24,7 @@ macro_rules! migrations {
         &[$(Migration {
             number: $number,
             name: $name,
-            sql: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
+            file: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
         }),*]
     };
 }
@@ -48,7 +56,6 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     23 "feeds" "0023_follow";
     24 "feeds" "0024_post";
     25 "feeds" "0025_feed_keeping";
-    26 "feeds" "0026_feed_rules";
     27 "base" "0027_keep";
     28 "base" "0028_marks";
 };
@@ -59,11 +66,8 @@ pub(crate) const BOOTSTRAP: &str = include_str!("../sql/base/bootstrap.sql");
 /// A query about the schema. It runs before anything in the schema is used.
 pub(crate) const TRUST: &str = include_str!("../sql/base/trust.sql");
 
-/// Runs after the last migration, each time: the grants to PUBLIC.
-pub(crate) const GRANTS: &str = include_str!("../sql/base/grants.sql");
-
-/// Runs after the last migration, each time: the grants to the group role, whose quoted name replaces `:role`.
-pub(crate) const GROUP_GRANTS: &str = include_str!("../sql/base/group_grants.sql");
+/// Runs after the last migration and before the grants, each time.
+pub(crate) const REVOKE: &str = include_str!("../sql/base/revoke.sql");
 
 #[cfg(test)]
 mod tests {

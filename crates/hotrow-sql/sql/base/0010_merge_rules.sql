@@ -190,14 +190,3 @@ language sql stable as $$
             cast(pg_catalog.jsonb_extract_path_text(r.rule, 'batch_oid') as pg_catalog.oid) as batch
         from hotrow.fitting_rules(names) r (rule)) r
 $$;
-
-select hotrow.add_merge_rule('hotrow.increment(text,bigint,uuid)', 'hotrow.increment_batch(text[],bigint[],uuid[])',
-    'counter', 'hotrow.counter');
-select hotrow.add_merge_rule('hotrow.drain(text,uuid)', 'hotrow.drain_batch(text[],uuid[])',
-    'counter', 'hotrow.counter');
-select hotrow.add_merge_rule('hotrow.reserve(text,text,bigint,uuid,boolean)',
-    'hotrow.reserve_batch(text[],text[],bigint[],uuid[],boolean[])', 'item', 'hotrow.sale');
-select hotrow.add_merge_rule('hotrow.confirm(uuid)', 'hotrow.confirm_batch(uuid[])', 'reservation_id', 'hotrow.sale');
-select hotrow.add_merge_rule('hotrow.cancel(uuid)', 'hotrow.cancel_batch(uuid[])', 'reservation_id', 'hotrow.sale');
-select hotrow.add_merge_rule('hotrow.extend(uuid,interval)', 'hotrow.extend_batch(uuid[],interval[])',
-    'reservation_id', 'hotrow.sale');

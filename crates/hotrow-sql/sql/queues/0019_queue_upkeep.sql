@@ -1,4 +1,4 @@
--- Looks at queues, the ring that forgets old orders, and which calls are merged. Never what happens to an order.
+-- Looks at queues, and the ring that forgets old orders. Never what happens to an order.
 
 -- When the order came that has waited longest behind another one of its group, out of a hundred groups: the second of
 -- each, since the first (but for priorities) is the one whose turn it is.
@@ -460,22 +460,3 @@ begin
     end;
 end
 $$;
-
-select hotrow.add_merge_rule(
-    'hotrow.enqueue(text,uuid,jsonb,text,timestamptz,timestamptz,int)',
-    'hotrow.enqueue_batch(text[],uuid[],jsonb[],text[],timestamptz[],timestamptz[],int[])', 'queue', 'hotrow.queue.enqueue');
--- Few in one call: each has up to 1000 orders.
-select hotrow.add_merge_rule('hotrow.enqueue_all(text,jsonb)', 'hotrow.enqueue_all_batch(text[],jsonb[])',
-    'queue', 'hotrow.queue.enqueue', most_calls => 16);
-select hotrow.add_merge_rule('hotrow.complete(text,bigint,int,jsonb)',
-    'hotrow.complete_batch(text[],bigint[],int[],jsonb[])', 'queue', 'hotrow.queue.take');
-select hotrow.add_merge_rule('hotrow.fail(text,bigint,text,interval)',
-    'hotrow.fail_batch(text[],bigint[],text[],interval[])', 'queue', 'hotrow.queue.take');
-select hotrow.add_merge_rule('hotrow.release(text,bigint)', 'hotrow.release_batch(text[],bigint[])',
-    'queue', 'hotrow.queue.take');
-select hotrow.add_merge_rule('hotrow.extend_lease(text,bigint,interval)',
-    'hotrow.extend_lease_batch(text[],bigint[],interval[])', 'queue', 'hotrow.queue.take');
-select hotrow.add_merge_rule('hotrow.take(text,int,interval,interval)',
-    'hotrow.take_batch(text[],int[],interval[],interval[])', 'queue', 'hotrow.queue.take', wait_argument => 'wait');
-select hotrow.add_merge_rule('hotrow.complete_all(text,hotrow.receipts,int,jsonb)',
-    'hotrow.complete_all_batch(text[],hotrow.receipts[],int[],jsonb[])', 'queue', 'hotrow.queue.take');
