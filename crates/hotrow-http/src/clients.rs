@@ -20,8 +20,8 @@ use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use crate::api::Upstream;
 use crate::columns;
 use crate::problem::Problem;
+use crate::queues::takes::Waits;
 use crate::sqlstate;
-use crate::takes::Waits;
 
 /// Makes a new client of the gateway.
 pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;

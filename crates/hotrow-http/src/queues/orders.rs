@@ -21,10 +21,11 @@ use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
 use crate::time::Time;
 
-const ENQUEUE: Call = Call { sql: include_str!("../sql/enqueue.sql"), effect: Effect::Merged };
-const ENQUEUE_ALL: Call = Call { sql: include_str!("../sql/enqueue_all.sql"), effect: Effect::Merged };
-const LIST: Call = Call { sql: include_str!("../sql/list_orders.sql"), effect: Effect::Reads };
-const FIND: Call = Call { sql: include_str!("../sql/find_order.sql"), effect: Effect::Reads };
+const ENQUEUE: Call = Call { sql: include_str!("../../sql/queues/enqueue.sql"), effect: Effect::Merged };
+const ENQUEUE_ALL: Call =
+    Call { sql: include_str!("../../sql/queues/enqueue_all.sql"), effect: Effect::Merged };
+const LIST: Call = Call { sql: include_str!("../../sql/queues/list_orders.sql"), effect: Effect::Reads };
+const FIND: Call = Call { sql: include_str!("../../sql/queues/find_order.sql"), effect: Effect::Reads };
 
 /// What the messages of a call may take beside its orders.
 const MESSAGES_BYTES: usize = 2 << 10;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::Method;
 use serde::Deserialize;
 
 use crate::answer::{Answer, Answers};
@@ -10,18 +11,35 @@ use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, Value, values};
 use crate::input::{IdempotencyKey, Input, Query, Text, User};
 use crate::problem::Problem;
+use crate::routes::Routes;
 use crate::time::Time;
 
-const FOLLOW: Call = Call { sql: include_str!("../sql/follow.sql"), effect: Effect::Merged };
-const UNFOLLOW: Call = Call { sql: include_str!("../sql/unfollow.sql"), effect: Effect::Merged };
-const MUTE: Call = Call { sql: include_str!("../sql/mute.sql"), effect: Effect::Writes };
-const POST: Call = Call { sql: include_str!("../sql/post.sql"), effect: Effect::Merged };
-const PUSH: Call = Call { sql: include_str!("../sql/push.sql"), effect: Effect::Merged };
-const CONSUME: Call = Call { sql: include_str!("../sql/consume.sql"), effect: Effect::Merged };
-const PEEK: Call = Call { sql: include_str!("../sql/peek.sql"), effect: Effect::Writes };
-const UNREAD: Call = Call { sql: include_str!("../sql/unread.sql"), effect: Effect::Reads };
-const MARK_READ: Call = Call { sql: include_str!("../sql/mark_read_up_to.sql"), effect: Effect::Writes };
-const PAST: Call = Call { sql: include_str!("../sql/past.sql"), effect: Effect::Reads };
+const FOLLOW: Call = Call { sql: include_str!("../../sql/feeds/follow.sql"), effect: Effect::Merged };
+const UNFOLLOW: Call = Call { sql: include_str!("../../sql/feeds/unfollow.sql"), effect: Effect::Merged };
+const MUTE: Call = Call { sql: include_str!("../../sql/feeds/mute.sql"), effect: Effect::Writes };
+const POST: Call = Call { sql: include_str!("../../sql/feeds/post.sql"), effect: Effect::Merged };
+const PUSH: Call = Call { sql: include_str!("../../sql/feeds/push.sql"), effect: Effect::Merged };
+const CONSUME: Call = Call { sql: include_str!("../../sql/feeds/consume.sql"), effect: Effect::Merged };
+const PEEK: Call = Call { sql: include_str!("../../sql/feeds/peek.sql"), effect: Effect::Writes };
+const UNREAD: Call = Call { sql: include_str!("../../sql/feeds/unread.sql"), effect: Effect::Reads };
+const MARK_READ: Call =
+    Call { sql: include_str!("../../sql/feeds/mark_read_up_to.sql"), effect: Effect::Writes };
+const PAST: Call = Call { sql: include_str!("../../sql/feeds/past.sql"), effect: Effect::Reads };
+
+/// The routes of feeds.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .with_key(Method::POST, "/v1/users/{user}/posts", post)
+        .with_key(Method::POST, "/v1/users/{user}/inbox", push)
+        .with_key(Method::GET, "/v1/users/{user}/inbox", past)
+        .without_key(Method::POST, "/v1/users/{user}/follow", follow)
+        .without_key(Method::POST, "/v1/users/{user}/unfollow", unfollow)
+        .without_key(Method::POST, "/v1/users/{user}/mute", mute)
+        .without_key(Method::POST, "/v1/users/{user}/inbox/consume", consume)
+        .without_key(Method::GET, "/v1/users/{user}/inbox/next", peek)
+        .without_key(Method::POST, "/v1/users/{user}/inbox/read", mark_read)
+        .without_key(Method::GET, "/v1/users/{user}/inbox/unread", unread)
+}
 
 /// Whom to follow.
 #[derive(Deserialize)]

@@ -14,10 +14,11 @@ use crate::input::{Id, IdempotencyKey, Input, Name};
 use crate::problem::{Kind, Problem};
 use crate::seconds::Hold;
 
-const RESERVE_ALL: Call = Call { sql: include_str!("../sql/reserve_all.sql"), effect: Effect::Writes };
-const CONFIRM: Call = Call { sql: include_str!("../sql/confirm.sql"), effect: Effect::Merged };
-const CANCEL: Call = Call { sql: include_str!("../sql/cancel.sql"), effect: Effect::Merged };
-const EXTEND: Call = Call { sql: include_str!("../sql/extend.sql"), effect: Effect::Merged };
+const RESERVE_ALL: Call =
+    Call { sql: include_str!("../../sql/sales/reserve_all.sql"), effect: Effect::Writes };
+const CONFIRM: Call = Call { sql: include_str!("../../sql/sales/confirm.sql"), effect: Effect::Merged };
+const CANCEL: Call = Call { sql: include_str!("../../sql/sales/cancel.sql"), effect: Effect::Merged };
+const EXTEND: Call = Call { sql: include_str!("../../sql/sales/extend.sql"), effect: Effect::Merged };
 
 /// Pieces of an item: at least one, and one unless something else is said.
 pub struct Quantity(pub i64);

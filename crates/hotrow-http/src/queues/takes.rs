@@ -17,8 +17,8 @@ use crate::problem::{Kind, Problem};
 use crate::seconds::{Lease, Wait};
 use crate::sqlstate;
 
-const TAKE: Call = Call { sql: include_str!("../sql/take.sql"), effect: Effect::Merged };
-const GIVE_BACK: Call = Call { sql: include_str!("../sql/give_back.sql"), effect: Effect::Writes };
+const TAKE: Call = Call { sql: include_str!("../../sql/queues/take.sql"), effect: Effect::Merged };
+const GIVE_BACK: Call = Call { sql: include_str!("../../sql/queues/give_back.sql"), effect: Effect::Writes };
 const LEASE: Lease = Lease::new(30);
 
 /// How many orders, for how long, and how long to wait for the first of them.

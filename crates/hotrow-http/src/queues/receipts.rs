@@ -16,11 +16,12 @@ use crate::input::{Input, Name, Receipt, Text};
 use crate::problem::{Kind, Problem};
 use crate::seconds::{Lease, Pause};
 
-const COMPLETE: Call = Call { sql: include_str!("../sql/complete.sql"), effect: Effect::Merged };
-const COMPLETE_ALL: Call = Call { sql: include_str!("../sql/complete_all.sql"), effect: Effect::Merged };
-const FAIL: Call = Call { sql: include_str!("../sql/fail.sql"), effect: Effect::Merged };
-const RELEASE: Call = Call { sql: include_str!("../sql/release.sql"), effect: Effect::Merged };
-const EXTEND: Call = Call { sql: include_str!("../sql/extend_lease.sql"), effect: Effect::Merged };
+const COMPLETE: Call = Call { sql: include_str!("../../sql/queues/complete.sql"), effect: Effect::Merged };
+const COMPLETE_ALL: Call =
+    Call { sql: include_str!("../../sql/queues/complete_all.sql"), effect: Effect::Merged };
+const FAIL: Call = Call { sql: include_str!("../../sql/queues/fail.sql"), effect: Effect::Merged };
+const RELEASE: Call = Call { sql: include_str!("../../sql/queues/release.sql"), effect: Effect::Merged };
+const EXTEND: Call = Call { sql: include_str!("../../sql/queues/extend_lease.sql"), effect: Effect::Merged };
 
 /// The most receipts that one call of the pack takes.
 const RECEIPTS_MAX: usize = 1_000;

@@ -1,9 +1,14 @@
-//! `/v1/queues`: made, looked at, paused, dropped; dead letters brought back. Orders are in `orders`, `takes` and
+//! `/v1/queues`: creates, describes, pauses and drops queues, and redrives dead letters. Orders are in `orders`, `takes` and
 //! `receipts`.
+
+mod orders;
+mod receipts;
+pub mod takes;
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::Method;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -12,15 +17,38 @@ use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, values};
 use crate::input::{Input, Name, Query, Text};
 use crate::problem::Problem;
+use crate::routes::Routes;
 use crate::seconds::Pause;
 
-const CREATE: Call = Call { sql: include_str!("../sql/create_queue.sql"), effect: Effect::Writes };
-const STATS: Call = Call { sql: include_str!("../sql/queue_stats.sql"), effect: Effect::Reads };
-const LIST: Call = Call { sql: include_str!("../sql/list_queues.sql"), effect: Effect::Reads };
-const DROP: Call = Call { sql: include_str!("../sql/drop_queue.sql"), effect: Effect::Writes };
-const PAUSE: Call = Call { sql: include_str!("../sql/pause.sql"), effect: Effect::Writes };
-const RESUME: Call = Call { sql: include_str!("../sql/resume.sql"), effect: Effect::Writes };
-const REDRIVE: Call = Call { sql: include_str!("../sql/redrive.sql"), effect: Effect::Writes };
+const CREATE: Call = Call { sql: include_str!("../../sql/queues/create_queue.sql"), effect: Effect::Writes };
+const STATS: Call = Call { sql: include_str!("../../sql/queues/queue_stats.sql"), effect: Effect::Reads };
+const LIST: Call = Call { sql: include_str!("../../sql/queues/list_queues.sql"), effect: Effect::Reads };
+const DROP: Call = Call { sql: include_str!("../../sql/queues/drop_queue.sql"), effect: Effect::Writes };
+const PAUSE: Call = Call { sql: include_str!("../../sql/queues/pause.sql"), effect: Effect::Writes };
+const RESUME: Call = Call { sql: include_str!("../../sql/queues/resume.sql"), effect: Effect::Writes };
+const REDRIVE: Call = Call { sql: include_str!("../../sql/queues/redrive.sql"), effect: Effect::Writes };
+
+/// The routes of queues.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .without_key(Method::GET, "/v1/queues", list)
+        .without_key(Method::PUT, "/v1/queues/{queue}", create)
+        .without_key(Method::GET, "/v1/queues/{queue}", stats)
+        .without_key(Method::DELETE, "/v1/queues/{queue}", drop)
+        .without_key(Method::POST, "/v1/queues/{queue}/pause", pause)
+        .without_key(Method::POST, "/v1/queues/{queue}/resume", resume)
+        .without_key(Method::POST, "/v1/queues/{queue}/redrive", redrive)
+        .without_key(Method::POST, "/v1/queues/{queue}/orders", orders::enqueue)
+        .without_key(Method::GET, "/v1/queues/{queue}/orders", orders::list)
+        .without_key_large(Method::POST, "/v1/queues/{queue}/orders/batch", orders::enqueue_all)
+        .without_key(Method::GET, "/v1/queues/{queue}/orders/{order_id}", orders::find)
+        .without_key(Method::POST, "/v1/queues/{queue}/take", takes::take)
+        .without_key(Method::POST, "/v1/queues/{queue}/complete", receipts::complete_all)
+        .without_key(Method::POST, "/v1/queues/{queue}/receipts/{receipt}/complete", receipts::complete)
+        .without_key(Method::POST, "/v1/queues/{queue}/receipts/{receipt}/fail", receipts::fail)
+        .without_key(Method::POST, "/v1/queues/{queue}/receipts/{receipt}/release", receipts::release)
+        .without_key(Method::POST, "/v1/queues/{queue}/receipts/{receipt}/extend", receipts::extend)
+}
 
 /// A new queue.
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::Method;
 use serde::Deserialize;
 
 use crate::answer::Answer;
@@ -10,11 +11,23 @@ use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, values};
 use crate::input::{IdempotencyKey, Input, Name};
 use crate::problem::Problem;
+use crate::routes::Routes;
 
-const CREATE: Call = Call { sql: include_str!("../sql/create_counter.sql"), effect: Effect::Writes };
-const READ: Call = Call { sql: include_str!("../sql/counter.sql"), effect: Effect::Reads };
-const INCREMENT: Call = Call { sql: include_str!("../sql/increment.sql"), effect: Effect::Merged };
-const DRAIN: Call = Call { sql: include_str!("../sql/drain.sql"), effect: Effect::Merged };
+const CREATE: Call =
+    Call { sql: include_str!("../../sql/counters/create_counter.sql"), effect: Effect::Writes };
+const READ: Call = Call { sql: include_str!("../../sql/counters/counter.sql"), effect: Effect::Reads };
+const INCREMENT: Call =
+    Call { sql: include_str!("../../sql/counters/increment.sql"), effect: Effect::Merged };
+const DRAIN: Call = Call { sql: include_str!("../../sql/counters/drain.sql"), effect: Effect::Merged };
+
+/// The routes of counters.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .with_key(Method::POST, "/v1/counters/{counter}/increment", increment)
+        .with_key(Method::POST, "/v1/counters/{counter}/drain", drain)
+        .without_key(Method::PUT, "/v1/counters/{counter}", create)
+        .without_key(Method::GET, "/v1/counters/{counter}", read)
+}
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,8 +1,12 @@
-//! `/v1/sales`: opened, read, reserved from, restocked.
+//! `/v1/sales` and `/v1/reservations`: opens, reads and restocks sales, and reserves from one. What concerns several items or
+//! an existing reservation is in `reservations`.
+
+mod reservations;
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::Method;
 use serde::Deserialize;
 
 use crate::answer::Answer;
@@ -10,14 +14,28 @@ use crate::api::one;
 use crate::clients::{Call, Clients, Effect, Key, values};
 use crate::input::{IdempotencyKey, Input, Name};
 use crate::problem::{Kind, Problem};
-use crate::reservations::Quantity;
+use crate::routes::Routes;
+use crate::sales::reservations::Quantity;
 use crate::seconds::Hold;
 use crate::time::Time;
 
-const CREATE: Call = Call { sql: include_str!("../sql/create_sale.sql"), effect: Effect::Writes };
-const READ: Call = Call { sql: include_str!("../sql/sale.sql"), effect: Effect::Reads };
-const RESERVE: Call = Call { sql: include_str!("../sql/reserve.sql"), effect: Effect::Merged };
-const RESTOCK: Call = Call { sql: include_str!("../sql/restock.sql"), effect: Effect::Writes };
+const CREATE: Call = Call { sql: include_str!("../../sql/sales/create_sale.sql"), effect: Effect::Writes };
+const READ: Call = Call { sql: include_str!("../../sql/sales/sale.sql"), effect: Effect::Reads };
+const RESERVE: Call = Call { sql: include_str!("../../sql/sales/reserve.sql"), effect: Effect::Merged };
+const RESTOCK: Call = Call { sql: include_str!("../../sql/sales/restock.sql"), effect: Effect::Writes };
+
+/// The routes of sales.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .with_key(Method::POST, "/v1/sales/{item}/reservations", reserve)
+        .with_key(Method::POST, "/v1/sales/{item}/restock", restock)
+        .with_key(Method::POST, "/v1/reservations", reservations::reserve_all)
+        .without_key(Method::PUT, "/v1/sales/{item}", create)
+        .without_key(Method::GET, "/v1/sales/{item}", read)
+        .without_key(Method::POST, "/v1/reservations/{id}/confirm", reservations::confirm)
+        .without_key(Method::POST, "/v1/reservations/{id}/cancel", reservations::cancel)
+        .without_key(Method::POST, "/v1/reservations/{id}/extend", reservations::extend)
+}
 
 /// A new sale.
 #[derive(Deserialize)]
