@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::functions::functions;
 use crate::{Id, Time};
 
 /// How a counter keeps its history; its answers don't depend on it.
@@ -87,6 +88,22 @@ pub enum Command {
     },
 }
 
+functions! {
+    Command:
+    CreateCounter "create_counter",
+    Increment "increment",
+    Drain "drain",
+    Counter "counter",
+    CreateSale "create_sale",
+    Reserve "reserve",
+    ReserveAll "reserve_all",
+    Confirm "confirm",
+    Cancel "cancel",
+    Extend "extend",
+    Restock "restock",
+    Sale "sale",
+}
+
 impl Command {
     /// The id under which a retry is recognised.
     pub fn request(&self) -> Option<Id> {
@@ -126,32 +143,31 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.function())?;
         match self {
             Self::CreateCounter { counter, strategy, min, max } => {
-                write!(f, "create_counter {counter} {strategy}")?;
+                write!(f, " {counter} {strategy}")?;
                 option(f, "min", *min)?;
                 option(f, "max", *max)
             }
-            Self::Increment { counter, amount, .. } => write!(f, "increment {counter} {amount}"),
-            Self::Drain { counter, .. } => write!(f, "drain {counter}"),
-            Self::Counter { counter } => write!(f, "counter {counter}"),
+            Self::Increment { counter, amount, .. } => write!(f, " {counter} {amount}"),
+            Self::Drain { counter, .. } | Self::Counter { counter } => write!(f, " {counter}"),
             Self::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
-                write!(f, "create_sale {item} {stock}")?;
+                write!(f, " {item} {stock}")?;
                 option(f, "per_buyer", *per_buyer)?;
                 option(f, "starts", *starts_at)?;
                 option(f, "ends", *ends_at)?;
                 option(f, "hold", *hold)
             }
-            Self::Reserve { item, buyer, quantity, .. } => write!(f, "reserve {item} {buyer} {quantity}"),
+            Self::Reserve { item, buyer, quantity, .. } => write!(f, " {item} {buyer} {quantity}"),
             Self::ReserveAll { items, quantities, buyer, .. } => {
                 let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
-                write!(f, "reserve_all {} {} {buyer}", items.join(","), quantities.join(","))
+                write!(f, " {} {} {buyer}", items.join(","), quantities.join(","))
             }
-            Self::Confirm { reservation } => write!(f, "confirm {reservation}"),
-            Self::Cancel { reservation } => write!(f, "cancel {reservation}"),
-            Self::Extend { reservation, hold } => write!(f, "extend {reservation} {hold}"),
-            Self::Restock { item, quantity, .. } => write!(f, "restock {item} {quantity}"),
-            Self::Sale { item } => write!(f, "sale {item}"),
+            Self::Confirm { reservation } | Self::Cancel { reservation } => write!(f, " {reservation}"),
+            Self::Extend { reservation, hold } => write!(f, " {reservation} {hold}"),
+            Self::Restock { item, quantity, .. } => write!(f, " {item} {quantity}"),
+            Self::Sale { item } => write!(f, " {item}"),
         }?;
         self.request().map_or(Ok(()), |request| write!(f, " #{request}"))
     }

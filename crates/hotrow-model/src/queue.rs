@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Time;
+use crate::functions::functions;
 
 /// What `create_queue` was told.
 #[derive(Clone, Debug)]
@@ -61,6 +62,19 @@ pub enum QueueCommand {
     },
     Pause,
     Resume,
+}
+
+functions! {
+    QueueCommand:
+    Enqueue "enqueue",
+    Take "take",
+    Complete "complete",
+    Fail "fail",
+    Release "release",
+    ExtendLease "extend_lease",
+    Redrive "redrive",
+    Pause "pause",
+    Resume "resume",
 }
 
 /// What is answered.
