@@ -17,18 +17,18 @@ use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
 use crate::{health, page};
 
-/// How to reach the lanes, and as whom.
+/// How calls reach the gateway, and with which user.
 pub struct Upstream {
-    /// Makes a client of the gateway.
+    /// Connects a new client to the gateway.
     pub connect: Connector,
     /// The user of all calls.
     pub user: String,
-    /// Its database.
+    /// The database of all calls.
     pub database: String,
-    /// A query that answers whether this user may trust the schema pack that is there. Its parameters are this user, and two
-    /// texts that are empty here.
+    /// A query that answers whether this user can trust the installed schema pack. Its parameters are this user and two texts,
+    /// which are empty here.
     pub pack_trusted: &'static str,
-    /// Its sender is gone when the server is told to stop: requests that wait for an order are answered then.
+    /// The sender is dropped when the server is told to stop: then requests that wait for an order are answered.
     pub stop: watch::Receiver<()>,
 }
 
@@ -51,7 +51,7 @@ pub fn router(upstream: &Upstream, tokens: Option<Tokens>) -> Router {
         .with_state(clients)
 }
 
-/// The one row of a call that always answers one.
+/// The row of a call that always returns one row.
 pub async fn one(
     clients: &Arc<Clients>,
     call: Call,

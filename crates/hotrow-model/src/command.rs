@@ -1,17 +1,18 @@
-//! The commands: one for each public function of counters and sales, with its arguments. Never judges them.
+//! The commands: one for each function of counters and sales that has a model, with its arguments. The answers are in
+//! `world.rs`.
 
 use std::fmt;
 
 use crate::functions::functions;
 use crate::{Id, Time};
 
-/// How a counter keeps its history; its answers don't depend on it.
+/// How a counter keeps its history. Its answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
-    /// Value in the counter's row, one ledger row per command.
+    /// The counter's row has the value, and the ledger has a row for each command.
     #[default]
     Ledger,
-    /// Commands only, folded when asked.
+    /// Only the commands are kept; the value is folded when it is needed.
     Log,
 }
 
@@ -24,7 +25,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A call of a function. Reservations' ids are random in SQL: here the command says which id a new reservation gets.
+/// A call of a function. SQL draws random IDs for reservations; here the command says which ID a new reservation gets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
 pub enum Command {
@@ -105,7 +106,7 @@ functions! {
 }
 
 impl Command {
-    /// The id under which a retry is recognised.
+    /// The request ID, by which a retry is recognised.
     pub fn request(&self) -> Option<Id> {
         match self {
             Self::Increment { request, .. }
@@ -117,7 +118,7 @@ impl Command {
         }
     }
 
-    /// The same command without request id and without the ids of new reservations: what a retry must repeat.
+    /// The same command without its request ID and without the IDs of new reservations. A retry must be equal to it.
     pub fn canonical(&self) -> Self {
         let mut command = self.clone();
         match &mut command {
@@ -131,7 +132,7 @@ impl Command {
         command
     }
 
-    /// Says which ids new reservations get: those that the SQL drew.
+    /// Sets the IDs of new reservations to those that the SQL has drawn.
     pub fn give(&mut self, ids: &[Id]) {
         match self {
             Self::Reserve { new, .. } => *new = ids.first().copied().unwrap_or_default(),

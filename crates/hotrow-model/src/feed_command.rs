@@ -1,4 +1,4 @@
-//! Calls of feeds, what they may ask for, and how they and their answers are written. Never judges them.
+//! The commands of feeds, their limits, and how they and their answers are written. The answers are in `feed.rs`.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ pub enum Sort {
 pub struct Message {
     /// Its number in the inbox.
     pub entry: i64,
-    /// Who sent it.
+    /// The user that sent it.
     pub from: i64,
-    /// The post that it is, if it is one.
+    /// The number of the post, if it is one.
     pub post: Option<i64>,
-    /// What it says.
+    /// The text.
     pub content: String,
 }
 
@@ -60,7 +60,7 @@ functions! {
 }
 
 impl FeedCommand {
-    /// Whether the arguments are such as a call may have.
+    /// Whether a call can have these arguments.
     pub fn check(&self) -> Result<(), Fault> {
         let fine = match self {
             Self::Follow { backfill, .. } => (0..=1000).contains(backfill),
@@ -74,7 +74,7 @@ impl FeedCommand {
         fine.then_some(()).ok_or(Fault::Argument)
     }
 
-    /// The same call without its request id: what a retry must repeat.
+    /// The same call without its request ID. A retry must be equal to it.
     pub fn canonical(&self) -> Self {
         let mut command = self.clone();
         if let Self::Post { request, .. } | Self::Push { request, .. } = &mut command {
@@ -120,7 +120,7 @@ impl FeedCommand {
 }
 
 impl Sort {
-    /// As the argument says it.
+    /// The name as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Oldest => "oldest",

@@ -1,5 +1,5 @@
-//! What the schema pack's counters, sales, queues and feeds answer, as plain data: the specification that the SQL is held to. Never
-//! talks to a server, never reads a clock, never draws a random number.
+//! The answers of the schema pack's counters, sales, queues and feeds, as plain data: the specification of the SQL. It talks to
+//! no server, reads no clock and draws no random numbers.
 //!
 //! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
 //! function does. Answers are written as the columns of the SQL function's row, so that both sides print alike:
@@ -54,5 +54,5 @@ pub use parse::ParseError;
 pub use queue::{Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};
 pub use world::World;
 
-/// A moment, counted in steps of any length; whoever feeds the model says what a step is.
+/// A moment, counted in steps. The caller of the model decides how long a step is.
 pub type Time = i64;

@@ -1,5 +1,5 @@
-//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing,
-//! and never looks at tables, nor at anything that others have put into the schema.
+//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing, and
+//! does not look at tables or at anything that others have put into the schema.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::functions::{Grant, functions};
 use crate::generate::granted;
 use crate::migrations::MIGRATIONS;
 
-/// Something that is not as this program installs it.
+/// A difference from what this program installs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// A function is missing, or it says something else, or belongs to somebody else than the schema.
+    /// A function is missing, has other text or settings, or does not belong to the schema's owner.
     Function(String),
-    /// A function that is for the group, or for nobody, may be called by everybody.
+    /// Every role can execute a function that is only for the group role or the owner.
     ForEverybody(String),
-    /// There is no such group role.
+    /// The group role does not exist.
     NoRole(String),
-    /// The group role may not call this.
+    /// The group role cannot use this.
     NoGrant(String),
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What differs where no migration is missing; `role` is the group role's name.
+/// The differences, if no migration is missing. `role` is the name of the group role.
 pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<Difference>, Error> {
     const FOUND: &str = "select p.proname::text, p.prosrc, l.lanname::text, p.provolatile::text, p.prosecdef,
             coalesce(p.proconfig, '{}'), p.proowner = n.nspowner, has_function_privilege('public', p.oid, 'execute')
@@ -78,20 +78,20 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
     Ok(differences)
 }
 
-/// What makes a function what it is; of two with one name the bodies differ.
+/// The properties of a function that are compared. Overloaded functions differ in their bodies.
 #[derive(Debug, PartialEq, Eq)]
 struct Function {
     name: String,
     body: String,
     language: String,
-    /// As the server's catalogue has it.
+    /// As the catalogue writes it: `i`, `s` or `v`.
     volatility: String,
     definer: bool,
     settings: Vec<String>,
 }
 
-/// The functions of all migrations, which are all written in one way:
-/// `create function hotrow.name(...) ... language x ... [set a = b] as $$...$$`.
+/// The functions of all migrations. All of them are written as `create function hotrow.name(...) ... language x ... [set a = b]
+/// as $$...$$`.
 fn installed_functions() -> Vec<Function> {
     let migrations =
         MIGRATIONS.iter().flat_map(|migration| migration.file.split("\ncreate function hotrow.").skip(1));

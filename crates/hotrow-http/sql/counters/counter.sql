@@ -1,2 +1,2 @@
--- A counter as it is.
+-- Reads a counter.
 select value, version from hotrow.counter($1)

@@ -1,2 +1,2 @@
--- Keeps a user's posts away, or lets them come again.
+-- Mutes or unmutes a user's posts.
 select status from hotrow.mute($1, $2, $3)

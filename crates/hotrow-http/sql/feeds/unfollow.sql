@@ -1,2 +1,2 @@
--- Follows a user no longer; merged with other calls.
+-- Unfollows a user; merged with other calls.
 select * from hotrow.unfollow($1, $2)

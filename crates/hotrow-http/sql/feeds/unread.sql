@@ -1,2 +1,2 @@
--- How many messages are unread.
+-- Counts unread messages.
 select unread from hotrow.unread($1) unread

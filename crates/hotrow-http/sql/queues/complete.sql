@@ -1,2 +1,2 @@
--- An order is done; merged with other calls.
+-- Completes an order; merged with other calls.
 select * from hotrow.complete($1, $2, $3, $4)

@@ -1,2 +1,2 @@
--- Orders are done, many in one call; merged with other calls.
+-- Completes many orders in one call; merged with other calls.
 select * from hotrow.complete_all($1, $2, $3, $4)

@@ -1,2 +1,2 @@
--- Forgets a queue.
+-- Drops a queue.
 select status from hotrow.drop_queue($1)

@@ -1,2 +1,2 @@
--- Many orders of one queue, one answer for each, in their order; merged with other calls.
+-- Enqueues many orders in one queue, with one answer for each, in their order; merged with other calls.
 select * from hotrow.enqueue_all($1, $2)

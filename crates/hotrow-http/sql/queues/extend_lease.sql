@@ -1,2 +1,2 @@
--- Keeps orders for longer; merged with other calls.
+-- Extends a lease; merged with other calls.
 select * from hotrow.extend_lease($1, $2, $3)

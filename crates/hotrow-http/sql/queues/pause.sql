@@ -1,2 +1,2 @@
--- Lets nobody take.
+-- Stops a queue from handing out orders.
 select status from hotrow.pause($1)

@@ -1,2 +1,2 @@
--- Brings dead letters back.
+-- Redrives dead letters.
 select redriven from hotrow.redrive($1, $2, $3) redriven

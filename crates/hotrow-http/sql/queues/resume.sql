@@ -1,2 +1,2 @@
--- Lets take again.
+-- Lets a queue hand out orders again.
 select status from hotrow.resume($1)

@@ -1,4 +1,4 @@
-//! `/v1/counters`: made, read, incremented, drained.
+//! `/v1/counters`: creates, reads, increments and drains counters.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ enum Strategy {
     Log,
 }
 
-/// A new counter.
+/// The settings of a new counter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewCounter {
@@ -46,7 +46,7 @@ pub struct NewCounter {
     max: Option<i64>,
 }
 
-/// What is added.
+/// The amount to add.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Increment {

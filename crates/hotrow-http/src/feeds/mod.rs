@@ -1,4 +1,4 @@
-//! `/v1/users`: who follows whom, posts, and inboxes that are pushed to and read.
+//! `/v1/users`: followers, posts, and inboxes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub fn routes(routes: Routes) -> Routes {
         .without_key(Method::GET, "/v1/users/{user}/inbox/unread", unread)
 }
 
-/// Whom to follow.
+/// The user to follow.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Follow {
@@ -49,14 +49,14 @@ pub struct Follow {
     backfill: Option<i32>,
 }
 
-/// Whom to follow no longer.
+/// The user to unfollow.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unfollow {
     followee: i64,
 }
 
-/// Whose posts shall not come, or come again.
+/// The user whose posts are kept away, or come again.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mute {
@@ -64,14 +64,14 @@ pub struct Mute {
     muted: Option<bool>,
 }
 
-/// What is posted.
+/// The post.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Post {
     content: Text,
 }
 
-/// What is pushed.
+/// The message to push.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Push {
@@ -88,14 +88,14 @@ pub struct Read {
     sort: Option<Text>,
 }
 
-/// Up to which entry.
+/// The last entry to mark.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarkRead {
     up_to: i64,
 }
 
-/// Which page.
+/// Which page of the past.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {

@@ -50,7 +50,7 @@ pub fn routes(routes: Routes) -> Routes {
         .without_key(Method::POST, "/v1/queues/{queue}/receipts/{receipt}/extend", receipts::extend)
 }
 
-/// A new queue.
+/// The settings of a new queue.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewQueue {
@@ -63,7 +63,7 @@ pub struct NewQueue {
     order_by: Option<Text>,
 }
 
-/// Which page of queues.
+/// Which page of the queues.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {

@@ -1,4 +1,4 @@
-//! `/v1/queues/{queue}/orders`: how orders get into a queue, and looks at those that are in one.
+//! `/v1/queues/{queue}/orders`: enqueues orders, and shows those that are in a queue.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ const ENQUEUE_ALL: Call =
 const LIST: Call = Call { sql: include_str!("../../sql/queues/list_orders.sql"), effect: Effect::Reads };
 const FIND: Call = Call { sql: include_str!("../../sql/queues/find_order.sql"), effect: Effect::Reads };
 
-/// What the messages of a call may take beside its orders.
+/// The bytes that the messages of a call may take in addition to its orders.
 const MESSAGES_BYTES: usize = 2 << 10;
 /// The most orders that one call of the pack takes.
 const ORDERS_MAX: usize = 1_000;
-/// 1970 and 2200: between them is what the pack takes for the time of an order.
+/// 1970 to 2200: the pack takes no other time as an order's created_at.
 const CREATED_AT: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
 
 /// A new order.
@@ -46,7 +46,7 @@ pub struct Order {
     priority: Option<Within<-60, 60>>,
 }
 
-/// One of many orders, as the pack takes them.
+/// One of many orders, in the form that the pack takes.
 #[derive(Serialize)]
 struct Fields<'o> {
     order_id: Uuid,
@@ -64,14 +64,14 @@ impl<'o> From<&'o Order> for Fields<'o> {
             payload: order.payload.as_ref().map(|Document(Json(json))| json.as_ref()),
             group_key: order.group_key.as_ref().map(|Name(name)| name.as_str()),
             created_at: order.created_at.as_ref().map(|CreatedAt(at)| *at),
-            // PostgreSQL writes the year 0 in another way, and to wait until then is not to wait.
+            // PostgreSQL writes the year 0 differently. An order that waits until a time before 1970 does not wait.
             not_before: order.not_before.map(|Time(at)| at.max(Timestamp::UNIX_EPOCH)),
             priority: order.priority.as_ref().map(|Within(priority)| *priority),
         }
     }
 }
 
-/// When an order was made, elsewhere.
+/// When an order was created in the client's system.
 struct CreatedAt(Timestamp);
 
 impl<'de> Deserialize<'de> for CreatedAt {
@@ -99,7 +99,7 @@ pub struct Page {
     max: Option<i32>,
 }
 
-/// The right to send a large body.
+/// The permission to send a large body.
 pub struct Large(#[expect(dead_code, reason = "it counts for as long as it is held")] OwnedSemaphorePermit);
 
 impl FromRequestParts<Arc<Clients>> for Large {
@@ -110,7 +110,7 @@ impl FromRequestParts<Arc<Clients>> for Large {
     }
 }
 
-/// Calls that bring orders meet each other, and not those that take them.
+/// Calls that enqueue have a key of their own, so that they do not wait behind calls that take.
 fn key(queue: &str) -> Key {
     Key::of(&("orders", queue))
 }
@@ -147,7 +147,7 @@ pub async fn enqueue_all(
     }
     let orders: Vec<_> = orders.iter().map(Fields::from).collect();
     let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
-    // What is too large for a lane has to keep away from calls that are not.
+    // A call that is too large for a lane must not share a session with calls that fit one.
     let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
     let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
     let (key, values) = (key(&queue), values![queue, Json(orders)]);

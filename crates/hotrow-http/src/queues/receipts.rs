@@ -1,4 +1,4 @@
-//! `/v1/queues/{queue}/receipts`: what becomes of an order that was taken.
+//! `/v1/queues/{queue}/receipts`: completes, fails, releases and extends orders that were taken.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const EXTEND: Call = Call { sql: include_str!("../../sql/queues/extend_lease.sql
 /// The most receipts that one call of the pack takes.
 const RECEIPTS_MAX: usize = 1_000;
 
-/// What came of it.
+/// The outcome of an order.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Complete {
@@ -34,7 +34,7 @@ pub struct Complete {
     result: Option<Document>,
 }
 
-/// What came of all of them.
+/// The outcome of several orders.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteAll {
@@ -43,7 +43,7 @@ pub struct CompleteAll {
     result: Option<Document>,
 }
 
-/// The receipts as the pack's own type: a cast would keep calls from being merged.
+/// The receipts in the pack's own type. With a cast in the statement, calls would not be merged.
 #[derive(Debug)]
 struct Receipts(Vec<i64>);
 
@@ -62,7 +62,7 @@ impl ToSql for Receipts {
     to_sql_checked!();
 }
 
-/// Why it failed, and when it may be tried again.
+/// Why the order failed, and when it can be tried again.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {
@@ -70,14 +70,14 @@ pub struct Fail {
     retry_in: Option<Pause>,
 }
 
-/// For how long from now.
+/// The new length of the lease, from now.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extend {
     lease: Lease,
 }
 
-/// Nothing.
+/// A body without fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {}

@@ -1,5 +1,5 @@
-//! `/v1/queues/{queue}/take`: orders for whoever asks, and waits for them. A call that waits has a session to itself, so that
-//! it holds up no other; what is taken for somebody who has gone is given back.
+//! `/v1/queues/{queue}/take`: takes orders and waits for them. A call that waits has a session to itself, so that it holds up
+//! no other call. Orders that were taken for a client that has gone are given back.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -117,7 +117,7 @@ impl Clients {
         }
     }
 
-    /// As if they had not been taken. If it fails, their lease ends some time.
+    /// Gives orders back as if they had not been taken. If that fails, they come again when their lease ends.
     async fn give_back(&self, queue: String, key: Key, orders: &[Row]) {
         let receipts: Vec<i64> =
             orders.iter().filter_map(|order| order.try_get("receipt").ok().flatten()).collect();

@@ -37,7 +37,7 @@ pub fn routes(routes: Routes) -> Routes {
         .without_key(Method::POST, "/v1/reservations/{id}/extend", reservations::extend)
 }
 
-/// A new sale.
+/// The settings of a new sale.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewSale {
@@ -48,7 +48,7 @@ pub struct NewSale {
     hold: Option<Hold>,
 }
 
-/// What somebody wants to buy.
+/// What a buyer reserves.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
@@ -56,7 +56,7 @@ pub struct Reserve {
     quantity: Option<Quantity>,
 }
 
-/// What has come in.
+/// The quantity to add to the stock.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restock {

@@ -1,4 +1,4 @@
-//! `/v1/reservations`: several items at once, and what becomes of a reservation.
+//! `/v1/reservations`: reserves several items at once; confirms, cancels and extends reservations.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const CONFIRM: Call = Call { sql: include_str!("../../sql/sales/confirm.sql"), e
 const CANCEL: Call = Call { sql: include_str!("../../sql/sales/cancel.sql"), effect: Effect::Merged };
 const EXTEND: Call = Call { sql: include_str!("../../sql/sales/extend.sql"), effect: Effect::Merged };
 
-/// Pieces of an item: at least one, and one unless something else is said.
+/// A number of pieces of an item: at least 1, which is also the default.
 pub struct Quantity(pub i64);
 
 impl Default for Quantity {
@@ -46,7 +46,7 @@ pub struct ReserveAll {
     items: Vec<Item>,
 }
 
-/// One of them.
+/// One of the items.
 #[derive(Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 struct Item(ItemFields);
@@ -58,7 +58,7 @@ struct ItemFields {
     quantity: Option<Quantity>,
 }
 
-/// Not read into the struct at once, which would take an array for an object.
+/// Goes through a map, because a struct would also be read from an array.
 impl TryFrom<Map<String, Value>> for Item {
     type Error = serde_json::Error;
 
@@ -67,7 +67,7 @@ impl TryFrom<Map<String, Value>> for Item {
     }
 }
 
-/// A new end of a hold.
+/// The new length of a hold.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extend {

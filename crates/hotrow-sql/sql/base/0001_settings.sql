@@ -1,25 +1,25 @@
--- The pack's settings and the two ways in which an argument is refused. Never a command.
+-- The pack's settings, and how functions refuse an argument. No commands.
 
 create table hotrow.setting (
     one boolean primary key default true check (one),
-    -- How long a request id gives its recorded answer again.
+    -- For how long a request ID is kept with its recorded answer.
     request_retention interval not null default '7 days' check (request_retention > '0'),
-    -- How long ledger and command log are kept at least.
+    -- For how long ledger and command log are kept at least.
     history_retention interval not null default '7 days' check (history_retention >= '0'),
-    -- The part of the ring that ledger and command log are written to. A writer that reads it just before the ring moves
-    -- on writes into the part that was closed a moment ago, which is the last one that will be emptied.
+    -- The part of the ring that ledger and command log are written to. A writer that reads this number just before the ring
+    -- moves on writes into the part that has just been closed. That part is the last one that will be emptied.
     history_part smallint not null default 0 check (history_part between 0 and 7),
-    -- No part that was ever written to has been emptied: the history begins with each counter's first command.
+    -- True while no part that was ever written to has been emptied. Then the history begins with each counter's first command.
     history_whole boolean not null default true,
-    -- How many commands of the log may have to be folded by a connection that comes fresh to a counter.
+    -- How many commands of the log a new connection has to fold at most.
     snapshot_every int not null default 1000 check (snapshot_every > 0),
-    -- Signs what connections keep in their memory, which callers can write: see hotrow.log_state.
+    -- Signs what connections keep in their memory, because callers can write it: see hotrow.log_value.
     secret text not null default gen_random_uuid()::text || gen_random_uuid()::text
 );
 
 insert into hotrow.setting default values;
 
--- Refuses a call whose argument no state of the rows could make right.
+-- Refuses a call with an argument that is wrong in every state of the database.
 create function hotrow.bad_argument(message text, hint text) returns void
 language plpgsql as $$
 begin
@@ -27,7 +27,7 @@ begin
 end
 $$;
 
--- Refuses a call whose argument is NULL and may not be.
+-- Refuses a call with an argument that is NULL and must not be.
 create function hotrow.null_argument(name text) returns void
 language plpgsql as $$
 begin
@@ -49,8 +49,8 @@ begin
 end
 $$;
 
--- Refuses a batch whose arrays don't give each call one value of every argument; a NULL array stands for defaults. The
--- lengths are each array's number of elements and its upper bound, so that arrays that don't begin at 1 are refused too.
+-- Refuses a batch whose arrays do not give each call one value of every argument. A NULL array stands for defaults. The lengths
+-- are each array's number of elements and its upper bound, so arrays that do not begin at 1 are refused too.
 create function hotrow.check_batch(calls int, variadic lengths int[]) returns void
 language plpgsql as $$
 begin
@@ -66,7 +66,8 @@ begin
 end
 $$;
 
--- The keys of a batch, each once, in the one order in which every batch takes its locks, and each call's place in it.
+-- The keys of a batch, each once, in the order in which every batch takes its locks, and the place of each call's key among
+-- them.
 create function hotrow.lock_order(keys text[], out names text[], out slots int[])
 language plpgsql as $$
 begin

@@ -1,12 +1,12 @@
--- Request ids and the answers they were given. Never what a command does.
+-- Request IDs and their recorded answers. What a command does is not decided here.
 
--- A reservation is a row of this table too: the row of its request, under the request's id, or under an id of its own
--- where there was none. So a reservation costs one row and one unique index, and hotrow.reservation is a view.
+-- A reservation is a row of this table too. It is the row of its request, under the request's ID, or it has an ID of its own if
+-- the call had none. A reservation therefore costs one row and one entry in a unique index, and hotrow.reservation is a view.
 create table hotrow.request (
     request_id uuid primary key,
     command text not null,
-    -- What the call asked for, as text: the same id with other arguments is somebody's mistake. NULL for a call of
-    -- reserve, which has them in columns of their own.
+    -- The arguments of the call, as text. The same ID with other arguments is an error of the caller. NULL for a call of
+    -- reserve, whose arguments have columns of their own.
     arguments text,
     status text not null,
     value bigint,
@@ -18,16 +18,16 @@ create table hotrow.request (
     item text collate "C",
     buyer text collate "C",
     quantity bigint,
-    -- What became of the reservation; NULL: the row is none.
+    -- The state of the reservation; NULL if the row is not a reservation.
     state text check (state in ('held', 'confirmed', 'cancelled', 'expired')),
-    -- NULL: held until confirmed or cancelled.
+    -- NULL: held until it is confirmed or cancelled.
     expires_at timestamptz
 );
--- What can be forgotten. A reservation is not: it keeps its id for as long as it is there.
+-- The rows that can be forgotten. A reservation cannot: it keeps its ID for as long as it exists.
 create index request_at on hotrow.request (at) where state is null;
 create index request_held on hotrow.request (item, expires_at) where state = 'held';
 
--- Refuses an id that stands for another call.
+-- Refuses an ID that belongs to another call.
 create function hotrow.request_reused(request_id uuid) returns void
 language plpgsql as $$
 begin
@@ -37,7 +37,8 @@ begin
 end
 $$;
 
--- What a call was answered before under this id; NULL: nothing. The caller holds the lock at which calls of one id meet.
+-- The recorded answer of a call with this ID; NULL if there is none. The caller holds the lock at which calls with the same ID
+-- wait for each other.
 create function hotrow.recorded(request_id uuid, command text, arguments text) returns hotrow.request
 language plpgsql as $$
 #variable_conflict use_column
@@ -52,8 +53,8 @@ begin
 end
 $$;
 
--- Refuses an id that somebody else has just used. Two calls with one id are serialised by the lock on their row (counter
--- or sale) before they look here, so that a unique violation can only come from another subject at the same moment.
+-- Refuses an ID that another session has just used. Two calls with the same ID are serialised by the lock on their row (counter
+-- or sale) before they look here. So a unique violation can only come from a call about another row at the same moment.
 create function hotrow.request_taken() returns void
 language plpgsql as $$
 begin
@@ -63,8 +64,8 @@ begin
 end
 $$;
 
--- Whether a unique violation in this attempt is worth another one, that looks for known ids: it is not if it is not of
--- a request id, nor if the attempt did look.
+-- Whether a unique violation in this attempt justifies another attempt, which looks for known IDs. It does not if the violation
+-- is not of a request ID, or if this attempt has already looked.
 create function hotrow.check_retry(violated text, attempt int) returns void
 language plpgsql as $$
 begin
@@ -77,7 +78,8 @@ begin
 end
 $$;
 
--- Forgets requests past their retention, a few at a time so that nobody waits; call it until it returns 0.
+-- Deletes requests that are older than their retention, a few at a time so that no transaction is long. Call it until it
+-- returns 0.
 create function hotrow.forget_requests(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

@@ -1,17 +1,18 @@
--- Merge rules: which function's concurrent calls may become one call of which other. Never when that is done.
+-- Merge rules: concurrent calls of which function can become one call of which batch twin. The gateway decides when that is
+-- done.
 
 create table hotrow.merge_rule (
     function text primary key,
     batch text not null,
     key_argument text not null,
-    -- Calls whose keys are equal within one key space are never under way side by side.
+    -- A batch never has two merged calls of one key space.
     key_space text not null,
     most_calls int not null check (most_calls between 2 and 1000),
-    -- The parameter that says how long a call waits for something to answer; none: its calls don't wait.
+    -- The parameter that says how long a call waits if there is nothing to return; NULL: the calls do not wait.
     wait_argument text
 );
 
--- What a function takes and returns, in the words that rules are judged by.
+-- What a function takes and returns, as far as merge rules depend on it.
 create function hotrow.signature(function oid,
     out parameters text[], out types oid[], out required int, out columns text[], out column_types oid[],
     out named boolean, out plain boolean, out returns_set boolean, out result text)
@@ -24,7 +25,7 @@ begin
     required := p.pronargs - p.pronargdefaults;
     plain := p.prokind = 'f' and p.provariadic = 0;
     returns_set := p.proretset;
-    -- What the call is as a value: of a plain type, a record, or a row of a type that has a name.
+    -- The type of the result: a plain type, a record, or a row of a named type.
     result := case when p.prorettype = 'record'::regtype then 'record'
         when exists (select from pg_type t where t.oid = p.prorettype and t.typtype = 'c') then 'row'
         else 'plain' end;
@@ -49,14 +50,14 @@ begin
 end
 $$;
 
--- Why calls of one function can't become one call of the other; NULL: they can.
+-- Why calls of a function cannot be merged into calls of a batch function; NULL if they can.
 create function hotrow.misfit(function oid, batch oid, key_argument text, wait_argument text) returns text
 language plpgsql stable as $$
 declare
     single record := hotrow.signature(function);
     twin record := hotrow.signature(batch);
     expected oid[];
-    -- What the twin returns in front of the function's own columns.
+    -- The columns that the twin returns before the function's own columns.
     lead text[] := array[]::text[];
     lead_types oid[] := array[]::oid[];
 begin
@@ -137,7 +138,7 @@ create function hotrow.remove_merge_rule(function text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
-    -- By its text too: the function itself may be gone.
+    -- Compared with the text of the rule too, because the function itself can have been dropped.
     delete from hotrow.merge_rule m
     where m.function in (remove_merge_rule.function, to_regprocedure(remove_merge_rule.function)::text);
     if not found then
@@ -147,7 +148,7 @@ begin
 end
 $$;
 
--- The rules for functions of these names that are there and fit. Rules are no secret: anybody may ask.
+-- The rules for functions with these names, if the functions exist and fit. Rules are not secret, so every role can ask.
 create function hotrow.fitting_rules(names text[]) returns setof jsonb
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
@@ -173,9 +174,9 @@ begin
 end
 $$;
 
--- What a gateway asks for: the rules for functions of these names, and whether the caller sees and may call them. Runs
--- as the caller and with his search_path, since what he sees and may do is the question. So every name is written out,
--- and there is no operator that his search_path could change.
+-- The rules for functions with these names, and whether the caller sees and can execute the functions. The gateway calls this.
+-- It runs as the caller and with the caller's search_path, because what the caller sees is the question. So every name is
+-- written out in full, and no operator is used that the caller's search_path could replace.
 create function hotrow.merge_rules(names text[]) returns json
 language sql stable as $$
     select coalesce(pg_catalog.json_agg(pg_catalog.jsonb_concat(rule, pg_catalog.jsonb_build_object(

@@ -1,18 +1,18 @@
--- The pack's upkeep as one call, which the gateway makes. Never how any of it is done.
+-- The pack's upkeep as one call, which the gateway makes. How each piece is done is in the files of the areas.
 
--- Where the present round has come to: the newest row says. A call adds a row and locks none. If the place were one row, a
--- transaction that is left open after its call would have it locked, and nobody else could do any upkeep meanwhile.
+-- The step that the present round has reached: the newest row says it. A call adds a row and locks none. If there were one row
+-- only, a transaction left open after its call would keep it locked, and no other session could do any upkeep meanwhile.
 create table hotrow.upkeep (
     number bigint generated always as identity primary key,
     step int not null,
-    -- In this round something had more to do than a call does.
+    -- A piece of this round had more work than one call does.
     unfinished boolean not null
 );
 
--- Does the next piece of what has to be done now and then, and says whether to call again at once; false ends a round. One
--- piece a transaction, so that the locks of one are not held while another is done, and all in turn, so that none starves
--- behind one that never ends. Several sessions may be at it at once, since each piece skips what another one is busy with.
--- What fails is left to the next round.
+-- Does the next piece of the upkeep and returns whether to call again at once; false ends a round. Each transaction does one
+-- piece, so that the locks of one piece are not held during another. All pieces take turns, so that none starves after one that
+-- never ends. Several sessions can call it at once, because each piece skips rows that another session has locked. A piece that
+-- fails is left to the next round.
 create function hotrow.keep() returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 set lock_timeout = '1s' as $$
@@ -30,15 +30,15 @@ begin
             when 1 then more := hotrow.fan_out(1000) > 0;
             when 2 then more := hotrow.forget_requests(1000) = 1000;
             when 3 then
-                -- What queues that were dropped have left goes with its parts. To look at the parts is to lock them until the
-                -- transaction ends, so it is done only if there is no queue.
+                -- The orders of dropped queues are deleted together with their parts of the ring. Reading the parts locks them
+                -- until the transaction ends, so they are read only if there is no queue.
                 if exists (select from hotrow.queue) then
                     perform hotrow.rotate_queues();
                 elsif exists (select from hotrow.queue_order) or exists (select from hotrow.processed_order) then
                     perform hotrow.rotate_queues();
                 end if;
             when 4 then perform hotrow.rotate_history();
-            -- So few that they are nobody's load, and in 90 days yet 25 million inboxes.
+            -- A small number, so that the load is negligible; in 90 days it still covers 25 million inboxes.
             else perform hotrow.trim_feeds(50);
         end case;
     exception

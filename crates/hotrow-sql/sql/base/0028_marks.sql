@@ -1,33 +1,33 @@
--- Marks: what a lane's connection leaves in the log with each batch, so that a gateway can find out after a crash of the server
--- whether the batch was committed. Nothing here is for applications.
+-- Marks: what a lane's connection writes to the log with each batch, so that a gateway can find out after a crash of the server
+-- whether the batch was committed. Applications do not use them.
 --
--- A mark is a sequence that one connection alone sets, at the end of each batch, to the id of the batch's transaction. The
--- log has that record between all that the batch has written and its commit. A sequence is not rolled back, so after recovery
--- it shows whether the log was kept up to there. An update of a row would not show it: it is undone with the batch.
+-- A mark is a sequence that only one connection sets, at the end of each batch, to the ID of the batch's transaction. The log
+-- has this record after everything that the batch has written and before its commit. A sequence is not rolled back, so after
+-- recovery it shows whether the log was kept up to that point. An update of a row would not show it, because it is undone with
+-- the batch.
 
---
--- Marks are never dropped: pg_dump fails if a sequence goes while it works. A mark that no connection has had for ten minutes is
--- given to the next connection of its role that asks for one. Its generation counts these owners: the row with the new generation
--- is committed before the new owner sets the mark, so it stands before that in the log.
+-- Marks are never dropped, because pg_dump fails if a sequence disappears while it works. A mark that no connection has held
+-- for ten minutes is given to the next connection of its role that asks for one. Its generation counts the owners: the row with
+-- the new generation is committed before the new owner sets the mark, so the log has the row before the new values.
 
 create table hotrow.mark (
-    -- Drawn at random, and part of the sequence's name. The connection that has the mark holds an advisory lock of this key
-    -- until its backend ends.
+    -- A random number, which is also part of the sequence's name. The connection that holds the mark also holds the advisory
+    -- lock with this key, until its backend ends.
     key bigint primary key,
-    -- The role that may set it.
+    -- The role that can set the sequence.
     role name not null,
     generation bigint not null default 1,
-    -- When open_mark last looked at it.
+    -- When open_mark last looked at this mark.
     checked_at timestamptz not null default clock_timestamp(),
-    -- When it was first found without a connection, since one last had it.
+    -- When the mark was first found without a connection, since a connection last held it.
     unused_since timestamptz
 );
 create index on hotrow.mark (role, checked_at);
 
--- A mark for the role that has logged in: `hotrow.mark_key/generation`. A session with another current role gets none: its lanes
--- would have that role, to which the mark is not granted. A mark without a connection is not given away at once: after a crash
--- of the server all are without one, until the gateways have connected again and have read what their marks say. At most 20 are
--- looked at, so that the call takes few locks.
+-- Returns a mark for the role that has logged in: `hotrow.mark_key/generation`. A session with another current role gets none,
+-- because its lanes would have that role, to which the mark is not granted. A mark without a connection is not given away at
+-- once: after a crash of the server all marks are without one, until the gateways have connected again and have read their
+-- marks. The call looks at 20 marks at most, so that it takes few locks.
 create function hotrow.open_mark() returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
@@ -62,9 +62,9 @@ begin
 end
 $$;
 
--- Takes a mark for this connection. Answers where it stands, 0 if it was never set; null if another backend has it; and no row if
--- it has another owner by now, or can't be set. The advisory lock is taken before the mark is read, so no other connection sets it
--- after that. It is the session's, so it lasts until the backend ends.
+-- Takes a mark for this connection. Returns the value of the sequence, 0 if it was never set; NULL if another backend holds it;
+-- no row if the mark has another owner by now or the role cannot set it. The advisory lock is taken before the sequence is
+-- read, so no other connection sets it after that. The lock belongs to the session, so it lasts until the backend ends.
 create function hotrow.take_mark(mark text) returns setof bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
@@ -82,7 +82,7 @@ begin
         return next null;
         return;
     end if;
-    -- It may have been given away until the lock was taken.
+    -- The mark can have been given to another owner before the lock was taken.
     update hotrow.mark m set unused_since = null where m.key = taken and m.generation = owner;
     if found then
         return next coalesce(pg_sequence_last_value(sequence), 0);

@@ -1,6 +1,6 @@
--- What must be there before the first migration: the schema and the list of what is installed. Runs each time.
+-- What the first migration needs: the schema and the list of installed migrations. Runs each time.
 
--- CREATE SCHEMA IF NOT EXISTS asks for the database's CREATE right even where the schema is there.
+-- CREATE SCHEMA IF NOT EXISTS needs the CREATE right on the database even if the schema exists.
 do $$
 begin
     if to_regnamespace('hotrow') is null then

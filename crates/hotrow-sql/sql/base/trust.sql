@@ -1,9 +1,9 @@
--- What the installer asks about the schema before it runs anything in it. One row, or none where there is no schema.
+-- What the installer asks about the schema before it runs anything in it. Returns one row, or none if there is no schema.
 --
--- Whatever stands in a schema can run code with the rights of those who use it: a trigger, a view, a function in the place of
--- one of the pack. SET ROLE is no protection, since such code can reset it. So the installer works only in a schema that
--- belongs to the role that has logged in, or to a superuser, and in which nobody else has made anything or could: then there
--- is nothing in it that somebody could change between this question and what follows. Only names of pg_catalog are used; the
+-- Objects in a schema can run code with the rights of the roles that use them: a trigger, a view, a function in the place of
+-- one of the pack's. SET ROLE is no protection, because such code can reset it. So the installer works only in a schema that
+-- belongs to the role that has logged in, or to a superuser, and in which no other role has created anything or could. Then no
+-- other role can change anything between this query and the statements that follow it. Only names of pg_catalog are used; the
 -- search_path is pinned before.
 select n.nspowner::regrole::text as owner,
     n.nspowner = me.oid as mine,

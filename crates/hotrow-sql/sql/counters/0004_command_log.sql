@@ -1,8 +1,8 @@
--- What a log counter's value is: folded from memory, snapshot and commands. Never how a command is judged.
+-- The value of a log counter, folded from memory, snapshot and commands. How a command is judged is not decided here.
 
--- Folds the commands after a known state, which is that behind a row of the log, up to the last one of another row.
--- commands says how many there were, so that the caller notices a gap (a part of the ring was emptied); written says when
--- and by which transaction the known state's own row was written.
+-- Folds the commands that follow a known state up to the last command of a row. The known state is the one after a row of the
+-- log. commands is their number, from which the caller notices a gap (a part of the ring was emptied). written says when and by
+-- which transaction the known state's own row was written.
 create function hotrow.fold_log(counter text, known_version bigint, known_value bigint, upto bigint,
     out value bigint, out commands bigint, out written text)
 language plpgsql as $$
@@ -24,7 +24,7 @@ begin
 end
 $$;
 
--- The last state that is kept of a log counter at or before a version; before its first command every counter is 0.
+-- The last snapshot of a log counter at or before a version. Before its first command every counter is 0.
 create function hotrow.snapshot_before(counter text, upto bigint, out version bigint, out value bigint)
 language plpgsql as $$
 begin
@@ -37,36 +37,37 @@ begin
 end
 $$;
 
--- The setting in which a connection remembers a counter. There are 64, shared by all counters: a connection's memory
--- stays small, and whoever finds another counter's memory starts from the snapshot. This and the next two are single
--- expressions, so that the server puts them in place of the call.
+-- The setting in which a connection remembers a counter. All counters share 64 settings, so that a connection's memory stays
+-- small. A call that finds the memory of another counter starts from the snapshot. This function and the next two are single
+-- expressions, so that the server inlines them.
 create function hotrow.memory_name(counter text) returns text
 language sql immutable as $$
     select 'hotrow.memory_' || (hashtext(counter) & 63)::text
 $$;
 
--- What a connection remembers of a counter: version, value, when and by which transaction that version's command was
--- written, and a signature over these and the counter. The secret stands before and behind them, so that a caller who has
--- seen a signature can't lengthen its message.
+-- What a connection remembers of a counter: version, value, when and by which transaction that version's command was written,
+-- and a signature over these and the counter. The secret is both before and after them in the signed text, so that a caller
+-- that has seen a signature cannot extend the text.
 create function hotrow.memory(secret text, counter text, version text, value text, written text) returns text
 language sql stable as $$
     select concat_ws(' ', version, value, written, md5(concat_ws(' ', secret, version, value, written, counter, secret)))
 $$;
 
--- When and by which transaction a row was written, as memory has it, whatever the session's settings.
+-- When and by which transaction a row was written, in the form that memory has, whatever the session's settings are.
 create function hotrow.memory_time(at timestamptz, writer xid) returns text
 language sql immutable as $$
     select encode(timestamptz_send(at), 'hex') || '-' || writer::text
 $$;
 
--- The value of a log counter at its present version. The caller has read version and last_at of its row, under its
--- lock if it goes on to write.
+-- The value of a log counter at its present version. The caller has read version and last_at of the counter's row, under the
+-- row's lock if it goes on to write.
 --
--- What the connection remembers is only believed if its signature is right, since any caller can write settings, and if
--- the command it ends with is in the log, written by the transaction that was remembered: a caller could have kept the
--- memory of a transaction or savepoint that was rolled back, and its version has been used again since. Its time may have
--- been too, since the times of a counter stand still after the clock was set back. Its transaction's id is not: the row's
--- xmin is the id of the savepoint where there is one. (After a crash ids are used again, at other times.)
+-- The connection's memory is trusted only under two conditions. Its signature must be right, because any caller can write
+-- settings. The command it ends with must be in the log, written by the transaction that was remembered: a caller could have
+-- kept the memory of a transaction or savepoint that was rolled back, and its version has been used again since. Its time can
+-- have been used again too, because the times of a counter stand still after the clock was set back. Its transaction ID is not
+-- used again: the row's xmin is the ID of the savepoint if there is one. (After a crash IDs are used again, but at other
+-- times.)
 create function hotrow.log_value(secret text, counter text, version bigint, last_at timestamptz) returns bigint
 language plpgsql as $$
 declare

@@ -5,7 +5,7 @@ create table hotrow.counter (
     strategy text not null default 'ledger' check (strategy in ('ledger', 'log')),
     min bigint,
     max bigint,
-    -- 0 for ever where strategy is log: there the value is what the log folds to.
+    -- Always 0 if the strategy is log: then the value is what the log folds to.
     value bigint not null default 0,
     version bigint not null default 0,
     last_at timestamptz not null default '-infinity',
@@ -40,8 +40,8 @@ begin
 end
 $$;
 
--- Why an amount can't be added; NULL: it can. What is past the type is past a bound on that side too, and the bound is what
--- the caller chose. One expression, so that the server puts it in place of the call.
+-- Why an amount cannot be added; NULL if it can. A result outside of bigint is also outside of a bound on that side, and then
+-- the bound is reported, because the caller chose it. One expression, so that the server inlines it.
 create function hotrow.refusal(present bigint, amount bigint, min bigint, max bigint) returns text
 language sql immutable as $$
     select case
@@ -53,7 +53,7 @@ language sql immutable as $$
     end
 $$;
 
--- Writes what a batch of accepted commands leaves behind: one update of the counters, one insert into each history.
+-- Writes the effects of a batch of accepted commands: one update of the counters, one insert into each history.
 create function hotrow.write_commands(
     entries hotrow.counter[], strategies text[], began bigint[], setting hotrow.setting, at timestamptz, command text,
     counter text[], slots int[], amount bigint[], request_id uuid[], replayed boolean[], answers bigint[],
@@ -70,7 +70,7 @@ begin
         update hotrow.counter c
         set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
         from unnest(entries) r cross join lateral (
-            -- Each by itself, or a planner that takes the table for short reads all of it to join them.
+            -- Looks up each row by itself. If the planner took the table for small, a join would read all of it.
             select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
         where c.ctid = k.tid and c.version <> r.version
         returning c.xmin as writer
@@ -102,7 +102,7 @@ begin
         for i in 1 .. cardinality(entries) loop
             entry := entries[i];
             continue when strategies[i] <> 'log' or entry.version = began[i];
-            -- A rollback undoes the setting with everything else.
+            -- A rollback undoes the setting together with everything else.
             remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
                 entry.version::text, entry.value::text, written), false);
             if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
@@ -114,12 +114,12 @@ begin
 end
 $$;
 
--- What calls are answered, in arrays with one element for each: rows that are handed from function to function would be
--- copied each time.
+-- The answers of calls, as arrays with one element for each call. Rows would be copied each time a function hands them to
+-- another.
 create type hotrow.command_answers as (answers bigint[], versions bigint[], statuses text[]);
 
--- Judges the calls of one command ('increment' or 'drain', which has no amounts) and writes what they leave behind:
--- one update of each counter, one insert into each table.
+-- Judges the calls of one command ('increment', or 'drain', which has no amounts) and writes their effects: one update of each
+-- counter, one insert into each table.
 create function hotrow.apply_commands(
     command text, counter text[], amount bigint[], request_id uuid[], look boolean)
 returns hotrow.command_answers
@@ -131,7 +131,7 @@ declare
     at timestamptz;
     last_at timestamptz;
     setting hotrow.setting;
-    -- The counters of this batch in lock order, each with what its row says and the running state.
+    -- The counters of this batch in lock order, each with the values of its row and its running state.
     names text[] := counter[1:1];
     slots int[];
     slot int := 1;
@@ -146,7 +146,7 @@ declare
     answers bigint[] := array_fill(0::bigint, array[calls]);
     versions bigint[] := answers;
     statuses text[] := array_fill('ok'::text, array[calls]);
-    -- What request ids bring with them: known ones, and those that come more than once in this batch.
+    -- Request IDs: the known ones, and those that occur more than once in this batch.
     fresh bigint := num_nonnulls(variadic request_id);
     repeated boolean := false;
     replayed boolean[];
@@ -164,12 +164,13 @@ begin
         perform hotrow.null_argument('amount');
     end if;
 
-    -- All locks first, always in the order of the names: two batches wait for each other in one direction only.
+    -- All locks are taken first, always in the order of the names: two batches wait for each other in one direction only.
     for i in 1 .. cardinality(names) loop
         select c.* into entry from hotrow.counter c where c.counter = names[i] for update;
         if not found then
             perform hotrow.check_name('counter', names[i]);
-            -- Somebody else may be making it: this waits for him, then the lock is taken as if it had been there.
+            -- Another session can be creating it: this waits for that session, then the lock is taken as if the row had
+            -- existed.
             insert into hotrow.counter (counter) values (names[i]) on conflict do nothing;
             select c.* into strict entry from hotrow.counter c where c.counter = names[i] for update;
         end if;
@@ -178,11 +179,11 @@ begin
         began[i] := entry.version;
         last_at := greatest(last_at, entry.last_at);
     end loop;
-    -- A clock that was set back does not set back the history.
+    -- If the clock was set back, the history does not go back.
     at := greatest(clock_timestamp(), last_at);
 
-    -- What comes from here on is read by statements of its own, after the locks: their snapshots are newer than whatever
-    -- the last holder wrote.
+    -- From here on, everything is read by statements that start after the locks were taken. Their snapshots are newer than
+    -- everything that the last holder of a lock wrote.
     select s.* into setting from hotrow.setting s where s.one;
     if 'log' = any (strategies) then
         for i in 1 .. cardinality(names) loop
@@ -244,7 +245,7 @@ begin
             end if;
         end if;
 
-        -- A drain is refused where 0 is not allowed.
+        -- A drain is refused if 0 is not allowed.
         verdict := hotrow.refusal(case when drain then 0 else present end, coalesce(amount[i], 0), entry.min, entry.max);
         if verdict is null then
             number := number + 1;
@@ -280,8 +281,8 @@ begin
 end
 $$;
 
--- The answers of apply_commands. Nearly all ids are new, so at first nobody looks for them: where one is known, the
--- unique index says so when the answers are recorded, all is undone, and the second attempt looks.
+-- The answers of apply_commands. Nearly all IDs are new, so the first attempt does not look for known ones. If an ID is known,
+-- the unique index reports it when the answers are recorded, everything is undone, and the second attempt looks.
 create function hotrow.answer_commands(command text, counter text[], amount bigint[], request_id uuid[])
 returns hotrow.command_answers
 language plpgsql as $$
@@ -315,7 +316,7 @@ begin
     if request_id is null and amount is not null then
         select c.* into entry from hotrow.counter c where c.counter = increment.counter for update;
         if entry.strategy = 'ledger' then
-            -- The usual call, without the arrays: the same lock, judge and rows, at half the cost.
+            -- The usual call, without the arrays: the same lock, judgement and rows at half the cost.
             value := entry.value;
             version := entry.version;
             status := coalesce(hotrow.refusal(value, amount, entry.min, entry.max), 'ok');
@@ -384,7 +385,7 @@ begin
 end
 $$;
 
--- Stable: all its statements see the caller's snapshot, so that version and value fit.
+-- Stable: all its statements see the caller's snapshot, so that version and value belong together.
 create function hotrow.counter(counter text, out value bigint, out version bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column

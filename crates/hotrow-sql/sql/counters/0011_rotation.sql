@@ -1,7 +1,8 @@
--- How ledger and command log forget: the ring moves on to its oldest part and empties it. Never which commands there are.
+-- How ledger and command log forget: the ring moves on to its oldest part and empties it. It does not matter which commands
+-- there are.
 
--- Keeps a snapshot of every log counter that has commands in a part that is about to be emptied: what is left of the log
--- then still folds to its value. The ones before that are needed by no command that stays.
+-- Keeps a snapshot of every log counter that has commands in a part that is about to be emptied. Then the rest of the log still
+-- folds to the counter's value. Earlier snapshots are deleted, because no remaining command needs them.
 create function hotrow.keep_snapshots_of(part smallint) returns void
 language plpgsql as $$
 declare
@@ -29,12 +30,12 @@ begin
 end
 $$;
 
--- Moves on to the next part of the ring and empties it. Call it often: it does so only when the present part is a sixth
--- of the retention old and the next one holds nothing that has to be kept. Status: rotated; young (nothing to do yet);
--- busy (somebody reads the part that would be emptied: call again).
+-- Moves on to the next part of the ring and empties it. Call it often: it does so only if the present part is a sixth of the
+-- retention old and the next part holds nothing that has to be kept. Status: rotated; young (there is nothing to do yet); busy
+-- (another session reads the part that would be emptied: call again).
 --
--- TRUNCATE by the part's own name locks nothing but that part, where nobody writes, and waits 50 ms at most for it, so
--- that whoever reads all parts waits no longer behind it.
+-- TRUNCATE by the part's own name locks only that part, to which nothing is written. It waits for the lock for 50 ms at most,
+-- so that sessions that read all parts wait no longer than that.
 create function hotrow.rotate_history(out status text, out part smallint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set lock_timeout = '50ms' as $$
 #variable_conflict use_column
@@ -44,8 +45,8 @@ declare
     present smallint;
     following smallint;
 begin
-    -- Two at once would empty two parts, so one has the lock. It is not taken to find that there is nothing to do yet: a
-    -- transaction that is left open after that would hold up everybody else.
+    -- Two sessions at once would empty two parts, so one of them takes the lock. The lock is not taken to find out that there
+    -- is nothing to do yet, because a transaction that is left open after that would block all other sessions.
     for attempt in 1 .. 2 loop
         if attempt = 1 then
             select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one;

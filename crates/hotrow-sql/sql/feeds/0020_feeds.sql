@@ -1,9 +1,9 @@
--- Feeds: their tables and settings. Never who writes or reads them.
+-- Feeds: their tables and settings. Writing and reading are in the other files.
 
 alter table hotrow.setting
-    -- A post goes to its followers in the transaction that posts it if they are at most so many.
+    -- A post reaches its followers in the transaction that posts it if there are at most this many of them.
     add feed_inline int not null default 1000 check (feed_inline >= 0),
-    -- Posts of authors with more followers than this are merged in when their followers read.
+    -- If an author has more followers than this, the posts are merged in when the followers read.
     add feed_pull_above bigint not null default 10000 check (feed_pull_above >= 0),
     -- How many entries an inbox keeps, read or not, and for how long.
     add inbox_length bigint not null default 1000 check (inbox_length between 64 and 100000),
@@ -16,14 +16,15 @@ create table hotrow.inbox (
     last bigint not null
 ) partition by hash (user_id);
 
--- What is read of an inbox. Only readers lock it, so that readers and writers never wait for each other. No row: nothing.
+-- What has been read of an inbox. Only readers lock it, so that readers and writers never wait for each other. Without a row,
+-- nothing has been read.
 create table hotrow.reader (
     user_id bigint primary key,
     -- Every entry up to this one is consumed.
     read_to bigint not null default 0,
-    -- And these beyond it.
+    -- The consumed entries after that one.
     taken int8multirange not null default '{}',
-    -- Posts of some authors are merged in at the read: see hotrow.pull.
+    -- True if posts of some authors are merged in when this user reads: see hotrow.pull.
     pulls boolean not null default false
 ) partition by hash (user_id);
 
@@ -31,7 +32,7 @@ create table hotrow.inbox_entry (
     user_id bigint not null,
     number bigint not null,
     from_user bigint not null,
-    -- The post that it refers to, whose time and content are stored once; NULL: they are here.
+    -- The post that the entry refers to, whose time and content are stored only once; NULL if they are in this row.
     post_id bigint,
     at timestamptz,
     content text,
@@ -45,8 +46,8 @@ create table hotrow.author (
     -- The posts up to this one are forgotten.
     forgotten_to bigint not null default 0,
     followers bigint not null default 0,
-    -- Followers fetch the posts from this one on when they read; NULL: all posts are brought to them. The post before this
-    -- one is the last that is brought, and each follower who gets it also gets a row of hotrow.pull.
+    -- Followers fetch the posts from this one on when they read; NULL if all posts are brought to them. The post before this
+    -- one is the last that is brought, and each follower that gets it also gets a row of hotrow.pull.
     pulled_from bigint
 ) partition by hash (author);
 
@@ -67,7 +68,8 @@ create table hotrow.follow (
     primary key (author, user_id)
 ) partition by hash (author);
 
--- Whose posts a reader comes for, and the last one that was merged into the inbox. Written under the reader's lock.
+-- The authors whose posts a reader fetches, each with the last post that was merged into the inbox. Written under the reader's
+-- lock.
 create table hotrow.pull (
     user_id bigint not null,
     author bigint not null,
@@ -75,7 +77,7 @@ create table hotrow.pull (
     primary key (user_id, author)
 ) partition by hash (user_id);
 
--- Posts that are still on their way, each with the first follower that fan-out has not yet looked at.
+-- Posts that have not reached all followers, each with the first follower that fan-out has not yet looked at.
 create table hotrow.fan_out (
     author bigint not null,
     post_id bigint not null,
@@ -83,7 +85,7 @@ create table hotrow.fan_out (
     primary key (author, post_id)
 );
 
--- Followers whose inboxes were locked when a post was brought: they get it later, and no newer post of the author before it.
+-- Followers whose inboxes were locked when a post was brought. They get it later, and no newer post of the author before it.
 create table hotrow.fan_out_left (
     author bigint not null,
     user_id bigint not null,
@@ -92,20 +94,21 @@ create table hotrow.fan_out_left (
 );
 
 -- The authors of all these posts, each with the time of its last turn: the author that has waited longest is next. Rows are
--- made, changed and deleted under the author's lock.
+-- inserted, updated and deleted under the author's lock.
 create table hotrow.fan_out_turn (
     author bigint primary key,
     at timestamptz not null
 );
 create index fan_out_turn_at on hotrow.fan_out_turn (at, author);
 
--- How unread messages may be ordered besides by arrival and author: which function was copied for each ranking.
+-- How unread messages can be ordered, besides by arrival and author: the function that was copied for each ranking.
 create table hotrow.ranking (
     ranking text collate "C" primary key,
     function text not null
 );
 
--- Partitions by user and author, all of one number, which is chosen when the pack is installed and stays.
+-- Partitions by user and author. All tables have the same number of partitions, which is chosen when the pack is installed and
+-- does not change.
 do $$
 declare
     chosen text := coalesce(nullif(current_setting('hotrow.feed_partitions', true), ''), '8');
@@ -124,9 +127,10 @@ begin
         execute format('create table hotrow.%1$s_%2$s partition of hotrow.%1$s for values with (modulus %3$s, remainder %2$s)'
             ' with (fillfactor = %4$s)', part.name, part.n, chosen, part.fillfactor);
         if part.name in ('inbox_entry', 'post') then
-            -- Compressed if that helps, and with its row as long as it fits a page: 2 KB of text are one row, not three.
+            -- Compressed if that helps, and in the row itself as long as it fits a page: 2 KB of text are one row instead of
+            -- three.
             execute format('alter table hotrow.%s_%s alter content set storage main', part.name, part.n);
-            -- By the way of compressing that is cheaper by far, above all where there is nothing to gain.
+            -- The compression method that costs far less, above all for text that does not become smaller.
             if lz4 then
                 execute format('alter table hotrow.%s_%s alter content set compression lz4', part.name, part.n);
             end if;

@@ -1,10 +1,10 @@
--- What reaches an inbox: entries and their numbers, and push, which brings one message to one inbox.
+-- How messages reach an inbox: entries and their numbers, and push, which writes one message to one inbox.
 
--- Rows of tables are looked up for values of an array everywhere in feeds, and always by = any (array[value]) instead of
--- = value: so a table can't be read as a whole and compared with each value, which the planner prefers where it believes that
--- the table is tiny, and keeps to while the table grows.
+-- Feeds look up rows for the values of an array, always by = any (array[value]) instead of = value. Then no table can be read
+-- as a whole and compared with each value. The planner prefers that while it believes that the table is tiny, and keeps to it
+-- while the table grows.
 
--- Forgets what inboxes have beyond their length: their writers call it now and then.
+-- Deletes the entries that inboxes have beyond their length. The writers of an inbox call it now and then.
 create function hotrow.trim_inboxes(user_id bigint[], newest bigint[]) returns void
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
@@ -16,9 +16,9 @@ begin
 end
 $$;
 
--- Locks inboxes, gives each so many numbers and answers the last of them. The users come in order and once each, and the
--- locks are taken in that order, so that two batches wait for each other in one direction only. Known: all inboxes are
--- there; an update alone is cheaper by a third.
+-- Locks inboxes, gives each the wanted number of new entry numbers and returns the last of them. The users come in order and
+-- once each, and the locks are taken in that order, so that two batches wait for each other in one direction only. known: all
+-- inboxes exist; an update alone is cheaper by a third.
 create function hotrow.take_numbers(user_id bigint[], entries bigint[], known boolean) returns bigint[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
@@ -42,8 +42,8 @@ begin
 end
 $$;
 
--- Writes entries, those of one inbox in the order they are given, and answers their numbers. Either messages, with their times
--- (NULL: now) and contents, or posts.
+-- Writes entries and returns their numbers. The entries of one inbox keep the given order. They are either messages, with their
+-- times (NULL: now) and contents, or posts.
 create function hotrow.write_entries(user_id bigint[], from_user bigint[], post_id bigint[], at timestamptz[],
     content text[], known boolean) returns bigint[]
 language plpgsql as $$
@@ -80,7 +80,7 @@ begin
 end
 $$;
 
--- Refuses messages that are missing or too long.
+-- Refuses messages that are NULL or too long.
 create function hotrow.check_content(content text[]) returns void
 language plpgsql as $$
 declare
@@ -95,14 +95,15 @@ begin
 end
 $$;
 
--- What a message's or a post's request asked for, as it is recorded: the same whatever the session's time zone.
+-- The arguments of a message or a post as they are recorded for its request ID: the same in every time zone of the session.
 create function hotrow.message_arguments(user_id bigint, from_user bigint, content text, at timestamptz) returns text
 language sql stable as $$
     select concat_ws(' ', user_id, from_user, md5(content), extract(epoch from at))
 $$;
 
--- Writes messages ('push') or posts ('post', by from_user) under request ids. Calls of one id meet at the unique index of
--- the recorded answers: the second waits, all that it wrote is undone, and its second attempt finds what the first was answered.
+-- Writes messages ('push') or posts ('post', by from_user) under request IDs. Calls with the same ID meet at the unique index
+-- of the recorded answers: the second call waits, everything that it wrote is undone, and its second attempt finds the recorded
+-- answer of the first.
 create function hotrow.write_once(command text, user_id bigint[], from_user bigint[], content text[],
     created_at timestamptz[], request_id uuid[]) returns bigint[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -115,7 +116,7 @@ declare
 begin
     for attempt in 1 .. 2 loop
         begin
-            -- Calls without an id, and each unknown id's first call.
+            -- Calls without an ID, and the first call of each unknown ID.
             select array_agg(u.user_id order by u.place) as users, array_agg(u.from_user order by u.place) as froms,
                 array_agg(u.content order by u.place) as contents, array_agg(u.at order by u.place) as at,
                 array_agg(u.request_id order by u.place) as ids, array_agg(u.place order by u.place) as places
@@ -147,7 +148,7 @@ begin
     join hotrow.request r on r.request_id = any (array[u.request_id])
     where r.command <> write_once.command
         or r.arguments <> hotrow.message_arguments(u.user_id, u.from_user, u.content, u.at);
-    -- By its places, since a first attempt may have left numbers behind.
+    -- Counted by the places, because a first attempt can have left numbers behind.
     for i in 1 .. coalesce(cardinality(fresh.places), 0) loop
         answers[fresh.places[i]] := numbers[i];
     end loop;

@@ -1,6 +1,6 @@
--- What readers do: consume, peek, unread, mark_read_up_to, past. Never how entries come into an inbox.
+-- What readers do: consume, peek, unread, mark_read_up_to, past. How entries reach an inbox is in other files.
 
--- Merges posts of authors who are come for into inboxes, oldest first. The caller holds the readers' locks.
+-- Merges posts of the authors whose posts are fetched into inboxes, oldest first. The caller holds the readers' locks.
 create function hotrow.pull_posts(user_id bigint[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -34,8 +34,8 @@ begin
 end
 $$;
 
--- Locks readers in the order of their users and says what each has read, and what there is. A user without inbox has
--- nothing: last is 0, and no row is made for him.
+-- Locks readers in the order of their users, and returns what each has read and the newest entry. For a user without an inbox,
+-- last is 0, and no row is made.
 create function hotrow.lock_readers(
     user_id bigint[], out users bigint[], out read_to bigint[], out taken int8multirange[], out last bigint[])
 language plpgsql as $$
@@ -48,7 +48,7 @@ declare
 begin
     users := array(select distinct u.user_id from unnest(lock_readers.user_id) u (user_id) order by 1);
     for attempt in 1 .. 2 loop
-        -- The newest entry may be read before the lock: what comes in between is there for the next call.
+        -- The newest entry can be read before the lock: entries that come in between are there for the next call.
         select array_agg(u.last order by u.user_id),
             array_agg(u.user_id order by u.user_id) filter (where u.last > 0 and not u.known)
         into lock_readers.last, fresh from (
@@ -57,7 +57,7 @@ begin
                 exists (select from hotrow.reader r where r.user_id = any (array[u.user_id])) as known
             from unnest(users) u (user_id) offset 0) u;
         if fresh is not null then
-            -- Before any lock is taken: whoever waits here holds nothing but rows that nobody else has seen.
+            -- Before any lock is taken: a call that waits here holds only rows that no other session has seen.
             insert into hotrow.reader (user_id)
             select u.user_id from unnest(fresh) u (user_id) order by u.user_id on conflict do nothing;
         end if;
@@ -79,7 +79,7 @@ begin
 end
 $$;
 
--- What is consumed, with what now follows read_to without a gap made part of it.
+-- Adds to read_to the consumed entries that now follow it without a gap.
 create function hotrow.advance(inout read_to bigint, inout taken int8multirange)
 language plpgsql immutable as $$
 declare
@@ -94,7 +94,7 @@ begin
 end
 $$;
 
--- The first or, back, the last so many of a multirange's numbers.
+-- The first numbers of a multirange, or with back the last ones.
 create function hotrow.first_numbers(numbers int8multirange, most bigint, back boolean) returns int8multirange
 language plpgsql immutable as $$
 declare
@@ -122,8 +122,8 @@ language sql immutable as $$
     select 'ranking_' || md5(ranking)
 $$;
 
--- The unread entries of one inbox that come first by author or by a registered ranking, as numbers in that order. Only
--- here SQL is put together, and with nothing in it but the name of a function that add_ranking has made.
+-- The unread entries of one inbox that come first by author or by a registered ranking, as numbers in that order. This is the
+-- only place that builds SQL, and it inserts only the name of a function that add_ranking has made.
 create function hotrow.ranked_numbers(user_id bigint, unread int8multirange, most bigint, sort text) returns bigint[]
 language plpgsql as $$
 #variable_conflict use_column
@@ -150,8 +150,8 @@ begin
 end
 $$;
 
--- Judges calls that read, one after another, and answers which entries are theirs, in order: stretches of numbers, each with
--- its call. Taking: they are consumed.
+-- Judges reading calls one after another, and returns which entries each gets, in order: stretches of numbers, each with its
+-- call. With taking, the entries are consumed.
 create function hotrow.judge_reads(user_id bigint[], max int[], sort text[], taking boolean,
     out seg_call int[], out seg_user bigint[], out seg_first bigint[], out seg_last bigint[], out seg_back boolean[])
 language plpgsql as $$
@@ -179,7 +179,7 @@ begin
         most := least(max[i], last[slot] - read[slot]);
         continue when most <= 0;
         if sort[i] = 'oldest' and isempty(beyond[slot]) then
-            -- The usual call: the next few, and nothing is consumed beyond them.
+            -- The usual call: the next few entries, and no entry after them is consumed.
             n := n + 1;
             seg_call[n] := i;
             seg_user[n] := user_id[i];
@@ -226,14 +226,15 @@ begin
 end
 $$;
 
--- The entries of stretches of numbers. It becomes part of the statement that asks, so that messages are copied once less.
+-- The entries of stretches of numbers. The server inlines it into the statement that asks, so that messages are copied once
+-- less.
 create function hotrow.entries(calls int[], users bigint[], firsts bigint[], lasts bigint[], backs boolean[])
 returns table (call int, entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language sql stable as $$
     select s.call, e.number, e.from_user, e.post_id, coalesce(e.at, p.at), coalesce(e.content, p.content)
     from unnest(calls, users, firsts, lasts, backs) s (call, user_id, first, last, back)
     cross join lateral (
-        -- One of the two has rows, and in the order of the index: nothing is sorted.
+        -- Only one of the two has rows, and they are in the order of the index: nothing is sorted.
         (select e.* from hotrow.inbox_entry e
         where not s.back and e.user_id = s.user_id and e.number between s.first and s.last order by e.number)
         union all
@@ -243,7 +244,7 @@ language sql stable as $$
         where e.post_id is not null and p.author = e.from_user and p.post_id = e.post_id offset 0) p on true
 $$;
 
--- Refuses reads that no inbox could make right.
+-- Refuses reads that are wrong in every state of an inbox.
 create function hotrow.check_reads(user_id bigint[], max int[], sort text[]) returns void
 language plpgsql as $$
 begin
@@ -299,13 +300,13 @@ begin
     if sort = 'oldest' and max between 0 and 1000 then
         select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
         if not found then
-            -- His first read of an inbox that is there.
+            -- The user's first read of an existing inbox.
             insert into hotrow.reader (user_id)
             select i.user_id from hotrow.inbox i where i.user_id = consume.user_id on conflict do nothing;
             select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
         end if;
         if found and isempty(reader.taken) and not reader.pulls then
-            -- The usual call, without the arrays: the server sees one partition of each table.
+            -- The usual call, without the arrays: the server opens one partition of each table.
             last := (select i.last from hotrow.inbox i where i.user_id = consume.user_id);
             first := greatest(reader.read_to, last - (select s.inbox_length from hotrow.setting s where s.one));
             upto := least(last, first + max);
@@ -327,7 +328,7 @@ begin
 end
 $$;
 
--- What consume would return, and nothing is consumed.
+-- Returns what consume would return, and consumes nothing.
 create function hotrow.peek(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
@@ -342,7 +343,7 @@ begin
 end
 $$;
 
--- How many messages an inbox has that are not consumed. Counts no rows. Stable: all it reads is of one moment.
+-- How many messages of an inbox are not consumed. Counts no rows. Stable: everything it reads is from one snapshot.
 create function hotrow.unread(user_id bigint) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -372,7 +373,7 @@ begin
 end
 $$;
 
--- Consumes every entry up to this one and says how many were unread.
+-- Consumes every entry up to this one and returns how many of them were unread.
 create function hotrow.mark_read_up_to(user_id bigint, entry_id bigint) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -398,7 +399,7 @@ begin
 end
 $$;
 
--- A page of what an inbox has kept, the newest first, read or not: what comes before the entry that ended the last page.
+-- A page of what an inbox has kept, newest first, read or not: the entries before the one that ended the last page.
 create function hotrow.past(user_id bigint, before bigint default null, max int default 20)
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text, consumed boolean)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
@@ -422,11 +423,11 @@ begin
 end
 $$;
 
--- Registers how unread messages may be ordered: by a function of (user_id bigint, from_user bigint, created_at timestamptz,
--- content text), the highest first. It runs as the pack's owner, who alone may register it.
+-- Registers an order for unread messages: a function of (user_id bigint, from_user bigint, created_at timestamptz, content
+-- text); the highest value comes first. It runs as the pack's owner, and only the owner can register it.
 --
--- What runs is a copy that belongs to the pack's owner. The function itself could be replaced by its own owner, and so could
--- another one be put under its name, between any check and the call that follows it.
+-- What runs is a copy that belongs to the pack's owner. The owner of the original function could replace it, and another role
+-- could put a function under its name, between any check and the call that follows it.
 create function hotrow.add_ranking(ranking text, function text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column

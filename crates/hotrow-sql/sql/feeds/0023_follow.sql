@@ -1,7 +1,7 @@
--- Who follows whom: follow, unfollow, mute. Whoever changes that holds the author's lock. All locks of feeds are taken in
--- one order: authors, followers, readers, inboxes.
+-- Followers and authors: follow, unfollow, mute. A change of them holds the author's lock. All locks of feeds are taken in one
+-- order: authors, followers, readers, inboxes.
 
--- Locks authors in order, those that are missing made.
+-- Locks authors in order and makes those that are missing.
 create function hotrow.lock_authors(author bigint[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -12,7 +12,7 @@ begin
 end
 $$;
 
--- Lets these readers come for these authors' posts after the ones given. The caller holds the authors' locks.
+-- From now on these readers fetch these authors' posts after the given ones. The caller holds the authors' locks.
 create function hotrow.start_pulling(user_id bigint[], author bigint[], pulled_to bigint[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -26,7 +26,7 @@ begin
 end
 $$;
 
--- Takes unread and read posts of authors out of inboxes: their numbers count as consumed.
+-- Removes unread and read posts of authors from inboxes: their numbers count as consumed.
 create function hotrow.purge_posts(user_id bigint[], author bigint[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -51,7 +51,7 @@ begin
 end
 $$;
 
--- Refuses pairs that are not all there.
+-- Refuses pairs that are not complete.
 create function hotrow.check_pairs(user_id bigint[], other bigint[], name text) returns void
 language plpgsql as $$
 begin
@@ -65,8 +65,8 @@ begin
 end
 $$;
 
--- Which calls are the first of those pairs that were made or undone. Joined by hash, since a thousand calls meet a thousand
--- pairs; those who call this allow no such join, so that no table is read as a whole.
+-- Which calls are the first of the pairs that were inserted or deleted. Joined by hash, because a thousand calls meet a
+-- thousand pairs. The callers of this function forbid hash joins for themselves, so that they read no table as a whole.
 create function hotrow.first_calls(user_id bigint[], other bigint[], users bigint[], others bigint[]) returns boolean[]
 language plpgsql set enable_hashjoin = on set enable_nestloop = off as $$
 #variable_conflict use_column
@@ -126,7 +126,7 @@ begin
         end if;
         insert into hotrow.inbox (user_id, last)
         select distinct u.user_id, 0 from unnest(users) u (user_id) order by u.user_id on conflict do nothing;
-        -- The newest posts from before, oldest first.
+        -- The newest earlier posts, oldest first.
         select array_agg(u.user_id order by u.call, p.post_id) as users,
             array_agg(u.author order by u.call, p.post_id) as authors, array_agg(p.post_id order by u.call, p.post_id) as posts
         into back from unnest(user_id, followee, backfill, fresh) with ordinality u (user_id, author, backfill, fresh, call)
@@ -137,7 +137,7 @@ begin
             perform hotrow.write_entries(back.users, back.authors, back.posts, null, null, true);
         end if;
     end if;
-    -- The first call of a new pair made it; those after it found it there.
+    -- The first call of a new pair has inserted it; the calls after it find it there.
     return query
         select case when u.user_id = u.followee then 'self' when u.fresh then 'followed' else 'already' end
         from unnest(user_id, followee, fresh) with ordinality u (user_id, followee, fresh, call) order by u.call;
@@ -173,7 +173,7 @@ begin
         update hotrow.author a set followers = a.followers - u.followers
         from (select u.author, count(*) as followers from unnest(authors) u (author) group by u.author) u
         where a.author = any (array[u.author]);
-        -- Merges what is still to come for first, so that it goes with the rest.
+        -- First merges the posts that are still to come, so that they are removed with the rest.
         perform hotrow.purge_posts(users, authors);
         delete from hotrow.pull l using unnest(users, authors) u (user_id, author)
         where l.user_id = any (array[u.user_id]) and l.author = u.author;
@@ -192,7 +192,7 @@ begin
 end
 $$;
 
--- Posts of a muted author don't come, nor what was still on its way; what is there already stays.
+-- Posts of a muted author do not come, including posts that were not yet brought. What is in the inbox already stays.
 create function hotrow.mute(user_id bigint, followee bigint, muted boolean default true, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -204,7 +204,7 @@ begin
         perform hotrow.null_argument('user_id, followee or muted');
     end if;
     select a.* into entry from hotrow.author a where a.author = followee for update;
-    -- What was posted meanwhile may still be on its way when he is unmuted.
+    -- Posts from the muted time can still be on their way when the author is unmuted: since_post keeps them away.
     update hotrow.follow f set muted = mute.muted,
         since_post = case when f.muted and not mute.muted then entry.last_post else f.since_post end
     where f.author = followee and f.user_id = mute.user_id;

@@ -1,7 +1,7 @@
--- post, and how posts reach the inboxes of those who follow: at once, by fan_out in chunks, or when they read.
+-- post, and how posts reach the inboxes of followers: at once, by fan_out in chunks, or when they read.
 
--- Writes posts and brings them to the followers of authors who have few. Each post of an author who has many gets a row of
--- hotrow.fan_out. An author who has very many gets none any more after one last post, which makes each follower fetch the
+-- Writes posts and brings them to the followers of authors that have few. If an author has many, each post gets a row of
+-- hotrow.fan_out. If an author has very many, posts get no row any more, after one last post that makes each follower fetch the
 -- posts after it.
 create function hotrow.write_posts(author bigint[], content text[]) returns bigint[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -19,8 +19,8 @@ begin
     select u.author, count(*) from unnest(write_posts.author) u (author) group by u.author order by u.author
     on conflict (author) do update set last_post = a.last_post + excluded.last_post;
     present := clock_timestamp();
-    -- Authors who have become too big for fan-out: the first of these posts is the last that is brought. A follower gets
-    -- its row of hotrow.pull together with that post, and so fetches no newer post before it.
+    -- Authors that have become too big for fan-out: the first of these posts is the last that is brought. A follower gets its
+    -- row of hotrow.pull together with that post, and so fetches no newer post before it.
     update hotrow.author a set pulled_from = a.last_post - u.posts + 2
     from (select u.author, count(*) as posts from unnest(write_posts.author) u (author) group by u.author) u
     where a.author = any (array[u.author]) and a.pulled_from is null and a.followers > setting.feed_pull_above;
@@ -51,7 +51,7 @@ begin
         select distinct u.author, present from unnest(later_authors) u (author) on conflict do nothing;
     end if;
     if now_authors is not null then
-        -- Each inbox gets them in the order in which they were posted, whatever the plan.
+        -- Each inbox gets the posts in the order in which they were posted, whatever the plan is.
         select array_agg(u.user_id) as users, array_agg(u.author) as authors, array_agg(u.post_id) as posts into bring from (
             select f.user_id, u.author, u.post_id from unnest(now_authors, now_posts) with ordinality u (author, post_id, place)
             cross join lateral (select f.user_id from hotrow.follow f where f.author = any (array[u.author]) and not f.muted) f
@@ -99,9 +99,9 @@ begin
 end
 $$;
 
--- Brings posts of one author to followers: pairs, in the order of each follower's posts. A pair counts if the user follows,
--- is not muted, and follows since before the post; the answer is how many did. The caller holds the author's lock, so nobody
--- comes or goes as a follower meanwhile.
+-- Brings posts of one author to followers: pairs, in the order of each follower's posts. A pair counts if the user follows, is
+-- not muted, and follows since before the post. Returns how many pairs counted. The caller holds the author's lock, so no
+-- follower is added or removed meanwhile.
 create function hotrow.bring(author bigint, user_id bigint[], post_id bigint[]) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -116,7 +116,7 @@ begin
         select from hotrow.follow f where f.author = any (array[bring.author]) and f.user_id = u.user_id
             and f.since_post < u.post_id and not f.muted) f;
     if wanted.fetching is not null then
-        -- Those who came or were unmuted after that post do so already.
+        -- Users that followed or unmuted after that post fetch the posts already.
         perform hotrow.start_pulling(wanted.fetching, array_fill(bring.author, array[cardinality(wanted.fetching)]),
             array_fill(0::bigint, array[cardinality(wanted.fetching)]));
     end if;
@@ -129,7 +129,7 @@ begin
 end
 $$;
 
--- Which of these followers have a reader and an inbox that no other transaction has locked. They are locked now.
+-- Returns the followers whose reader and inbox no other transaction has locked. Both are locked now.
 create function hotrow.lock_free(user_id bigint[]) returns bigint[]
 language plpgsql as $$
 #variable_conflict use_column
@@ -144,7 +144,7 @@ begin
 end
 $$;
 
--- Brings what was left out before, to those of at most so many followers who are free now.
+-- Brings the posts that were left out before to the first followers, `most` at most, that are not locked now.
 create function hotrow.bring_left(author bigint, most int) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -152,7 +152,7 @@ declare
     waiting bigint[];
     free record;
 begin
-    -- From each user to the next, however many posts each of them has.
+    -- Goes from each user to the next, however many posts each of them has.
     with recursive u (user_id) as (
         (select l.user_id from hotrow.fan_out_left l where l.author = bring_left.author order by l.user_id limit 1)
         union all
@@ -180,9 +180,9 @@ begin
 end
 $$;
 
--- Brings the next posts of one author, in their order, until somebody has got one or nothing is left, and answers how many
--- followers it has dealt with. How far a post has come is written in the same transaction, so a crash neither leaves out
--- anybody nor brings anything twice. The caller holds the author's lock.
+-- Brings the next posts of one author, in their order, until a follower has got one or none is left, and returns how many
+-- followers it has dealt with. The progress of a post is written in the same transaction, so a crash neither leaves out a
+-- follower nor brings a post twice. The caller holds the author's lock.
 create function hotrow.bring_next(author bigint, most int) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -208,7 +208,7 @@ begin
                 dealt_with := hotrow.bring(author, free, post);
             exception
                 when lock_not_available then
-                    -- A transaction keeps some of the inboxes or readers locked: the others don't wait for it.
+                    -- If a transaction keeps some of the inboxes or readers locked, the other followers do not wait for it.
                     free := hotrow.lock_free(free);
                     dealt_with := hotrow.bring(author, free, post[:cardinality(free)]);
             end;
@@ -230,13 +230,13 @@ begin
 end
 $$;
 
--- Brings posts of the author that has waited longest to at most so many followers more, and says how many followers it has
--- dealt with; 0: nothing is left that nobody else is busy with. Call it until it returns 0.
+-- Brings posts of the author that has waited longest to more followers, `most` at most, and returns how many followers it has
+-- dealt with; 0: nothing is left, except what other sessions are busy with. Call it until it returns 0.
 --
--- No transaction that is left open holds up more than what it has locked. An author is skipped while its row is locked. A
--- follower whose inbox or reader stays locked is left out and gets the post later. An author whose posts fail goes to the end
--- of the line. So fan-out waits for no author at all, and for an inbox or a reader at most as long as the lock timeout, which
--- is shorter than any deadlock_timeout: a circle of transactions that wait for each other ends here, not at a caller.
+-- A transaction that is left open holds up only what it has locked. An author is skipped while its row is locked. A follower
+-- whose inbox or reader stays locked is left out and gets the post later. An author whose posts fail goes to the end of the
+-- line. So fan-out does not wait for authors at all, and for an inbox or a reader at most as long as the lock timeout. That is
+-- shorter than any deadlock_timeout: a circle of transactions that wait for each other ends here, not at a caller.
 create function hotrow.fan_out(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '100ms' as $$
@@ -275,7 +275,7 @@ begin
         if dealt_with > 0 then
             return dealt_with;
         end if;
-        -- They are at the end of the line now, and the next call begins with others.
+        -- The authors tried are at the end of the line now, and the next call begins with others.
         exit when fruitless = 100;
     end loop;
     return 0;

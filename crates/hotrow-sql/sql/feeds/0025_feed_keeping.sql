@@ -1,15 +1,15 @@
--- What feeds forget by age: entries of inboxes and posts. Length is kept by those who write.
+-- What feeds forget by age: entries of inboxes, and posts. Writers keep inboxes to their length.
 
--- Where the next sweep goes on: the newest row says. A call adds a row and locks none, so that a transaction that is left open
--- holds up no other call; two calls at once begin with the same inboxes, and the second skips those that are locked.
+-- Where the next sweep continues: the newest row says it. A call adds a row and locks none, so that a transaction that is left
+-- open holds up no other call. Two calls at once begin with the same inboxes, and the second skips those that are locked.
 create table hotrow.feed_sweep (
     number bigint generated always as identity primary key,
     next_user bigint not null,
     next_author bigint not null
 );
 
--- Forgets the entries of one inbox from before this time, and says how many. What came before or after them stays. Nothing is
--- done while a transaction has the reader locked.
+-- Deletes the entries of one inbox that are older than this time, and returns how many. Newer entries stay, whatever their
+-- place. Does nothing while another transaction has the reader locked.
 create function hotrow.forget_entries(user_id bigint, old timestamptz) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -19,7 +19,7 @@ declare
     settled record;
     forgotten bigint;
 begin
-    -- A reference is as old as its post; a post that is gone was old.
+    -- A reference is as old as its post. A post that no longer exists was old.
     numbers := (
         select range_agg(int8range(e.number, e.number + 1)) from hotrow.inbox_entry e
         where e.user_id = forget_entries.user_id and coalesce(e.at, (
@@ -43,13 +43,13 @@ begin
     return forgotten;
 exception
     when lock_not_available then
-        -- Somebody reads this inbox for the first time, or a writer trims it by length.
+        -- Another session reads this inbox for the first time, or a writer trims it by length.
         return 0;
 end
 $$;
 
--- Forgets the first posts of one author, 1000 at most, as long as they are from before this time, and says how many. Those
--- that are still under way stay, with all posts after them. Nothing is done while a transaction has the author locked.
+-- Deletes the first posts of one author, 1000 at most, as long as they are older than this time, and returns how many. Posts
+-- that are still being brought stay, with all posts after them. Does nothing while another transaction has the author locked.
 create function hotrow.forget_posts(author bigint, old timestamptz) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -57,7 +57,7 @@ declare
     upto bigint;
     forgotten bigint;
 begin
-    -- The first that stays. Of so many that are all old the last one goes too.
+    -- The first post that stays. If all posts that were looked at are old, the last of them is deleted too.
     upto := coalesce((
             select p.post_id - 1 from (
                 select p.post_id, p.at from hotrow.post p where p.author = forget_posts.author order by p.post_id limit 1000) p
@@ -82,9 +82,9 @@ begin
 end
 $$;
 
--- Forgets what is older than the inboxes' age, in the next few inboxes and of the next few authors; past the last of them
--- it begins again. Says how many entries and posts went. Call it as often as all of them are to be seen within that age.
--- What a transaction that is left open has locked is left to the next sweep.
+-- Deletes what is older than the age of inboxes, in the next inboxes and of the next authors; after the last of them it begins
+-- again. Returns how many entries and posts were deleted. Call it often enough to see all of them within that age. Rows that an
+-- open transaction has locked are left to the next sweep.
 create function hotrow.trim_feeds(most int default 1000, out entries bigint, out posts bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '10ms' as $$
@@ -122,7 +122,7 @@ begin
             exit when forgotten < 1000 or posts >= 10000;
         end loop;
         if posts >= 10000 then
-            -- Enough for one call: the next one goes on with this author.
+            -- Enough for one call: the next one continues with this author.
             next_author := authors[i];
             exit;
         end if;

@@ -1,17 +1,17 @@
--- Ordered queues: their tables, and how a queue is made, paused and dropped. Never how an order goes through it.
+-- Ordered queues: their tables, and how a queue is made, paused and dropped. How an order goes through it is in the next files.
 --
--- Nothing here has to be vacuumed for a take to stay fast. Orders are only inserted, and a few of them moved when the ring
--- moves on; a mark in the queue's head says how far they have been handed out, and a search begins behind it. What changes
--- often is found newest first (head, tail), by its own number (leases), or in a generation that is left behind when it has
--- collected dead entries (ready, group). So a snapshot that somebody holds open for hours costs space and no time.
+-- A take stays fast without vacuuming. Orders are only inserted, and a few of them are moved when the ring moves on. A mark in
+-- the queue's head says how far they have been handed out, and a search begins after it. Rows that change often are found
+-- newest first (head, tail), by their own number (leases), or in a generation that is abandoned when it has collected dead
+-- entries (ready, group). So a snapshot that is held open for hours costs space and no time.
 --
--- A planner that takes a table for empty finds all its indexes equally good, and may read a whole queue by the wrong one. So
--- the two of leases have no column in common, orders are asked for by a range, in an order that only the right one has, and
--- what is joined one by one is LATERAL with a LIMIT, which leaves no choice.
+-- A planner that takes a table for empty finds all its indexes equally good, and may read a whole queue by the wrong one.
+-- Therefore the two indexes of leases have no column in common, orders are asked for by a range in an order that only the right
+-- index has, and rows that are joined one by one use LATERAL with a LIMIT, which leaves the planner no choice.
 
 create table hotrow.queue (
     queue text collate "C" primary key,
-    -- What the other tables know it by; never used again.
+    -- The number under which the other tables know the queue. It is never used again.
     number int not null unique,
     shards smallint not null check (shards between 1 and 16),
     strict_groups boolean not null,
@@ -28,33 +28,33 @@ create table hotrow.queue_ring (
     last_queue int not null default 0,
     part smallint not null default 0 check (part between 0 and 3),
     opened_at timestamptz not null default clock_timestamp(),
-    -- No queue that was dropped had a lease with a higher number. The leases of new queues are numbered from here, so that
-    -- a receipt of a dropped queue names no order of another queue with the same name.
+    -- No dropped queue had a lease with a higher number. The leases of new queues are numbered from here, so that a receipt of
+    -- a dropped queue names no order of another queue with the same name.
     last_lease bigint not null default 0
 );
 insert into hotrow.queue_ring default values;
 
--- What is locked to work at one end of a shard. These rows never change, so that there is always one version to lock.
+-- The rows that are locked to work at one end of a shard. They never change, so there is always one version to lock.
 create table hotrow.queue_lock (
     queue int not null,
     shard smallint not null,
-    -- h: who takes, completes, fails; t: who enqueues. Who needs both locks h first.
+    -- h: calls that take, complete or fail orders; t: calls that enqueue. A call that needs both locks h first.
     side "char" not null check (side in ('h', 't')),
     primary key (queue, shard, side)
 );
 
--- The end at which orders arrive. A change gives the row a new seq, and readers look for the highest: they meet the
--- present version first, however many dead ones there are.
+-- The end at which orders arrive. A change inserts the row again with a new seq, and readers look for the highest seq: they
+-- meet the present version first, however many dead ones there are.
 create table hotrow.queue_tail (
     queue int not null,
     shard smallint not null,
     seq bigint not null,
     part smallint not null,
     last_id bigint not null default 0,
-    -- The last order of the main line; whoever sorts behind it may join that line.
+    -- The last order of the main line. An order that sorts after it can join that line.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
-    -- Which one was the last when the ring moved on to this part: all behind it are in this part.
+    -- The last order of the main line when the ring moved on to this part: all orders after it are in this part.
     part_place bigint not null default -9223372036854775808,
     part_id bigint not null default 0,
     -- The last order of the side line, and how many there have been.
@@ -62,7 +62,7 @@ create table hotrow.queue_tail (
     sidelined bigint not null default 0,
     grouped boolean not null default false,
     enqueued bigint not null default 0,
-    -- Somebody waits for an order to come.
+    -- A call waits for an order to arrive.
     waited boolean not null default false,
     at timestamptz not null default '-infinity',
     minute timestamptz not null default '-infinity',
@@ -78,10 +78,10 @@ create table hotrow.queue_head (
     seq bigint not null,
     part smallint not null,
     paused boolean not null default false,
-    -- All of the main line up to here have been handed out or put aside.
+    -- All orders of the main line up to here have been handed out or put aside.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
-    -- All orders of the side line up to here have been sorted in, and how many those are.
+    -- All orders of the side line up to here have been sorted in, and their number.
     side bigint not null default 0,
     sidelined bigint not null default 0,
     -- The last lease's number.
@@ -92,7 +92,7 @@ create table hotrow.queue_head (
     due_rank bigint not null default 0,
     due_id bigint not null default 0,
     next_due timestamptz not null default 'infinity',
-    -- How many orders are ready, and of these still in the generation before ready_generation, behind the mark. How many
+    -- How many orders are ready; how many of them are still in the generation before ready_generation, after the mark; how many
     -- have been taken out of ready_generation. The same for group members.
     ready int not null default 0,
     ready_generation bigint not null default 0,
@@ -110,7 +110,7 @@ create table hotrow.queue_head (
     in_flight bigint not null default 0,
     processed bigint not null default 0,
     dead bigint not null default 0,
-    -- Somebody waits for an order that is given back.
+    -- A call waits for an order that is given back.
     waited boolean not null default false,
     at timestamptz not null default '-infinity',
     minute timestamptz not null default '-infinity',
@@ -119,9 +119,9 @@ create table hotrow.queue_head (
     primary key (queue, shard, seq)
 );
 
--- Every order, for as long as its part of the ring is kept; that is also how long its order_id can't come again. Of a
--- shard n, line 2n holds the orders that arrived in the queue's order, sorted by it; line 2n + 1 those that did not (a
--- priority, a time to wait for, or a created_at behind others), in order of arrival.
+-- Every order, for as long as its part of the ring is kept. For that time a second order with its order_id is a duplicate. Of a
+-- shard n, line 2n holds the orders that arrived in the queue's order, sorted by it. Line 2n + 1 holds those that did not (a
+-- priority, a time to wait for, or a created_at before others), in order of arrival.
 create table hotrow.queue_order (
     queue int not null,
     line smallint not null,
@@ -129,9 +129,9 @@ create table hotrow.queue_order (
     place bigint not null,
     id bigint not null,
     order_id uuid not null,
-    -- Where the queue's order puts it; NULL: at its place.
+    -- The order's place in the queue's order; NULL if that is its place in the line.
     rank bigint,
-    -- The hash of its group_key, where groups are strict. Two groups of one hash wait for each other: slow, never wrong.
+    -- The hash of its group_key, if groups are strict. Two groups with the same hash wait for each other: slow, never wrong.
     group_hash bigint,
     created_at timestamptz not null,
     at timestamptz not null,
@@ -146,7 +146,7 @@ create table hotrow.queue_order_1 partition of hotrow.queue_order for values in 
 create table hotrow.queue_order_2 partition of hotrow.queue_order for values in (2);
 create table hotrow.queue_order_3 partition of hotrow.queue_order for values in (3);
 
--- What became of each order that is done.
+-- The outcome of each order that is done.
 create table hotrow.processed_order (
     queue int not null,
     part smallint not null,
@@ -165,7 +165,7 @@ create table hotrow.processed_order_1 partition of hotrow.processed_order for va
 create table hotrow.processed_order_2 partition of hotrow.processed_order for values in (2);
 create table hotrow.processed_order_3 partition of hotrow.processed_order for values in (3);
 
--- Orders that somebody works on, and those that wait for a time: a run of neighbours that one call of take got.
+-- Orders that a worker holds, and those that wait for a time: a run of neighbours that one call of take got.
 create table hotrow.queue_lease (
     queue int not null,
     shard smallint not null,
@@ -179,20 +179,20 @@ create table hotrow.queue_lease (
     from_id bigint not null,
     to_place bigint not null,
     to_id bigint not null,
-    -- Which of the run are still leased; NULL: all.
+    -- Which orders of the run are still leased; NULL: all of them.
     open bit varying,
-    -- NULL: nobody has it, it only waits for the time to come.
+    -- NULL: no worker holds it, it only waits for the time to come.
     taken_at timestamptz,
     due timestamptz not null,
-    -- The rank of the run's first order: of leases that end at one moment the least rank comes first.
+    -- The rank of the run's first order: of leases that end at the same moment the least rank comes first.
     rank bigint not null,
-    -- Queue and shard once more, for the index of what is due.
+    -- Queue and shard once more, for the index of due leases.
     owner bigint not null generated always as (queue::bigint * 16 + shard) stored,
     primary key (queue, shard, lease, first)
 );
 create index queue_lease_due on hotrow.queue_lease (owner, due, rank, from_id);
 
--- Orders that can be taken and stand outside the main line: given back, due, or never in it.
+-- Orders that can be taken and are outside the main line: given back, due, or never in it.
 create table hotrow.queue_ready (
     queue int not null,
     shard smallint not null,
@@ -206,7 +206,7 @@ create table hotrow.queue_ready (
     primary key (queue, shard, generation, rank, id)
 );
 
--- The open orders of each strict group that has one which is leased, ready, or waits for another attempt. That one comes
+-- The open orders of each strict group that has one order which is leased, ready, or waits for another attempt. That one comes
 -- before the others, which are handed out after it, one at a time.
 create table hotrow.queue_group (
     queue int not null,
@@ -236,7 +236,7 @@ create table hotrow.queue_dead (
     primary key (queue, id)
 );
 
--- The queue of this name. A caller that means no queue that there is has made a mistake.
+-- The queue with this name. Naming a queue that does not exist is an error.
 create function hotrow.known_queue(queue text) returns hotrow.queue
 language plpgsql stable as $$
 #variable_conflict use_column
@@ -276,7 +276,7 @@ begin
     elsif order_by not in ('arrival', 'created_at') then
         perform hotrow.bad_argument(format('order_by %L is unknown', order_by), 'Order by arrival or created_at.');
     end if;
-    -- One at a time, so that nobody meets half a queue.
+    -- One at a time, so that no other call sees half a queue.
     select r.* into ring from hotrow.queue_ring r where r.one for update;
     select case when (q.shards, q.strict_groups, q.max_attempts, q.retry, q.dead_letter, q.retention, q.order_by)
             = (create_queue.shards, create_queue.strict_groups, create_queue.max_attempts, create_queue.retry,
@@ -302,7 +302,7 @@ begin
 end
 $$;
 
--- All locks of a queue, for whoever changes it as a whole.
+-- Takes all locks of a queue, for a change of the queue as a whole.
 create function hotrow.lock_queue(number int) returns void
 language plpgsql as $$
 begin
@@ -311,7 +311,8 @@ begin
 end
 $$;
 
--- Its orders, taken or not, go with the parts of the ring they are in. Nothing finds them: numbers are not used again.
+-- Its orders, taken or not, are deleted with the parts of the ring they are in. No call finds them, because numbers are not
+-- used again.
 create function hotrow.drop_queue(queue text, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -320,7 +321,7 @@ declare
 begin
     perform hotrow.check_name('queue', queue);
     status := 'unknown_queue';
-    -- The ring comes before a queue's locks in every transaction.
+    -- Every transaction locks the ring before a queue's locks.
     perform from hotrow.queue_ring r where r.one for update;
     select q.number into gone from hotrow.queue q where q.queue = drop_queue.queue;
     if gone is not null then
@@ -329,7 +330,7 @@ begin
             select max(h.leases) from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
             where l.queue = gone and l.side = 'h'))
         where r.one;
-        perform hotrow.wake_takers(gone); -- to be told so
+        perform hotrow.wake_takers(gone); -- calls that wait get the error that it is gone
         delete from hotrow.queue q where q.number = gone;
         delete from hotrow.queue_head h where h.queue = gone;
         delete from hotrow.queue_tail t where t.queue = gone;
@@ -343,7 +344,7 @@ begin
 end
 $$;
 
--- Whether take hands out anything. Leases that are out stay good.
+-- Whether take hands out anything. Leases that were handed out stay valid.
 create function hotrow.set_paused(queue text, paused boolean) returns boolean
 language plpgsql as $$
 #variable_conflict use_column

@@ -1,8 +1,9 @@
--- The state of a queue's shard and what changes it besides its callers: time, and orders that make room for the next of
--- their group. Never who asked.
+-- The state of a queue's shard and the changes that are not about a call's own orders: those that time makes, and orders that
+-- make room for the next of their group. Which call asked does not matter here.
 
--- Locks the end of a shard where orders are taken and reads its state; NULL: somebody else has it and `patient` is
--- false, or the queue is gone. The state is read by a statement of its own, which sees what the last holder wrote.
+-- Locks the end of a shard where orders are taken and reads its state. NULL if another session has the lock and `patient` is
+-- false, or if the queue is gone. The state is read by a statement of its own, which sees what the last holder of the lock
+-- wrote.
 create function hotrow.lock_head(number int, shard int, patient boolean) returns hotrow.queue_head
 language plpgsql as $$
 declare
@@ -28,8 +29,8 @@ begin
 end
 $$;
 
--- The same for the end where orders arrive. Its time never goes back, so that orders without a created_at of their own
--- keep the order of their arrival.
+-- The same for the end where orders arrive. Its time never goes back, so that orders without a created_at of their own keep the
+-- order of their arrival.
 create function hotrow.lock_tail(number int, shard int, patient boolean default true) returns hotrow.queue_tail
 language plpgsql as $$
 declare
@@ -51,14 +52,14 @@ begin
 end
 $$;
 
--- The taking end as it is now, for who only looks. It becomes part of the statement that asks.
+-- The present state of the taking end, for calls that only look. The server inlines it into the statement that asks.
 create function hotrow.look_at_head(number int, shard int) returns setof hotrow.queue_head
 language sql stable as $$
     select h.* from hotrow.queue_head h where h.queue = look_at_head.number and h.shard = look_at_head.shard
     order by h.queue desc, h.shard desc, h.seq desc limit 1
 $$;
 
--- The arriving end as it is now, for who takes.
+-- The present state of the arriving end, for calls that take.
 create function hotrow.look_at_tail(number int, shard int) returns hotrow.queue_tail
 language plpgsql as $$
 declare
@@ -70,7 +71,7 @@ begin
 end
 $$;
 
--- Wakes whoever waits for orders of a queue, wherever: one notice, however many orders there are.
+-- Wakes all calls that wait for orders of a queue, on every connection: one notification, however many orders there are.
 create function hotrow.wake_takers(number int) returns void
 language plpgsql as $$
 begin
@@ -78,20 +79,20 @@ begin
 end
 $$;
 
--- What happens at an end of a queue is counted by the minute. How much it was in the minute of `at`, as far as is known.
+-- The events at an end of a queue are counted by the minute. This is the count in the minute of `at`, as far as is known.
 create function hotrow.in_this_minute(minute timestamptz, this_minute bigint, at timestamptz) returns bigint
-language sql stable as $$ -- or it could not be inlined: adding to a time is not immutable
+language sql stable as $$ -- not immutable, as adding to a time is not: or it could not be inlined
     select case when at >= minute and at < minute + interval '1 minute' then this_minute else 0 end
 $$;
 
--- And in the last full minute before it.
+-- The count in the last full minute before it.
 create function hotrow.in_last_minute(minute timestamptz, this_minute bigint, last_minute bigint, at timestamptz)
 returns bigint language sql stable as $$
     select case when at < minute then 0 when at < minute + interval '1 minute' then last_minute
         when at < minute + interval '2 minutes' then this_minute else 0 end
 $$;
 
--- Somebody with an old snapshot (repeatable read) read an old state: what he has done with it must not stand.
+-- A session with an old snapshot (repeatable read) has read an old state: its changes must not be committed.
 create function hotrow.refuse_old_state() returns void
 language plpgsql as $$
 begin
@@ -100,9 +101,9 @@ begin
 end
 $$;
 
--- What searches have left behind in ready and group is left for good once it is more than twice what lives there: the
--- living move to the next generation, 1000 at each call so that no call is long. What is added meanwhile is added to the new
--- generation, so in the old one nothing comes to live before the mark up to which all have moved. Searches look at both
+-- Dead entries that searches have left in ready and group are abandoned once there are more than twice as many as live entries:
+-- the live ones move to the next generation, 1000 at each call so that no call is long. What is added meanwhile is added to the
+-- new generation, so in the old one no entry comes to life before the mark up to which all have moved. Searches look at both
 -- generations as long as orders are left in the old one.
 create function hotrow.move_generations(inout head hotrow.queue_head)
 language plpgsql as $$
@@ -206,7 +207,7 @@ language sql stable rows 1 as $$
     order by o.queue, o.order_id limit 1
 $$;
 
--- Orders that can be taken from now on, outside the main line.
+-- Makes orders ready, which are outside the main line and can be taken from now on.
 create function hotrow.make_ready(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[],
     attempts smallint[])
@@ -237,8 +238,8 @@ language sql stable rows 1 as $$
     order by m.rank, m.id limit 1
 $$;
 
--- Orders whose turn may have come: those without a group, and the first of each group that has no open order, are
--- ready; the others wait behind it.
+-- Orders whose turn may have come. Those without a group, and the first of each group that has no open order, are ready; the
+-- others wait for it.
 create function hotrow.join_queue(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[])
 language plpgsql as $$
@@ -265,7 +266,7 @@ begin
 end
 $$;
 
--- Orders that are done with leave their groups; the next of each group is ready.
+-- Orders that are done leave their groups; the next order of each group is ready.
 create function hotrow.leave_groups(inout head hotrow.queue_head, groups bigint[], ranks bigint[], ids bigint[])
 language plpgsql as $$
 declare
@@ -303,7 +304,7 @@ begin
 end
 $$;
 
--- Orders that have used up their attempts: to the dead letters, or done for good with status -1.
+-- Orders that have used up their attempts: they are dead-lettered, or done for good with status -1.
 create function hotrow.bury(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], errors text[], attempts smallint[],
     taken_at timestamptz[])
@@ -356,9 +357,9 @@ language sql stable rows 10 as $$
     where run.open is null or get_bit(run.open, o.number) = 1
 $$;
 
--- What the time has brought: leases that ended, and orders that waited for it. About 1000 orders at a call, so that no call
--- is long however many are due; the first that ended come first, and of one moment those of the least ranks. As no
--- take hands out more than 1000 orders, those that come back at one moment are handed out in their order all the same.
+-- The changes that time has made: leases that ended, and orders that waited for a time. About 1000 orders at a call, so that no
+-- call is long however many are due. Those that ended first come first, and of the same moment those of the least ranks. A take
+-- hands out 1000 orders at most, so orders that come back at the same moment are still handed out in their order.
 create function hotrow.end_leases(inout head hotrow.queue_head)
 language plpgsql as $$
 declare
@@ -429,9 +430,9 @@ begin
 end
 $$;
 
--- Orders of the side line that nobody has looked at yet, up to `last`: those that may be taken join the queue, the others
--- wait for their time. At most 2000 at a call, so that no call is long. A take finds no more than that, as long as those
--- that enqueue help (hotrow.help_side_line): so it knows all that came before it.
+-- Orders of the side line that no call has looked at yet, up to `last`: those that can be taken join the queue, the others wait
+-- for their time. At most 2000 at a call, so that no call is long. A take finds no more than that, as long as calls that
+-- enqueue help (hotrow.help_side_line). So it knows all orders that came before it.
 create function hotrow.look_at_side_line(inout head hotrow.queue_head, last bigint)
 language plpgsql as $$
 declare
@@ -473,9 +474,9 @@ begin
 end
 $$;
 
--- The side line grows while nobody takes. Before it is longer than 1000 orders, a call that adds to it sorts in some of
--- those that are there, unless somebody is at the taking end: it never waits for that lock, because it may hold the
--- arriving end of another shard.
+-- The side line grows while no call takes. Before it is longer than 1000 orders, a call that adds to it sorts in some of those
+-- that are there, unless another session is at the taking end. It never waits for that lock, because it may hold the arriving
+-- end of another shard.
 create function hotrow.help_side_line(number int, shard int) returns void
 language plpgsql as $$
 declare

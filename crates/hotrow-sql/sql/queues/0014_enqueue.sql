@@ -1,8 +1,8 @@
--- How orders get into a queue. Never how they leave it.
+-- How orders get into a queue. How they leave it is in other files.
 
--- Whether a document's text has more than that many bytes. A number of 16 bytes can have a text of 131,072, and a text of
--- more than 1 GB fails in every call that hands it out. So the text of a long document is made only after its long numbers
--- have been measured one by one, up to the limit; all else grows eightfold at most.
+-- Whether a document's text has more than this many bytes. A number of 16 bytes can have a text of 131,072 bytes, and a text of
+-- more than 1 GB fails in every call that hands it out. So the text of a long document is made only after its long numbers have
+-- been measured one by one, up to the limit. Everything else grows eightfold at most.
 create function hotrow.is_longer(document jsonb, most int) returns boolean
 language plpgsql immutable as $$
 declare
@@ -24,7 +24,7 @@ begin
 end
 $$;
 
--- Refuses documents whose text is too long. Those of up to 32 bytes hold one number at most, which is not.
+-- Refuses documents whose text is too long. A document of up to 32 bytes holds one number at most, so its text is not too long.
 create function hotrow.check_documents(what text, documents jsonb[], hint text) returns void
 language plpgsql as $$
 begin
@@ -37,7 +37,7 @@ begin
 end
 $$;
 
--- Refuses what no state of the queue could make right, before anybody waits for a lock.
+-- Refuses arguments that are wrong in every state of the queue, before the call waits for a lock.
 create function hotrow.check_orders(
     queue text[], order_id uuid[], payload jsonb[], group_key text[], created_at timestamptz[],
     not_before timestamptz[], priority int[]) returns void
@@ -65,15 +65,15 @@ begin
 end
 $$;
 
--- Which of these orders are there already. Each is looked up by itself: of an array of ids a planner that takes the queue
--- for short makes a filter.
+-- Which of these orders exist already. Each is looked up by itself: a planner that takes the queue for small would use an array
+-- of IDs only as a filter.
 create function hotrow.orders_known(number int, ids uuid[]) returns table (order_id uuid, id bigint)
 language sql stable as $$
     select o.order_id, o.id from (select distinct u.order_id from unnest(ids) u (order_id)) u
         cross join lateral hotrow.order_named(number, u.order_id) o
 $$;
 
--- The calls of one shard. Ids come from the tail's row under its lock, so that they become visible in their order.
+-- The calls of one shard. IDs come from the tail's row under its lock, so that they become visible in their order.
 create function hotrow.append_orders(
     wanted hotrow.queue, shard int, calls int[], order_id uuid[], payload jsonb[], group_key text[],
     groups bigint[], created_at timestamptz[], not_before timestamptz[], priority int[])
@@ -82,7 +82,7 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
     tail hotrow.queue_tail;
-    -- When these orders come, and what is their created_at where the call gives none.
+    -- The time of arrival of these orders, which is their created_at if the call gives none.
     now_at timestamptz;
     created timestamptz;
     n int := cardinality(calls);
@@ -90,7 +90,7 @@ declare
     known_ids bigint[];
     added uuid[];
     added_ids bigint[];
-    -- A main line in order of arrival takes all that have nothing special about them.
+    -- In order of arrival, the main line takes all orders without anything special.
     plain boolean := wanted.order_by = 'arrival' and coalesce(num_nonnulls(variadic not_before), 0) = 0
         and coalesce(num_nonnulls(variadic priority), 0) = 0;
     base bigint;
@@ -101,10 +101,10 @@ begin
     tail := hotrow.lock_tail(wanted.number, shard);
     now_at := clock_timestamp();
     created := case when wanted.order_by = 'arrival' then now_at else tail.at end;
-    -- Ids of a shard are a number of its own in each round of the shards.
+    -- IDs of a shard are a number of its own in each round of the shards.
     base := (tail.last_id - 1) * wanted.shards + shard + 1;
     if tail.queue is null then
-        perform hotrow.known_queue(wanted.queue); -- it has been dropped since
+        perform hotrow.known_queue(wanted.queue); -- refuses, if it has been dropped since
     end if;
     select array_agg(k.order_id), array_agg(k.id) into known, known_ids
     from hotrow.orders_known(wanted.number, append_orders.order_id) k;
@@ -126,7 +126,7 @@ begin
             tail.id := tail.place;
         end if;
     else
-        -- Who sorts behind all of the main line, and has not to wait, joins it.
+        -- An order that sorts after all of the main line and has no delay joins it.
         with ranked as (
             select u.*, base + u.n * wanted.shards as id, r.rank,
                 u.not_before is null and coalesce(u.priority, 0) = 0 and r.rank >= tail.place as in_order
@@ -168,7 +168,7 @@ begin
         perform hotrow.write_tail(tail, cardinality(added_ids));
     end if;
 
-    -- Who was not added repeats an order: one that was there, or an earlier one of this batch.
+    -- A call that added nothing repeats an order: one that existed, or an earlier one of this batch.
     if cardinality(added_ids) = n then
         return query select u.call, u.id, 'enqueued' from unnest(calls, added_ids) u (call, id);
     else
@@ -189,7 +189,7 @@ begin
 end
 $$;
 
--- Where an order stands: the least rank is taken first. A priority outweighs everything else.
+-- The rank of an order: the least rank is taken first. A priority outweighs everything else.
 create function hotrow.rank_of(order_by text, id bigint, created_at timestamptz, priority int, out rank bigint)
 language sql immutable as $$
     select case when order_by = 'arrival' then id else (extract(epoch from created_at) * 1000000)::bigint end
@@ -266,7 +266,7 @@ begin
 end
 $$;
 
--- What groups are known by; NULL: nobody has one, or the order within them does not matter.
+-- The hashes that groups are known by; NULL if no order has a group, or if the order within groups does not matter.
 create function hotrow.hash_groups(strict_groups boolean, group_key text[]) returns bigint[]
 language plpgsql immutable as $$
 begin
@@ -291,7 +291,7 @@ begin
 end
 $$;
 
--- A call's orders: objects whose fields are called as the arguments of enqueue.
+-- A call's orders: objects whose fields have the names of the arguments of enqueue.
 create function hotrow.enqueue_objects(queue text, orders jsonb) returns table (id bigint, status text)
 language plpgsql as $$
 #variable_conflict use_column

@@ -1,13 +1,14 @@
--- How orders are handed out: in their order, each to one call. Never what becomes of them, nor how callers ask.
+-- How orders are handed out: in their order, each to one call. How callers ask, and what becomes of the orders, is in other
+-- files.
 
--- What the head hands out next, and in which order. A composite of arrays, one element for each order.
+-- What the head hands out next, in order: a composite of arrays with one element for each order.
 create type hotrow.queue_chunk as (
     lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[], attempts smallint[]);
 
--- The next orders in the general case: the least ranks of what is ready and of the main line. Orders of the main line
--- whose group has an open order are put aside on the way. An order that is handed out to be leased opens its group; one
--- that is done at once leaves its group, and the search begins again behind it, since others of the group may come next: so
--- it looks at few orders at a time, and ends after 100 searches, so that no call is long.
+-- The next orders in the general case: the least ranks of the ready orders and of the main line. Orders of the main line whose
+-- group has an open order are put aside on the way. An order that is leased opens its group. An order that is done at once
+-- leaves its group, and the search begins again after it, because other orders of the group can come next. Such a search
+-- therefore looks at few orders at a time, and ends after 100 rounds, so that no call is long.
 create function hotrow.next_orders(inout head hotrow.queue_head, most int, done_at_once boolean, out chunk hotrow.queue_chunk)
 language plpgsql as $$
 declare
@@ -47,7 +48,7 @@ begin
             from both_kinds b
         ), counted as (
             select j.*, count(*) filter (where not j.aside) over w as handed,
-                -- Behind an order that leaves its group at once, nothing is known yet.
+                -- After an order that leaves its group at once, nothing is known yet.
                 count(*) filter (where done_at_once and not j.fresh and j.group_hash is not null) over w as leaves
             from judged j window w as (order by j.n)
         ), chosen as (
@@ -104,8 +105,8 @@ begin
 end
 $$;
 
--- The next orders of a line behind one place and up to another, in their order, and of the ring's parts from `low` to `high`:
--- the others are not even opened.
+-- The next orders of a line after one place and up to another, in their order, from the ring's parts `low` to `high`. Other
+-- parts are not even opened.
 create function hotrow.next_in_line(
     queue int, line int, place bigint, id bigint, last_place bigint, last_id bigint, low smallint, high smallint, most int)
 returns table (
@@ -119,8 +120,8 @@ language sql stable as $$
         order by o.queue, o.line, o.place, o.id limit most) o
 $$;
 
--- Calls of one queue that all lease or all take for good, in their order; `call` is the place of each. `again` is for those
--- that wait and got nothing.
+-- Calls of one queue, in their order, that either all lease or all take for good; `call` is the place of each. `again_in` is
+-- for those that wait and got nothing.
 create function hotrow.serve_takes(
     wanted hotrow.queue, wants int[], leases interval[], waits interval[])
 returns table (
@@ -136,7 +137,7 @@ declare
     chunk hotrow.queue_chunk;
     done_at_once boolean := leases[1] is null;
     shortest interval := leases[1];
-    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of them. NULL: each
+    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of the calls. NULL: each
     -- call wants one.
     owners int[];
     before int[];
@@ -163,7 +164,7 @@ begin
     end if;
 
     for step in 0 .. wanted.shards - 1 loop
-        -- Everybody begins with a shard of his own, and of the others takes what nobody else is busy with.
+        -- Each session begins with a shard of its own, and takes from the others if no other session is busy with them.
         shard := (pg_backend_pid() + step) % wanted.shards;
         head := hotrow.lock_head(wanted.number, shard, step = 0);
         if head.queue is null then
@@ -183,8 +184,8 @@ begin
                 head := hotrow.look_at_side_line(head, tail.side);
             end if;
             if head.ready = 0 and not tail.grouped then
-                -- Not beyond the tail that was looked at: an order that came since may be the first with a group. Once the
-                -- head is in the present part of the ring, so is all behind it.
+                -- Not beyond the tail that was looked at: an order that came since can be the first with a group. Once the head
+                -- is in the present part of the ring, all orders after it are in that part too.
                 low := 0;
                 high := 3;
                 if (head.place, head.id) >= (tail.part_place, tail.part_id) then
@@ -280,10 +281,11 @@ begin
                 head.in_flight := head.in_flight + n;
             end if;
             given := given + n;
-            -- Who is going to wait says so at both ends of the queue, and looks again once nobody can come in between.
+            -- A call that is going to wait says so at both ends of the queue, and looks again once no other call can come in
+            -- between.
             exit when noted or not waiting or given >= total;
             head.waited := true;
-            -- Only the first shard's lock is waited for: calls that enqueue take the locks in the shards' order.
+            -- Waits only for the first shard's lock, because calls that enqueue take the locks in the shards' order.
             tail := hotrow.lock_tail(wanted.number, shard, step = 0);
             if tail.queue is null then
                 soonest := '20 milliseconds';
@@ -307,7 +309,7 @@ begin
     if not waiting or given >= total then
         return;
     end if;
-    -- Calls that got nothing and may wait.
+    -- Calls that got nothing and can wait.
     return query
         select u.k::int, greatest(least(soonest, u.wait), '1 millisecond'), null::bigint, null::bigint, null::uuid,
             null::jsonb, null::text, null::int, null::timestamptz, null::timestamptz

@@ -1,6 +1,6 @@
--- take: how callers ask for orders, and how they wait for them. Never which orders they get.
+-- take: how callers ask for orders, and how they wait for them. Which orders they get is decided in 0015_hand_out.sql.
 
--- Refuses what no state of the queue could make right.
+-- Refuses arguments that are wrong in every state of the queue.
 create function hotrow.check_takes(queue text[], max int[], lease interval[], wait interval[]) returns void
 language plpgsql as $$
 begin
@@ -19,7 +19,7 @@ begin
 end
 $$;
 
--- Never waits: of a call that would, it says how soon to ask again, at the latest.
+-- Never waits: for a call that would wait, it returns how soon to ask again, at the latest.
 create function hotrow.take_batch(
     queue text[], max int[] default null, lease interval[] default null, wait interval[] default null)
 returns table (
@@ -40,8 +40,8 @@ begin
         return query select s.* from hotrow.serve_takes(hotrow.known_queue(take_batch.queue[1]), max, lease, wait) s;
         return;
     end if;
-    -- Queues in one order, so that two batches wait for each other in one direction only; within a queue the calls in
-    -- theirs, as long as they are of one kind.
+    -- Queues in one order, so that two batches wait for each other in one direction only. Within a queue the calls keep their
+    -- order, as long as they are of one kind.
     return query
         with called as (
             select u.*, hotrow.known_queue(u.queue) as wanted
@@ -86,7 +86,7 @@ begin
 end
 $$;
 
--- Waits by looking ever less often. Through a gateway nobody looks: it wakes the calls that wait.
+-- Waits by looking less and less often. Through a gateway, no call looks: the gateway wakes the calls that wait.
 create function hotrow.take(
     queue text, max int default 1, lease interval default '30 seconds', wait interval default null)
 returns table (

@@ -1,11 +1,12 @@
--- What becomes of an order that was taken: completed, failed, given back, or kept for longer. Never how it was taken.
+-- What becomes of an order that was taken: completed, failed, given back, or kept for longer. How it was taken does not matter
+-- here.
 --
--- A receipt names a lease of a shard and the order's place in it. Each take makes a new lease, so a worker with an old
--- receipt is refused, whatever has become of the order since. So is one whose lease has ended, even if nobody has ended it
--- yet (hotrow.end_leases).
+-- A receipt names a lease of a shard and the order's place in it. Each take makes a new lease, so a worker with an old receipt
+-- is refused, whatever has become of the order since. A worker whose lease has ended is refused too, even if no call has
+-- removed the lease yet (hotrow.end_leases).
 
--- The orders that receipts of one shard stand for, each once, out of their leases: what is left of a run stays leased.
--- `n` is the receipt's place among those that were given. Receipts that are no longer good are missing.
+-- Takes the orders that receipts of one shard stand for, each once, out of their leases. The other orders of a run stay leased.
+-- `n` is the receipt's place among those that were given. Receipts that are no longer valid are missing from the result.
 create function hotrow.give_back(head hotrow.queue_head, receipts bigint[])
 returns table (
     n int, line smallint, place bigint, id bigint, rank bigint, group_hash bigint, order_id uuid, at timestamptz,
@@ -72,10 +73,9 @@ begin
 end
 $$;
 
--- The usual case at a fraction of the cost: leases of which all orders are completed at once. What they have in common is
--- decided once for each lease, and its orders are recorded straight from where they stand. Where the head has come to the
--- present part of the ring only that part is opened, and leases of orders before it are none of the usual ones. Answers the
--- leases.
+-- The usual case at a fraction of the cost: leases of which all orders are completed at once. What the orders of a lease have
+-- in common is decided once for the lease, and they are recorded straight from their rows. If the head has come to the present
+-- part of the ring, only that part is opened, and leases of orders before it are not handled here. Returns the leases.
 create function hotrow.complete_leases(
     inout head hotrow.queue_head, receipts bigint[], statuses int[], results jsonb[], out whole bigint[])
 language plpgsql as $$
@@ -83,7 +83,7 @@ language plpgsql as $$
 declare
     alike boolean := results is null and statuses[1] = all (statuses);
     tail hotrow.queue_tail := hotrow.look_at_tail(head.queue, head.shard);
-    -- An order of the side line may be in any part.
+    -- An order of the side line can be in any part.
     present boolean := tail.side = 0 and (head.place, head.id) >= (tail.part_place, tail.part_id);
     first_part smallint := case when present then tail.part else 0 end;
     last_part smallint := case when present then tail.part else 3 end;
@@ -131,7 +131,8 @@ begin
 end
 $$;
 
--- One call for each receipt, of one shard: out of its lease, and then what the caller says. Answers one outcome for each.
+-- One call for each receipt, of one shard: the order leaves its lease, and then what the caller says is done. Returns one
+-- outcome for each call.
 create function hotrow.settle_shard(
     wanted hotrow.queue, shard int, action text, receipts bigint[], statuses int[], results jsonb[], errors text[],
     retry_in interval[])
@@ -211,7 +212,7 @@ end
 $$;
 
 -- One call for each receipt, of any queues: shard by shard, in one order, so that two batches wait for each other in one
--- direction only. Answers one outcome for each, in the calls' order.
+-- direction only. Returns one outcome for each call, in the order of the calls.
 create function hotrow.settle(
     action text, queue text[], receipt bigint[], statuses int[], results jsonb[], errors text[], retry_in interval[])
 returns text[]
@@ -224,7 +225,7 @@ declare
     only_one hotrow.queue;
 begin
     if queue[1] = all (queue) then
-        -- Receipts of another shard are not this one's.
+        -- Receipts of another shard are not handled here.
         select q.* into only_one from hotrow.queue q
         where q.queue = settle.queue[1] and q.shards = 1 and not exists (
             select from unnest(receipt) r (receipt) where r.receipt % 16 <> 0);
@@ -253,7 +254,7 @@ begin
 end
 $$;
 
--- Refuses what no state of the queue could make right.
+-- Refuses arguments that are wrong in every state of the queue.
 create function hotrow.check_receipts(
     queue text[], receipt bigint[], lengths int[], status int[], result jsonb[], retry_in interval[]) returns void
 language plpgsql as $$
@@ -294,7 +295,7 @@ begin
 end
 $$;
 
--- What one take gave, or any part of it, completed in one call. A domain, because PostgreSQL has no array of bigint[].
+-- The orders of one take, or a part of them, completed in one call. A domain, because PostgreSQL has no array of bigint[].
 create domain hotrow.receipts as bigint[];
 
 create function hotrow.complete_all_batch(

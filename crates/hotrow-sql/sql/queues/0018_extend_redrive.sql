@@ -1,4 +1,4 @@
--- What keeps an order where it is, or brings it back: leases that are extended, dead letters that come again.
+-- What keeps an order where it is, or brings it back: leases that are extended, dead letters that are redriven.
 
 create function hotrow.extend_lease_batch(queue text[], receipt bigint[], lease interval[])
 returns table (outcome text, expires_at timestamptz)
@@ -37,7 +37,7 @@ begin
                 head := hotrow.end_leases(head);
             end if;
         end if;
-        -- All that one take gave ends together, so that one receipt of it is enough to keep it.
+        -- The lease of all orders of one take ends at one time, so one of their receipts is enough to extend it.
         until := null;
         if exists (
             select from (
@@ -77,7 +77,7 @@ begin
 end
 $$;
 
--- Brings dead letters back, oldest first, or one of them; their attempts begin anew. How many came.
+-- Redrives dead letters, the oldest first, or one of them; their attempts begin at 0 again. Returns how many.
 create function hotrow.redrive(queue text, max int default 1000, order_id uuid default null) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column

@@ -1,7 +1,7 @@
--- Looks at queues, and the ring that forgets old orders. Never what happens to an order.
+-- Queries about queues, and the ring that forgets old orders. They change no order's state.
 
--- When the order came that has waited longest behind another one of its group, out of a hundred groups: the second of
--- each, since the first (but for priorities) is the one whose turn it is.
+-- When the order arrived that has waited longest after another one of its group, among a hundred groups: the second of each
+-- group, because the first (except with priorities) is the one whose turn it is.
 create function hotrow.oldest_aside(head hotrow.queue_head) returns timestamptz
 language sql stable as $$
     with recursive seen as (
@@ -49,7 +49,7 @@ begin
                 (select o.at from hotrow.queue_order o
                 where o.queue = wanted.number and o.line = (e.h).shard * 2 and (o.place, o.id) > ((e.h).place, (e.h).id)
                 order by o.queue, o.line, o.place, o.id limit 1),
-                -- Of those that nobody has looked at yet the first hundred are enough: others of them are younger.
+                -- Of the orders that no call has looked at yet, the first hundred are enough: the others are younger.
                 (select o.at from (
                     select o.at, o.not_before from hotrow.queue_order o
                     where o.queue = wanted.number and o.line = (e.h).shard * 2 + 1 and o.place > (e.h).side
@@ -73,8 +73,8 @@ begin
 end
 $$;
 
--- A page of the queues with what they hold, behind the one of this name. One snapshot for all: a queue that is dropped meanwhile
--- is there or not.
+-- A page of the queues with what they hold, after the queue of this name. One snapshot for all of them: a queue that is dropped
+-- meanwhile is either there or not.
 create function hotrow.list_queues(after text default '', max int default 100)
 returns table (
     queue text, depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint,
@@ -95,7 +95,7 @@ begin
 end
 $$;
 
--- What is known of an order: where it is, and what became of it.
+-- What is known of an order: where it is, and its outcome.
 create function hotrow.find_order(queue text, order_id uuid)
 returns table (
     id bigint, state text, attempt int, group_key text, payload jsonb, created_at timestamptz,
@@ -134,13 +134,13 @@ begin
                     cross join lateral hotrow.orders_of_run(l) i
                 where p.id is null and d.id is null and i.id = o.id limit 1) l on true
             left join lateral (
-                -- Nobody has looked at it yet.
+                -- No call has looked at it yet.
                 select o.not_before as due where o.line % 2 = 1 and o.place > h.side and o.not_before > now_at) later on true;
 end
 $$;
 
--- Where a main line goes on behind all ids up to `after`, and behind its head: ids rise along it. In order of arrival the
--- id says where; of another order the place is looked for, half of what is left at each step.
+-- Where a main line continues after all IDs up to `after`, and after its head: IDs rise along it. In order of arrival the ID
+-- itself says where. For another order the place is found by bisection.
 create function hotrow.main_line_after(head hotrow.queue_head, order_by text, after bigint, out place bigint, out id bigint)
 language plpgsql stable as $$
 #variable_conflict use_column
@@ -156,7 +156,7 @@ begin
         place := greatest(place, after);
         id := greatest(id, after);
     elsif after > 0 then
-        -- Up to `place` no id is above `after`, and behind `high` all are.
+        -- Up to `place` no ID is above `after`, and after `high` all are.
         place := greatest(place, 0);
         high := (hotrow.look_at_tail(head.queue, head.shard)).place;
         while place < high loop
@@ -175,7 +175,7 @@ begin
 end
 $$;
 
--- Orders of a queue that wait, with ids above `after`, the least ids first.
+-- Orders of a queue that wait, with IDs above `after`, the least IDs first.
 create function hotrow.waiting_orders(wanted hotrow.queue, after bigint, max int, at timestamptz)
 returns table (line smallint, place bigint, id bigint)
 language sql stable as $$
@@ -190,14 +190,14 @@ language sql stable as $$
                 where o.queue = h.queue and o.line = h.shard * 2 and (o.place, o.id) > (a.place, a.id)
                 order by o.queue, o.line, o.place, o.id limit max) o
         union all
-        -- Nobody has looked at these yet.
+        -- No call has looked at these yet.
         select o.* from heads h cross join lateral (
             select o.line, o.place, o.id from hotrow.queue_order o
             where o.queue = h.queue and o.line = h.shard * 2 + 1 and o.place > greatest(h.side, after)
                 and (o.not_before is null or o.not_before <= waiting_orders.at)
             order by o.queue, o.line, o.place, o.id limit max) o
         union all
-        -- Those that are ready, and the members of groups that are not at work.
+        -- Ready orders, and the members of groups that are not leased.
         (select r.* from heads h cross join lateral (
             select r.line, r.place, r.id from hotrow.queue_ready r
             where r.queue = h.queue and r.shard = h.shard
@@ -218,7 +218,7 @@ language sql stable as $$
     order by w.id limit max
 $$;
 
--- A page of a queue's orders in a state, behind the order with id `after`.
+-- A page of a queue's orders in one state, after the order with the ID `after`.
 create function hotrow.list_orders(queue text, state text default 'waiting', after bigint default 0, max int default 100)
 returns table (
     id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
@@ -256,7 +256,7 @@ begin
             select i.id, i.order_id, i.attempt::int, o.group_key, o.created_at, o.at, i.taken_at, i.due,
                 null::timestamptz, null::int, null::text
             from (
-                -- Runs do not overlap and each has an order, so the first of them hold the least ids.
+                -- Runs do not overlap and each has an order, so the first runs hold the least IDs.
                 select i.*, l.attempt, l.taken_at, l.due
                 from (
                     select r.* from hotrow.queue_lease r
@@ -276,7 +276,7 @@ begin
                     select l.line, l.from_place as place, l.from_id as id, l.attempt, l.due from hotrow.queue_lease l
                     where l.queue = wanted.number and l.taken_at is null and l.from_id > after
                     union all
-                    -- Nobody has looked at these yet.
+                    -- No call has looked at these yet.
                     select o.line, o.place, o.id, 0::smallint, null from (
                         select h.* from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
                         where l.queue = wanted.number and l.side = 'h') h
@@ -308,7 +308,7 @@ begin
 end
 $$;
 
--- Orders of a part of the ring that nobody has come to yet, `most` of them at most.
+-- Orders of a part of the ring that have not been taken yet, `most` of them at most.
 create function hotrow.orders_ahead(part smallint, most int)
 returns table (queue int, line smallint, place bigint, id bigint)
 language sql stable as $$
@@ -330,11 +330,11 @@ language sql stable as $$
     limit most
 $$;
 
--- Moves open orders from one part of the ring to another, `most` of them at most. How many it found; as many as `most`:
--- there may be more. A run that is leased moves as a whole, since what is left of it is known by its place among all.
+-- Moves open orders from one part of the ring to another, `most` of them at most. Returns how many it found; if that is `most`,
+-- there may be more. A run that is leased moves as a whole, because the rest of it is known by its place among all its orders.
 --
--- It needs no lock: whoever reads, reads an order here or there, never in both nor in neither. Of what it moves some may
--- be done meanwhile, which only makes that be remembered for longer.
+-- It needs no lock: a reader sees an order here or there, never in both parts nor in neither. Some of the orders can be done
+-- meanwhile, with the only effect that they are remembered for longer.
 create function hotrow.move_orders(source smallint, target smallint, most int) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -379,23 +379,24 @@ end
 $$;
 
 -- Moves on to the next part of the ring and empties it. Call it often: it does so only when the present part is half of the
--- longest retention old. What is still open in the part before the present one moves to the present one first. Status:
--- rotated; young (nothing to do yet); moving (so much had to be moved that the rest is left to the next call); busy
--- (somebody reads the part that would be emptied, or is at it: call again); full (nobody has come yet to more than `most`
--- orders of the part before the present one: the ring waits for them, and nothing but space is lost).
+-- longest retention old. What is still open in the part before the present one moves to the present one first. Status: rotated;
+-- young (there is nothing to do yet); moving (so much had to be moved that the rest is left to the next call); busy (another
+-- session reads the part that would be emptied, or is rotating: call again); full (more than `most` orders of the part before
+-- the present one have not been taken yet: the ring waits for them, which costs nothing but space).
 --
 -- Why an order that is done is known for its queue's retention R at least, however it came to its end:
--- - Orders are inserted into the present part only. Each move of the ring leaves nothing open in the part before the one
---   that it closes. So what is open is in the present part or in the one before it.
--- - Open is all that is ahead of the heads, ready, of a group's members, leased, waiting for a time, or dead: whatever a
---   call does with an order, it is in one of these until it is recorded as processed. An order that is done is never open
---   again: dead letters are not done.
+-- - Orders are inserted into the present part only. Each move of the ring leaves nothing open in the part before the one that
+--   it closes. So what is open is in the present part or in the one before it.
+-- - Open orders are those ahead of the heads, ready, members of a group, leased, waiting for a time, or dead-lettered. Whatever
+--   a call does with an order, it is in one of these states until it is recorded as processed. An order that is done is never
+--   open again: dead letters are not done.
 -- - Let an order be done at t, while part n is the present one. Its row is in n or n - 1, its record in n. Part n - 1 is
---   emptied by the third move after t. The first was not before t; each of the next two came half of R later at least,
---   since R is no more than the longest retention there is. So the third came at t + R or later.
+--   emptied by the third move after t. The first was not before t; each of the next two came half of R later at least, since R
+--   is no more than the longest retention that exists. So the third came at t + R or later.
 -- - Times are read under the locks of all queues: what was done before is recorded, and what is done later is later.
 --
--- Those ahead of a head move all at once or not at all, and not too many: takes have to pass where they were.
+-- The orders ahead of a head move all at once or not at all, and not too many of them: takes have to pass the places where they
+-- were.
 create function hotrow.rotate_queues(most int default 10000, out status text, out part smallint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan
 set lock_timeout = '50ms' as $$
@@ -412,8 +413,8 @@ begin
     elsif most not between 1 and 1000000 then
         perform hotrow.bad_argument(format('most is %s', most), 'Move 1 to 1,000,000 orders at a time.');
     end if;
-    -- Two at once would empty two parts, so one has the lock. It is not taken to find that there is nothing to do yet: a
-    -- transaction that is left open after that would hold up everybody else.
+    -- Two sessions at once would empty two parts, so one of them takes the lock. The lock is not taken to find out that there
+    -- is nothing to do yet, because a transaction that is left open after that would block all other sessions.
     select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
     for attempt in 1 .. 2 loop
         if attempt = 1 then
@@ -442,7 +443,7 @@ begin
         return;
     end if;
     begin
-        -- Whoever enqueues or completes reads the present part under one of these locks.
+        -- Calls that enqueue or complete read the present part under one of these locks.
         perform from hotrow.queue_lock l where l.side = 'h' order by l.queue, l.shard for update;
         perform from hotrow.queue_lock l where l.side = 't' order by l.queue, l.shard for update;
         at := clock_timestamp();

@@ -1,23 +1,23 @@
--- Sales: what is for sale and what of it is held; restocking and looking. Never who may reserve.
+-- Sales: the stock, what is held of it, restocking and looking. Which reservations are accepted is not decided here.
 
 create table hotrow.sale (
     item text collate "C" primary key,
-    -- All that was ever put up for sale.
+    -- The sum of everything that was ever put up for sale.
     stock bigint not null,
-    -- What can be sold. Confirming does not touch it, so that confirmations don't queue at the hot row.
+    -- The stock that can be sold. Confirming does not change it, so that confirmations do not queue at the hot row.
     remaining bigint not null check (remaining between 0 and stock),
     per_buyer bigint,
     starts_at timestamptz,
     ends_at timestamptz,
     hold interval,
-    -- No held reservation expires before this; NULL: none ever does. Until then nobody needs to look for expired ones.
+    -- No held reservation expires before this time; NULL if none ever does. Until then no call needs to look for expired ones.
     next_expiry timestamptz,
     last_at timestamptz not null default '-infinity'
 ) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
 
--- Which sales have holds that may be due, by time: no later than the sale's next_expiry. It is written when a sale gets its
--- first hold, under the sale's row lock, and moved on by hotrow.expire_holds. An index on next_expiry itself would make
--- each change of it a new index entry of the hot row.
+-- The sales with holds that may be due, by time, which is no later than the sale's next_expiry. A row is written when a sale
+-- gets its first hold, under the sale's row lock, and hotrow.expire_holds moves it on. An index on next_expiry itself would
+-- turn each change of it into a new index entry of the hot row.
 create table hotrow.sale_due (
     item text collate "C" primary key,
     look_at timestamptz not null
@@ -28,8 +28,8 @@ create view hotrow.reservation as
     select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, q.at as reserved_at, q.expires_at
     from hotrow.request q where q.state is not null;
 
--- What each buyer has of a sale with a limit: held and confirmed. Few to a page: each change makes a dead version, which
--- whoever comes to the page next removes, and that costs by the number of rows it holds.
+-- What each buyer has of a sale with a limit: held and confirmed. A page has few rows: each change leaves a dead version, which
+-- the next visitor of the page removes at a cost that grows with the number of rows in the page.
 create table hotrow.buyer (
     item text collate "C",
     buyer text collate "C",
@@ -37,8 +37,8 @@ create table hotrow.buyer (
     primary key (buyer, item)
 ) with (fillfactor = 20);
 
--- Where a row that is to be changed is, looked up for itself: joined by its key, a planner that takes the table for short would
--- read all of it. They become part of the statement that asks.
+-- The location of a row that is to be changed, looked up by itself. If the planner took the table for small, a join by the key
+-- would read all of it. The server inlines these functions.
 create function hotrow.sale_row(item text) returns table (tid tid) language sql stable as $$
     select s.ctid from hotrow.sale s where s.item = sale_row.item limit 1
 $$;
@@ -88,7 +88,7 @@ begin
 end
 $$;
 
--- Remembers that these sales have holds now. The caller holds their row locks.
+-- Records that these sales have holds now. The caller holds their row locks.
 create function hotrow.remember_due(items text[], ends timestamptz[]) returns void
 language plpgsql as $$
 begin
@@ -98,9 +98,9 @@ begin
 end
 $$;
 
--- Gives back what is held by reservations that have expired, `most` of them; the caller holds the sale's row lock. One that
--- somebody is confirming at this moment is passed over: it stays held, and next_expiry keeps looking for it. None expires
--- before `since`, the sale's next_expiry: the index entries before it are of reservations that are held no longer.
+-- Returns to stock what expired reservations hold, `most` of them. The caller holds the sale's row lock. A reservation that
+-- another session is confirming at this moment is skipped: it stays held, and next_expiry keeps looking for it. None expires
+-- before `since`, the sale's next_expiry: the index entries before it belong to reservations that are no longer held.
 create function hotrow.release_expired(
     item text, since timestamptz, at timestamptz, most bigint,
     out released bigint, out quantity bigint, out next_expiry timestamptz)
@@ -129,7 +129,7 @@ begin
 end
 $$;
 
--- The same for a sale whose row lock the caller holds, with its row; how many holds were released.
+-- The same for a sale whose row lock the caller holds, including its row. Returns how many holds were released.
 create function hotrow.release_due(item text, most bigint) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -208,8 +208,8 @@ begin
 end
 $$;
 
--- Stable: both statements see the caller's snapshot, so that the sums fit. Nothing is locked or released: what has
--- expired is counted as remaining whether or not somebody has released it.
+-- Stable: both statements see the caller's snapshot, so that the sums are consistent. Nothing is locked or released: expired
+-- holds count as remaining stock whether or not they have been released.
 create type hotrow.sale_state as (item text, remaining bigint, held bigint, sold bigint, per_buyer bigint,
     starts_at timestamptz, ends_at timestamptz, hold interval);
 create function hotrow.sale(item text) returns setof hotrow.sale_state

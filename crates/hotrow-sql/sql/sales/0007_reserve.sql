@@ -1,8 +1,8 @@
 -- Reserving: which calls are hopeless, and how the others are judged under the sale's row lock.
 
--- The refusal of whoever asks for this item now, if it needs no lock to be sure; NULL: it depends on the caller. The read
--- is younger than the calls it answers, so that the answer was true while they waited. While a hold is due nothing is
--- hopeless: releasing it may bring something to sell.
+-- The refusal of every call for this item at this moment, if it is certain without a lock; NULL if it depends on the caller.
+-- The row is read after the calls have arrived, so the answer was true while they waited. While a hold is due no call is
+-- hopeless, because releasing the hold may return stock.
 create function hotrow.hopeless(item text, out refusal text, out remaining bigint)
 language plpgsql as $$
 declare
@@ -22,9 +22,9 @@ begin
 end
 $$;
 
--- Takes a sale's row lock. patient: waits for it; else a row that somebody holds makes busy true. Impatient callers meet
--- at an advisory lock (key space: the number of 'hotr', then the item's hash) before they touch the hot row's page.
--- An item that isn't there has no row to lock: requests for it, whose answers get recorded, meet at the advisory lock.
+-- Takes a sale's row lock. patient: waits for it; otherwise busy is true if another session holds the row. Calls that do not
+-- wait meet at an advisory lock (key space: the number of 'hotr', then the item's hash) before they touch the hot row's page.
+-- An item that does not exist has no row to lock: requests for it, whose answers are recorded, meet at the advisory lock.
 create function hotrow.lock_sale(item text, patient boolean, recorded boolean, out entry hotrow.sale, out busy boolean)
 language plpgsql as $$
 begin
@@ -44,8 +44,8 @@ begin
 end
 $$;
 
--- What the buyers of a batch have of its items: the first call of each buyer and item keeps it for all of them, so that a
--- call's place is that call's number.
+-- What the buyers of a batch have of its items. The first call of each buyer and item keeps the value for all calls of that
+-- pair: places has that call's number.
 create function hotrow.buyers_of(item text[], buyer text[], out places int[], out taken bigint[])
 language plpgsql as $$
 begin
@@ -61,8 +61,8 @@ begin
 end
 $$;
 
--- The ids of that many reservations: each its request's, or a new one. New ones begin with the time, in the manner of
--- UUIDs of version 7, so that they stand side by side in the index.
+-- The IDs of this number of reservations: the ID of the request, or a new one. New IDs begin with the time, as UUIDs of version
+-- 7 do, so that they are neighbours in the index.
 create function hotrow.reservation_ids(request_id uuid[], calls int, at timestamptz) returns uuid[]
 language plpgsql as $$
 declare
@@ -77,12 +77,12 @@ begin
 end
 $$;
 
--- What calls are answered, in arrays with one element for each: rows that are handed from function to function would be
--- copied each time.
+-- The answers of calls, as arrays with one element for each call. Rows would be copied each time a function hands them to
+-- another.
 create type hotrow.reservation_answers as (statuses text[], ids uuid[], left_over bigint[]);
 
--- Judges reservations one after another and writes what they leave behind: one update of each sale, one insert into
--- each table. Right for every batch; hotrow.reserve_plainly spares the usual one most of this.
+-- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It is
+-- right for every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
 create function hotrow.apply_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
 returns hotrow.reservation_answers
@@ -92,7 +92,7 @@ declare
     calls int := cardinality(item);
     at timestamptz;
     last_at timestamptz;
-    -- The items of this batch in lock order, each with what its row says and the running state.
+    -- The items of this batch in lock order, each with the values of its row and its running state.
     names text[] := item[1:1];
     slots int[];
     slot int := 1;
@@ -104,10 +104,10 @@ declare
     unrecorded boolean;
     patient boolean;
     changed boolean := false;
-    -- The buyers of this batch and what each has, where a sale has a limit.
+    -- The buyers of this batch and what each of them has, if a sale has a limit.
     limited boolean := false;
-    -- How many expired holds may still be released, since a call that released all that are due could be long; of which
-    -- sales some may be left; and which sales have no hold that ends.
+    -- How many expired holds may still be released, because a call that released all due holds could be long; which sales may
+    -- have some left; and which sales have no hold that ends.
     releasing bigint := 5000;
     released bigint;
     backlog boolean[];
@@ -120,8 +120,8 @@ declare
     left_over bigint[] := array_fill(null::bigint, array[calls]);
     drawn uuid[];
     verdict text;
-    -- What request ids bring with them: known ones, and those that come more than once in this batch. Nothing is judged,
-    -- and so nothing recorded, for one that is told to come again.
+    -- Request IDs: the known ones, and those that occur more than once in this batch. If a call is told to come again, it is
+    -- not judged, and so nothing is recorded for it.
     fresh bigint := num_nonnulls(variadic request_id);
     repeated boolean := false;
     replayed boolean[];
@@ -133,7 +133,7 @@ begin
         select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
     end if;
 
-    -- All locks first, always in the order of the items: two batches wait for each other in one direction only.
+    -- All locks are taken first, always in the order of the items: two batches wait for each other in one direction only.
     for i in 1 .. cardinality(names) loop
         entry := null;
         verdict := null;
@@ -145,7 +145,8 @@ begin
             entry.remaining := facts.remaining;
         end if;
         if verdict is null then
-            -- One that waits lets the others have what he waits for.
+            -- The lock is waited for unless all calls of the item ask not to wait. If it is waited for, all of them are judged
+            -- under it.
             patient := nowait is null or not (true = all (nowait) or slots is not null and (
                 select bool_and(u.nowait) from unnest(slots, nowait) u (slot, nowait) where u.slot = i));
             facts := hotrow.lock_sale(names[i], patient, not unrecorded);
@@ -161,12 +162,13 @@ begin
         limited := limited or entry.per_buyer is not null;
     end loop;
 
-    -- After the locks, so that waiting for them makes no answer late; a clock that was set back revives nothing.
+    -- Read after the locks, so that waiting for them makes no answer late. If the clock was set back, no expired hold becomes
+    -- valid again.
     at := greatest(clock_timestamp(), last_at);
     for i in 1 .. cardinality(names) loop
         entry := rows[i];
         if refusals[i] is null then
-            -- 1000 holds, and then on until there is enough for the calls.
+            -- Releases 1000 holds, and continues until there is enough for the calls.
             while entry.next_expiry <= at loop
                 backlog[i] := true;
                 exit when releasing = 0;
@@ -177,7 +179,7 @@ begin
                 rows[i] := entry;
                 changed := true;
                 releasing := releasing - facts.released;
-                -- Of fewer, the others are being confirmed.
+                -- If fewer were released, the others are being confirmed.
                 backlog[i] := facts.released = released and entry.next_expiry <= at;
                 exit when not backlog[i] or entry.remaining >= (
                     select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
@@ -187,9 +189,10 @@ begin
         end if;
     end loop;
 
-    -- Looked up by statements of their own, after the locks: their snapshots are newer than whatever the last holder wrote.
+    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than everything that the last
+    -- holder of a lock wrote.
     if fresh > 0 then
-        -- Nothing is recorded for one that is told to come again, so that no index would say that its id is known.
+        -- Nothing is recorded for a call that is told to come again, so no index would report that its ID is known.
         if look or 'busy' = any (refusals) or true = any (backlog) then
             select array_agg(r), array_agg(r.request_id) into known, known_ids
             from hotrow.request r where r.request_id = any (apply_reservations.request_id);
@@ -245,7 +248,7 @@ begin
             end if;
         end if;
 
-        -- A refusal that an expired hold may change, when it is released, is none yet: come again.
+        -- A refusal that an expired hold could change once it is released is not final: the call is told to come again.
         verdict := case
             when refusals[slot] is not null then refusals[slot]
             when quantity[i] > present then case when backlog[slot] then 'busy' else 'sold_out' end
@@ -292,7 +295,7 @@ begin
         on conflict (buyer, item) do update set quantity = excluded.quantity
         where buyer.quantity <> excluded.quantity;
     end if;
-    -- Reservations, and refusals of requests with an id.
+    -- Reservations, and refusals of requests that have an ID.
     if drawn is not null or fresh > 0 then
         insert into hotrow.request
             (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
@@ -307,10 +310,11 @@ begin
 end
 $$;
 
--- The usual batch at half the cost, since its calls need not be judged one by one: one item, open, without a hold that is
--- due, enough for everybody, and each buyer within his limit and once in the batch. Everybody gets what he asks for, as
--- from hotrow.apply_reservations. The caller undoes this, and judges the batch there, where it is not so:
--- unique_violation: a request id is known, or twice in the batch; cardinality_violation: a buyer is; HR002: all others.
+-- The usual batch at half the cost, because its calls need not be judged one by one: one item, open, without a due hold, enough
+-- stock for all, and each buyer within the limit and only once in the batch. Every call gets what it asks for, as it would from
+-- hotrow.apply_reservations. If the batch is not of this kind, this function raises, and the caller undoes it and judges the
+-- batch there. unique_violation: a request ID is known, or occurs twice in the batch; cardinality_violation: a buyer occurs
+-- twice; HR002: everything else.
 create function hotrow.reserve_plainly(item text, buyer text[], quantity bigint[], request_id uuid[])
 returns hotrow.reservation_answers
 language plpgsql as $$
@@ -364,9 +368,9 @@ begin
 end
 $$;
 
--- The answers of reserve_plainly, or else of apply_reservations. Nearly all ids are new, so at first nobody looks for
--- them: where one is known, the unique index says so when the answers are recorded, all is undone, and the last attempt
--- looks.
+-- The answers of reserve_plainly, or otherwise of apply_reservations. Nearly all IDs are new, so the first attempts do not look
+-- for known ones. If an ID is known, the unique index reports it when the answers are recorded, everything is undone, and the
+-- last attempt looks.
 create function hotrow.answer_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
 returns hotrow.reservation_answers
@@ -376,7 +380,7 @@ declare
     first int := 1;
     violated text;
 begin
-    -- What is hopeless takes no lock where nothing is recorded.
+    -- A hopeless call takes no lock if nothing is recorded for it.
     if item[1] = all (item) and (nowait is null or false = all (nowait))
         and (recorded or (hotrow.hopeless(item[1])).refusal is null)
     then
@@ -401,7 +405,7 @@ begin
 end
 $$;
 
--- What no state of the rows could make right, before anybody waits for a lock.
+-- Refuses arguments that are wrong in every state of the rows, before the call waits for a lock.
 create function hotrow.check_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[]) returns void
 language plpgsql as $$
@@ -420,7 +424,7 @@ begin
     elsif 0 >= any (quantity) then
         perform hotrow.bad_argument('quantity is 0 or less', 'Reserve 1 or more.');
     end if;
-    -- Only a batch that may hold a name that is too long is looked at name by name.
+    -- The names are checked one by one only if the batch may hold a name that is too long.
     if '' = any (buyer) or octet_length(array_to_string(buyer, '')) > 500 then
         perform hotrow.check_name('buyer', b.name)
         from unnest(buyer) b (name) where b.name = '' or octet_length(b.name) > 500;

@@ -1,4 +1,4 @@
--- Reserving several items at once, all or none. Judges nothing itself: that is hotrow.apply_reservations.
+-- Reserving several items at once, all or none. hotrow.apply_reservations judges them.
 
 create function hotrow.reserve_all(
     items text[], quantities bigint[], buyer text, request_id uuid default null,
@@ -23,7 +23,8 @@ begin
     buyers := array_fill(buyer, array[calls]);
     perform hotrow.check_reservations(items, buyers, quantities, null, null);
 
-    -- In item order, like every batch; held until the end, also when the reservations below are taken back.
+    -- In the order of the items, like every batch. The locks are held until the end, even if the reservations below are taken
+    -- back.
     for i in 1 .. calls loop
         perform hotrow.check_name('item', items[i]);
     end loop;
@@ -40,7 +41,7 @@ begin
         end if;
     end if;
 
-    -- Before the reservations, so that holds that are released stay released when those are taken back.
+    -- Before the reservations, so that released holds stay released if the reservations are taken back.
     for i in 1 .. calls loop
         releasing := releasing - hotrow.release_due(items[i], least(releasing, 1000));
     end loop;
@@ -53,7 +54,7 @@ begin
                 status := answers.statuses[i];
                 reservation_ids := null;
                 refused_item := items[i];
-                -- Takes the reservations back, and leaves the answer and the locks from before as they are.
+                -- Takes the reservations back. The answer and the locks from before stay as they are.
                 raise exception using errcode = 'HR001';
             end if;
         end loop;

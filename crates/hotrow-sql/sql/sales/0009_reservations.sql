@@ -1,7 +1,7 @@
--- What becomes of a reservation: confirmed, cancelled, extended, expired. Never how it came about.
+-- The end of a reservation: confirmed, cancelled, extended, expired. How it was made is not decided here.
 
--- The reservations of a batch, locked in the order of their ids, and the time after that. A reservation of a sale whose
--- clock has been further does not go back behind it.
+-- Locks the reservations of a batch in the order of their IDs, and returns the time after that. If the sale of a reservation
+-- has already seen a later time (the clock was set back since), that later time counts.
 create function hotrow.lock_reservations(ids uuid[], out rows hotrow.reservation[], out at timestamptz)
 language plpgsql as $$
 begin
@@ -14,15 +14,15 @@ begin
 end
 $$;
 
--- What is refused to a caller who wants to act on a hold; NULL: it is one, and lives. Updates by id ask this too: of a plain
--- condition on the status a planner that takes the table for short makes a walk through the index of all holds.
+-- The refusal for a call that wants to change a hold; NULL if the hold is valid. Updates by ID use this too: for a plain
+-- condition on the status, a planner that takes the table for small would walk through the index of all holds.
 create function hotrow.not_held(entry hotrow.reservation, at timestamptz) returns text
 language sql immutable as $$
     select case when entry.reservation_id is null then 'unknown_reservation' when entry.status <> 'held' then entry.status
         when entry.expires_at <= at then 'expired' end
 $$;
 
--- One answer for each call, in call order: done, or what is refused.
+-- One answer for each call, in the order of the calls: done, or the refusal.
 create function hotrow.outcomes(ids uuid[], rows hotrow.reservation[], at timestamptz, done text) returns setof text
 language sql immutable as $$
     select coalesce(hotrow.not_held(l, at), done)
@@ -56,7 +56,7 @@ begin
 end
 $$;
 
--- Gives back what was held, so it needs the sale's row; sales come before reservations in every transaction.
+-- Returns the held stock, so it needs the sale's row. Every transaction locks sales before reservations.
 create function hotrow.cancel_batch(reservation_id uuid[]) returns table (status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -68,7 +68,7 @@ begin
     if array_position(reservation_id, null) > 0 then
         perform hotrow.null_argument('reservation_id');
     end if;
-    -- A reservation never changes its item, so that it can be read before anything is locked.
+    -- A reservation never changes its item, so the item can be read before anything is locked.
     perform hotrow.lock_sale(i.item, true, false)
     from (select distinct r.item from hotrow.reservation r
         where r.reservation_id = any (cancel_batch.reservation_id) and hotrow.not_held(r, '-infinity') is null
@@ -100,7 +100,7 @@ begin
 end
 $$;
 
--- The sale's next_expiry stays a lower bound when a hold grows longer, so that its row is not needed.
+-- The sale's next_expiry stays a lower bound when a hold becomes longer, so the sale's row is not needed.
 create function hotrow.extend_batch(reservation_id uuid[], hold interval[])
 returns table (status text, expires_at timestamptz)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
@@ -126,7 +126,7 @@ begin
         expires_at := null;
         if status is null then
             status := 'extended';
-            -- Again from the row: an earlier call of this batch may have extended it.
+            -- Read from the row again: an earlier call of this batch can have extended it.
             update hotrow.reservation r set expires_at = greatest(r.expires_at, locked.at + hold[i])
             where r.reservation_id = entry.reservation_id and r.expires_at is not null
             returning r.expires_at into extend_batch.expires_at;
@@ -145,7 +145,8 @@ begin
 end
 $$;
 
--- Releases what has expired, `most` holds of at most as many sales. Only accounting: a call that needs it releases it itself.
+-- Releases what has expired, `most` holds of as many sales at most. This is accounting only: a call that needs the stock
+-- releases it itself.
 create function hotrow.expire_holds(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
@@ -163,7 +164,7 @@ begin
         select d.item from hotrow.sale_due d where d.look_at <= clock_timestamp() order by d.look_at, d.item limit most
     loop
         exit when expired >= most;
-        -- A sale whose row is locked is not waited for: the holder of the lock releases what it needs.
+        -- A sale with a locked row is skipped: the holder of the lock releases what it needs.
         select s.* into entry from hotrow.sale s where s.item = due.item for update skip locked;
         continue when not found;
         expired := expired + hotrow.release_due(due.item, most - expired);
