@@ -1,6 +1,8 @@
 //! The routes of the API, with a list of them that a test compares with the manifests of the pack's functions. Each area adds
 //! its own routes.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
@@ -8,7 +10,6 @@ use axum::http::Method;
 use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 use hotrow_core::limits;
-use std::sync::Arc;
 
 use crate::clients::Clients;
 use crate::{counters, feeds, input, queues, sales};

@@ -29,7 +29,7 @@ macro_rules! migrations {
     };
 }
 
-/// All migrations, in order.
+/// All migrations, in order. The number 26 is not used again, because a database can have recorded it.
 pub const MIGRATIONS: &[Migration] = migrations! {
     1 "base" "0001_settings";
     2 "base" "0002_requests";
