@@ -3,7 +3,7 @@
 //!
 //! | to follow a request | read |
 //! |---|---|
-//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed |
+//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed; `bounds`: how long clients can take |
 //! | access | `auth` |
 //! | the route | `api`, `routes`; `health` for what needs no call of the pack |
 //! | the call | the area's folder: `counters`, `sales` (and `sales/reservations`), `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
 
+mod modules;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -129,6 +131,51 @@ fn pure_crates_stay_pure() {
                 let in_test =
                     path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
                 assert!(in_test || !text.contains(impure), "{} uses {impure}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_circle() {
+    let sources = crates().into_iter().map(|name| format!("crates/{name}/src"));
+    for src in sources.chain(["examples/payments/src".to_owned()]) {
+        let circles = modules::circles(&root().join(&src));
+        assert!(circles.is_empty(), "{src}: these imports close a circle: {circles:#?}");
+    }
+}
+
+/// What the `//!` lines of a crate's `lib.rs` name in backticks.
+fn map_of(lib: &str) -> Vec<&str> {
+    let lines = lib.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn each_lib_rs_is_a_map_of_its_crate() {
+    for name in crates() {
+        let folder = root().join("crates").join(&name);
+        let Ok(lib) = fs::read_to_string(folder.join("src/lib.rs")) else { continue };
+        let map = map_of(&lib);
+        let declared = lib.lines().filter_map(|line| {
+            let module = line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')?;
+            (module != "tests").then_some(module)
+        });
+        for module in declared {
+            let file = format!("{module}.rs");
+            let is_it = |word: &&str| *word == module || word.rsplit('/').next() == Some(&file);
+            assert!(map.iter().any(|word| is_it(word)), "the map in {name}'s lib.rs omits {module}");
+        }
+        let are_files = |word: &&&str| word.ends_with(".rs") || word.ends_with(".sql");
+        for file in map.iter().filter(are_files).filter(|file| !file.contains('*')) {
+            let there = folder.join(file).exists() || folder.join("src").join(file).exists();
+            assert!(there, "the map in {name}'s lib.rs names {file}, which is gone");
+        }
+        if name == "hotrow-sql" {
+            for path in files(&[".sql"]).iter().filter_map(|path| path.strip_prefix(&folder).ok()) {
+                let path = path.to_string_lossy();
+                let is_named = path.starts_with("tests") || map.contains(&&*path);
+                assert!(is_named, "the map in {name}'s lib.rs omits {path}");
             }
         }
     }
