@@ -7,6 +7,7 @@
 //! | `classify` | which statements can be packed, and with which key |
 //! | `key` | the row that a unit contends for |
 //! | `unit` | units: what they are, what a lane sends for them, what their clients are told |
+//! | `session` | the order of a client's units and of their answers |
 //! | `affinity` | which lane runs a unit |
 //! | `lane` | the next action of a lane |
 //! | `pace` | how long a unit would wait in a lane |
@@ -27,6 +28,7 @@ pub mod lane;
 pub mod limits;
 pub mod normalise;
 pub mod pace;
+pub mod session;
 pub mod unit;
 pub mod waiting;
 pub mod witness;
