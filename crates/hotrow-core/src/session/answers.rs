@@ -138,11 +138,10 @@ impl<H> Answers<H> {
     pub fn finish_front(&mut self) {
         self.slots.pop_front();
         self.first += 1;
-        while let Some(Slot::Answered(bytes)) =
-            self.slots.pop_front_if(|slot| matches!(slot, Slot::Answered(_)))
-        {
+        while let Some(Slot::Answered(bytes)) = self.slots.front_mut() {
             self.kept -= bytes.len();
-            self.out.extend_from_slice(&bytes);
+            self.out.extend_from_slice(bytes);
+            self.slots.pop_front();
             self.first += 1;
         }
         self.sorts_out &= !self.slots.is_empty();
