@@ -9,7 +9,7 @@ use crate::classify::text::names::quoted;
 
 /// How to lock the row of a statement before it runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ahead {
+pub struct LockStatement {
     /// The statement that locks it as UPDATE does. Who may run the one may run the other.
     pub text: String,
     /// The types of its parameters, as far as the client has declared them.
@@ -18,16 +18,16 @@ pub struct Ahead {
     pub params: Vec<u16>,
 }
 
-impl Ahead {
+impl LockStatement {
     pub(crate) fn new(table: &TableFacts, key: &KeySpec, types: &[u32]) -> Self {
-        let mut ahead = Ahead { text: String::new(), types: Vec::new(), params: Vec::new() };
+        let mut lock = LockStatement { text: String::new(), types: Vec::new(), params: Vec::new() };
         let mut conditions = Vec::new();
         for column in &key.columns {
             let value = match &column.source {
                 KeySource::Param(index) => {
-                    ahead.types.push(types.get(usize::from(*index)).copied().unwrap_or(0));
-                    ahead.params.push(*index);
-                    format!("${}", ahead.params.len())
+                    lock.types.push(types.get(usize::from(*index)).copied().unwrap_or(0));
+                    lock.params.push(*index);
+                    format!("${}", lock.params.len())
                 }
                 KeySource::Const(text) => format!("'{}'", text.replace('\'', "''")),
             };
@@ -35,8 +35,8 @@ impl Ahead {
         }
         let (schema, name) = (quoted(&table.schema), quoted(&table.name));
         let conditions = conditions.join(" and ");
-        write!(ahead.text, "select from {schema}.{name} where {conditions} for no key update")
+        write!(lock.text, "select from {schema}.{name} where {conditions} for no key update")
             .expect("writing to a string does not fail");
-        ahead
+        lock
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hotrow_core::expect::{Expected, Message, Preparation, Prepared, Reply, Runs};
+use hotrow_core::expect::{Expected, Message, Preparation, Prepared, Reply, RunEffects};
 
 /// Sends so many units, each with a statement of its own, and has them answered.
 fn run(count: u64) -> Duration {
@@ -12,7 +12,8 @@ fn run(count: u64) -> Duration {
     for statement in 0..count {
         let name = Bytes::from(format!("s{statement}"));
         let parse = Message::Parse(name, statement, Some(Preparation::named(statement, 1)));
-        for message in [parse, Message::Bind(Bytes::new()), Message::Execute(Runs::default()), Message::Sync]
+        for message in
+            [parse, Message::Bind(Bytes::new()), Message::Execute(RunEffects::default()), Message::Sync]
         {
             expected.sent(message);
         }

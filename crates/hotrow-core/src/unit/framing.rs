@@ -10,7 +10,7 @@ use crate::classify::Boundary;
 
 /// How the client asked, which tells how it is answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ReplyFraming {
     /// By a simple query.
     pub(super) simple: bool,
     /// CloseComplete to put in front and behind.
@@ -25,7 +25,7 @@ pub(super) struct Asked {
     pub(super) ready: bool,
 }
 
-impl Asked {
+impl ReplyFraming {
     pub(super) fn put_before(self, out: &mut BytesMut) {
         (0..self.closes.0).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
         if self.parse {

@@ -3,12 +3,12 @@
 use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr};
 
 use crate::classify::known::casts;
-use crate::classify::read::expression::Uses;
+use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 
-impl Uses {
+impl References {
     /// The forms that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on.
-    pub(crate) fn worded_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
+    pub(crate) fn keyword_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
             Expr::Like { expr, pattern, escape_char, any: false, negated: _ } => {
                 self.pattern(["~~", "!~~"], expr, pattern, escape_char.as_deref())
@@ -42,12 +42,12 @@ impl Uses {
                 self.expression(root)?;
                 access_chain.iter().try_for_each(|access| self.access(access))
             }
-            _ => self.worded_function(expr),
+            _ => self.keyword_function(expr),
         }
     }
 
     /// Functions with a syntax of their own.
-    fn worded_function(&mut self, expr: &Expr) -> Result<(), Reason> {
+    fn keyword_function(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
             Expr::Extract { expr, field: _, syntax: _ } => {
                 self.syntax("extract");
@@ -83,10 +83,10 @@ impl Uses {
                 self.expressions(overlay_for.as_deref())
             }
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                Err(Reason::Form("a subquery"))
+                Err(Reason::Unsupported("a subquery"))
             }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Form("ANY or ALL over a set")),
-            _ => Err(Reason::Form("an expression of a kind that is not known to be harmless")),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } => Err(Reason::Unsupported("ANY or ALL over a set")),
+            _ => Err(Reason::Unsupported("an expression of a kind that is not known to be harmless")),
         }
     }
 
@@ -108,7 +108,7 @@ impl Uses {
         if matches!(field, CeilFloorKind::DateTimeField(DateTimeField::NoDateTime)) {
             self.expression(expr)
         } else {
-            Err(Reason::Form("CEIL or FLOOR with a field"))
+            Err(Reason::Unsupported("CEIL or FLOOR with a field"))
         }
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use hotrow_wire::frontend::{self, Bind, Named};
 
-use super::asked::Asked;
+use super::framing::ReplyFraming;
 use super::gather::{Describe, Single};
 use super::{Packed, Run, Step, bind_of, merged};
-use crate::classify::{self, Boundary, Packing};
+use crate::classify::{Boundary, Packing};
 use crate::key::{Format, Key, KeySpec, ParamValue};
-use crate::lane::{Claim, Merge};
+use crate::lane::{Claim, LaneKind, Merge};
 use crate::normalise::Shape;
 
 /// A statement that lanes prepare on their connections.
@@ -45,7 +45,7 @@ impl<S> Plan<S> {
 }
 
 /// A unit that is being made, statement by statement.
-pub struct Draft<'o, S> {
+pub struct UnitBuilder<'o, S> {
     steps: Vec<Step<S>>,
     /// The row of the first statement, and those of the others.
     first: Option<Claim>,
@@ -63,11 +63,11 @@ impl<S: Prepared> Packed<S> {
         shape: &Shape<'_>,
         out: &mut BytesMut,
     ) -> Self {
-        let mut draft = Draft::new(out);
+        let mut builder = UnitBuilder::new(out);
         for (plan, literals) in statements {
-            draft.simple(plan, shape, literals);
+            builder.simple(plan, shape, literals);
         }
-        draft.finish(raw)
+        builder.finish(raw)
     }
 
     /// A unit from extended queries up to a Sync.
@@ -76,35 +76,35 @@ impl<S: Prepared> Packed<S> {
         statements: impl Iterator<Item = (&'s Single<'s>, Plan<S>)>,
         out: &mut BytesMut,
     ) -> Self {
-        let mut draft = Draft::new(out);
-        statements.for_each(|(single, plan)| draft.extended(plan, single));
-        draft.finish(raw)
+        let mut builder = UnitBuilder::new(out);
+        statements.for_each(|(single, plan)| builder.extended(plan, single));
+        builder.finish(raw)
     }
 
     /// It is several statements: these are their rows. One that is only read is contended for by nobody.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
-        let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == classify::Kind::Write).collect();
+        let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
         self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
         self.key = self.claims.iter().map(|claim| claim.key).min();
         self.merge = None;
     }
 }
 
-impl<'o, S: Prepared> Draft<'o, S> {
+impl<'o, S: Prepared> UnitBuilder<'o, S> {
     /// Nothing yet. The messages for the lane are put together in this buffer.
     pub fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
-        Draft { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
+        UnitBuilder { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
     }
 
     /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
     pub fn simple(&mut self, plan: Plan<S>, shape: &Shape<'_>, literals: Range<usize>) {
         let literals = literals.start..literals.end.min(shape.literals().len());
-        let asked = Asked { simple: true, ..Asked::default() };
+        let framing = ReplyFraming { simple: true, ..ReplyFraming::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, asked));
+                return self.steps.push(Step::Boundary(boundary, framing));
             }
         };
         let start = self.out.len();
@@ -120,7 +120,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
         });
         let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
         let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, asked, start, key, merge);
+        self.add(statement, packing, framing, start, key, merge);
     }
 
     /// Adds a statement that came by extended query.
@@ -128,11 +128,11 @@ impl<'o, S: Prepared> Draft<'o, S> {
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
         let (parse, describe) = (single.parse.is_some(), single.describe);
-        let mut asked = Asked { closes, parse, describe, ..Asked::default() };
+        let mut framing = ReplyFraming { closes, parse, describe, ..ReplyFraming::default() };
         let (statement, packing) = match plan {
             Plan::Run(statement, packing) => (statement, packing),
             Plan::Boundary(_, boundary) => {
-                return self.steps.push(Step::Boundary(boundary, asked));
+                return self.steps.push(Step::Boundary(boundary, framing));
             }
         };
         let start = self.out.len();
@@ -146,7 +146,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
         match describe {
             Describe::Statement => describe_statement(self.out),
             Describe::Portal if packing.returns_rows => self.out.extend_from_slice(frontend::DESCRIBE_PORTAL),
-            Describe::Portal => asked.no_data = true,
+            Describe::Portal => framing.no_data = true,
             Describe::No | Describe::StatementFirst => {}
         }
         self.out.extend_from_slice(frontend::EXECUTE);
@@ -154,14 +154,14 @@ impl<'o, S: Prepared> Draft<'o, S> {
         // The statement's description comes from its own call only.
         let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
         let merge = merge_of(&packing, key, bind);
-        self.add(statement, packing, asked, start, key, merge);
+        self.add(statement, packing, framing, start, key, merge);
     }
 
     fn add(
         &mut self,
         statement: S,
         packing: Arc<Packing>,
-        asked: Asked,
+        framing: ReplyFraming,
         start: usize,
         key: Option<Key>,
         merge: Option<Merge>,
@@ -172,20 +172,20 @@ impl<'o, S: Prepared> Draft<'o, S> {
             statement: u16::try_from(number).unwrap_or(u16::MAX),
             rows_per_commit: packing.rows_per_commit,
             in_key_space: packing.in_key_space,
-            lockable: packing.ahead.is_some(),
+            lockable: packing.lock_statement.is_some(),
         });
         match number {
             0 => self.first = claim,
             _ => self.others.extend(claim),
         }
         self.merge = merge;
-        self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), asked }));
+        self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
     }
 
     /// The client has asked for an answer up to here before it asked for more.
     pub fn ready(&mut self) {
-        if let Some(Step::Run(Run { asked, .. }) | Step::Boundary(_, asked)) = self.steps.last_mut() {
-            asked.ready = true;
+        if let Some(Step::Run(Run { framing, .. }) | Step::Boundary(_, framing)) = self.steps.last_mut() {
+            framing.ready = true;
         }
     }
 
@@ -196,7 +196,7 @@ impl<'o, S: Prepared> Draft<'o, S> {
 
     /// The unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
-        let Draft { steps, first, others, merge, out } = self;
+        let UnitBuilder { steps, first, others, merge, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
         bytes.extend_from_slice(out);
         raw.iter().for_each(|raw| bytes.extend_from_slice(raw));

@@ -7,17 +7,17 @@ use sqlparser::ast::{
 
 use crate::classify::known::builtin_types;
 use crate::classify::read::candidate::{Call, Candidate, Equality, Operand, Verb};
-use crate::classify::read::expression::{Uses, column_name};
+use crate::classify::read::expression::{References, column_name};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
 /// A candidate that is being read.
-pub(crate) struct Draft {
+pub(crate) struct CandidateBuilder {
     pub candidate: Candidate,
-    pub uses: Uses,
+    pub references: References,
 }
 
-impl Draft {
+impl CandidateBuilder {
     pub(crate) fn new(verb: Verb) -> Self {
         let candidate = Candidate {
             verb,
@@ -34,22 +34,22 @@ impl Draft {
             call: None,
             returns_rows: verb == Verb::Select,
         };
-        Self { candidate, uses: Uses::default() }
+        Self { candidate, references: References::default() }
     }
 
     pub(crate) fn finish(mut self) -> Candidate {
-        self.candidate.functions = self.uses.functions.into_iter().collect();
-        self.candidate.operators = self.uses.operators.into_iter().collect();
-        self.candidate.casts = self.uses.casts.into_iter().collect();
-        self.candidate.objects = self.uses.objects.into_iter().collect();
-        self.candidate.columns = self.uses.columns.into_iter().collect();
+        self.candidate.functions = self.references.functions.into_iter().collect();
+        self.candidate.operators = self.references.operators.into_iter().collect();
+        self.candidate.casts = self.references.casts.into_iter().collect();
+        self.candidate.objects = self.references.objects.into_iter().collect();
+        self.candidate.columns = self.references.columns.into_iter().collect();
         self.candidate
     }
 
     /// The one table, with nothing joined and nothing unusual about it.
     pub(crate) fn table(&mut self, table: &TableWithJoins) -> Result<(), Reason> {
         if !table.joins.is_empty() {
-            return Err(Reason::Form("a join"));
+            return Err(Reason::Unsupported("a join"));
         }
         let TableFactor::Table {
             name,
@@ -64,18 +64,18 @@ impl Draft {
             index_hints,
         } = &table.relation
         else {
-            return Err(Reason::Form("FROM with something other than a table"));
+            return Err(Reason::Unsupported("FROM with something other than a table"));
         };
         if sample.is_some() {
-            return Err(Reason::Form("TABLESAMPLE"));
+            return Err(Reason::Unsupported("TABLESAMPLE"));
         }
         if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
-            return Err(Reason::Form("a table with hints"));
+            return Err(Reason::Unsupported("a table with hints"));
         }
         self.name_table(TableName::new(name)?);
         if let Some(alias) = alias {
             if !alias.columns.is_empty() || alias.at.is_some() {
-                return Err(Reason::Form("an alias with columns"));
+                return Err(Reason::Unsupported("an alias with columns"));
             }
             self.rename_table(folded(&alias.name));
         }
@@ -84,28 +84,28 @@ impl Draft {
 
     /// A FROM that is the call of a function, with nothing else around it.
     pub(crate) fn call(&mut self, call: Call) {
-        self.uses.functions.insert(call.function.clone());
+        self.references.functions.insert(call.function.clone());
         let casts = call.arguments.iter().filter_map(|argument| argument.cast);
-        self.uses.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
+        self.references.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
         self.candidate.call = Some(call);
     }
 
     pub(crate) fn name_table(&mut self, table: TableName) {
-        self.uses.qualifiers.push(table.name.clone());
-        self.uses.table = Some(table.clone());
+        self.references.qualifiers.push(table.name.clone());
+        self.references.table = Some(table.clone());
         self.candidate.table = Some(table);
     }
 
     /// An alias hides the table's own name.
     pub(crate) fn rename_table(&mut self, alias: String) {
-        self.uses.qualifiers = vec![alias];
-        self.uses.table = None;
+        self.references.qualifiers = vec![alias];
+        self.references.table = None;
     }
 
     /// WHERE: notes the equalities among its conjuncts.
     pub(crate) fn selection(&mut self, selection: Option<&Expr>) -> Result<(), Reason> {
         let selection = selection.ok_or(Reason::NoEquality)?;
-        self.uses.expression(selection)?;
+        self.references.expression(selection)?;
         self.conjuncts(selection);
         if self.candidate.equalities.is_empty() { Err(Reason::NoEquality) } else { Ok(()) }
     }
@@ -132,18 +132,18 @@ impl Draft {
     pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<(), Reason> {
         for item in items {
             match item {
-                SelectItem::UnnamedExpr(expr) => self.uses.expression(expr)?,
+                SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
                 // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
                 SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
-                    return Err(Reason::Form("an unusual item to select"));
+                    return Err(Reason::Unsupported("an unusual item to select"));
                 }
-                SelectItem::ExprWithAlias { expr, alias: _ } => self.uses.expression(expr)?,
+                SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
                 SelectItem::Wildcard(options) => plain_wildcard(options)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     plain_wildcard(options)?;
-                    self.uses.qualifier(&parts(name)?)?;
+                    self.references.qualifier(&parts(name)?)?;
                 }
-                _ => return Err(Reason::Form("an unusual item to select")),
+                _ => return Err(Reason::Unsupported("an unusual item to select")),
             }
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Draft {
         let Some(items) = items else { return Ok(()) };
         self.candidate.returns_rows = true;
         for qualifier in ["old", "new"] {
-            self.uses.qualifiers.push(qualifier.to_owned());
+            self.references.qualifiers.push(qualifier.to_owned());
         }
         self.projection(items)
     }
@@ -169,9 +169,9 @@ impl Draft {
             let mut columns = Vec::with_capacity(targets.len());
             for target in targets {
                 let [part] = target.0.as_slice() else {
-                    return Err(Reason::Form("SET of a part of a column"));
+                    return Err(Reason::Unsupported("SET of a part of a column"));
                 };
-                let ident = part.as_ident().ok_or(Reason::Form("SET of a part of a column"))?;
+                let ident = part.as_ident().ok_or(Reason::Unsupported("SET of a part of a column"))?;
                 columns.push(column_name(ident)?);
             }
             let values = match value {
@@ -182,12 +182,12 @@ impl Draft {
                 if is_default(value) {
                     self.candidate.defaulted.extend(columns.get(index).cloned());
                 } else {
-                    self.uses.expression(value)?;
+                    self.references.expression(value)?;
                 }
             }
             self.candidate.assigned.extend(columns);
         }
-        self.uses.columns.extend(self.candidate.assigned.iter().cloned());
+        self.references.columns.extend(self.candidate.assigned.iter().cloned());
         Ok(())
     }
 }
@@ -203,7 +203,7 @@ pub(crate) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), 
         opt_alias: None,
     } = options
     else {
-        return Err(Reason::Form("an unusual item to select"));
+        return Err(Reason::Unsupported("an unusual item to select"));
     };
     Ok(())
 }
