@@ -14,6 +14,7 @@ mod load;
 mod program;
 mod races;
 mod requests;
+mod schemathesis;
 mod stage;
 mod through_hotrow;
 mod totals;

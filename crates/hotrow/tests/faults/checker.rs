@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::line::Line;
-use super::load::{BLOCK_AMOUNT, Book, Fate, Task};
+use crate::load::{BLOCK_AMOUNT, Book, Fate, Task};
+use hotrow_testkit::line::Line;
 
 const STOCK: u64 = 1_000_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
