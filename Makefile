@@ -4,6 +4,8 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
+# How many tests of a binary run at once: most of them wait for servers half of the time
+TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # Where `make test-versions` finds its servers: a folder for each
 PG_BINS ?=
 
@@ -22,7 +24,7 @@ payments-demo: ## a payment service on a match day, directly and through the gat
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
 test: ## all tests but those of examples, conformance and openapi below; they start the servers they need
-	$(CARGO) test --workspace
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
 test-versions: ## the schema pack's tests on each server: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
 	$(if $(PG_BINS),,$(error PG_BINS is empty: name the servers' folders, as `make help` shows))
