@@ -1,6 +1,7 @@
 //! A user as far as log-ins go: the secret, and the verifier that a proof is checked against.
 
-use crate::secret::{Password, ProcessKey, Secret};
+use crate::secret::Password;
+use crate::stored::{ProcessKey, Secret};
 use crate::verifier::Verifier;
 
 /// What PostgreSQL uses for new passwords; unknown users are asked for as many.
@@ -51,7 +52,7 @@ impl Account {
     /// What md5 is checked against: `md5` and the digits.
     pub(crate) fn md5(&self, user: &str) -> Option<Password> {
         match &self.secret {
-            Secret::Plain(password) => Some(crate::credential::md5_secret(user, password)),
+            Secret::Plain(password) => Some(crate::md5::md5_secret(user, password)),
             Secret::Md5(hash) => Some(hash.clone()),
             Secret::Scram(_) => None,
         }

@@ -3,9 +3,10 @@
 
 use crate::account::Account;
 use crate::exchange::Proven;
-use crate::hash;
+use crate::md5::{Md5Response, md5_response, md5_secret};
 use crate::scram::client::Challenge;
 use crate::secret::{Key, Password};
+use crate::stored::Secret;
 use crate::verifier::{Keys, Verifier};
 
 /// All that is known; the server chooses what it asks for.
@@ -18,9 +19,6 @@ pub struct Credential {
     md5: Option<Password>,
 }
 
-/// The answer to a server that asks for md5.
-pub type Md5Response = Password;
-
 impl Credential {
     /// Of a user whose account may be known and who may have proven something. `fallback` is a password that is used where
     /// nothing else is known.
@@ -29,7 +27,7 @@ impl Credential {
             scram: None,
             password: account.and_then(Account::password).cloned(),
             md5: match account.map(Account::secret) {
-                Some(crate::Secret::Md5(hash)) => Some(hash.clone()),
+                Some(Secret::Md5(hash)) => Some(hash.clone()),
                 _ => None,
             },
         };
@@ -81,15 +79,4 @@ impl Credential {
     pub fn has_key(&self) -> bool {
         self.scram.is_some()
     }
-}
-
-/// What a server keeps for md5.
-pub(crate) fn md5_secret(user: &str, password: &Password) -> Password {
-    Password::new([b"md5", &hash::md5_hex(&[password.bytes(), user.as_bytes()])[..]].concat())
-}
-
-/// What a client sends for md5: made from what the server keeps, without its `md5`.
-pub(crate) fn md5_response(secret: &Password, salt: [u8; 4]) -> Md5Response {
-    let digits = secret.bytes().strip_prefix(b"md5").unwrap_or(secret.bytes());
-    Password::new([b"md5", &hash::md5_hex(&[digits, &salt])[..]].concat())
 }

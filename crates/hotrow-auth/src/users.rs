@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hotrow_core::limits;
 use zeroize::Zeroizing;
 
-use crate::secret::Secret;
+use crate::stored::Secret;
 
 /// The secrets by user.
 #[derive(Clone, Debug, Default)]

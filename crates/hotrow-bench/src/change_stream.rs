@@ -2,9 +2,9 @@
 //! makes no load.
 
 use crate::child::Child;
-use crate::control::refused;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::error::refused;
 use crate::load::Failure;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The benchmark's own connection to the server: sets up the rows, reads them, asks for settings; makes no load.
 
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, refused};
 use crate::scenario::{Scenario, Technique};
 use crate::verdict::Reading;
 use serde::Serialize;
@@ -198,16 +198,5 @@ impl Control {
         let row =
             self.client.query_one(query, &[]).await.map_err(refused("answer a question about itself"))?;
         Ok(row.get(0))
-    }
-}
-
-/// Says what was tried, and what the server itself said about it.
-pub fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
-    move |error| {
-        let reason = match error.as_db_error() {
-            Some(said) => format!("{} ({})", said.message(), said.code().code()),
-            None => error.to_string(),
-        };
-        Error::Refused { what, reason }
     }
 }

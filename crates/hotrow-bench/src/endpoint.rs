@@ -1,7 +1,6 @@
 //! An address that clients connect to, as read from a URL; the one place where a password is held, and none is ever printed.
 
-use crate::control::refused;
-use crate::error::Error;
+use crate::error::{Error, refused};
 use std::fmt;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};

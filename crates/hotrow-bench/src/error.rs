@@ -117,3 +117,14 @@ pub enum Error {
     #[error("interrupted: servers are stopped and the schema hotrow_bench is dropped, nothing was reported")]
     Interrupted,
 }
+
+/// Says what was tried, and what the server itself said about it.
+pub fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
+    move |error| {
+        let reason = match error.as_db_error() {
+            Some(said) => format!("{} ({})", said.message(), said.code().code()),
+            None => error.to_string(),
+        };
+        Error::Refused { what, reason }
+    }
+}

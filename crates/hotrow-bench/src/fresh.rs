@@ -3,8 +3,8 @@
 
 use crate::error::Error;
 use crate::load::{Answers, Failure};
-use crate::measure::Run;
 use crate::plan::Plan;
+use crate::run::Run;
 use crate::scenario::Through;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;

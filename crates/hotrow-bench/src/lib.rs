@@ -56,6 +56,7 @@ mod redis;
 mod report;
 mod results;
 mod rounds;
+mod run;
 mod scenario;
 mod scenarios;
 mod server;

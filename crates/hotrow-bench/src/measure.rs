@@ -5,7 +5,8 @@ use crate::load::{Answers, Failure};
 use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::scenario::{Ageing, LoadBy, Protocol, Scenario, Technique, Worth};
+use crate::run::Run;
+use crate::scenario::{Ageing, LoadBy, Protocol, Worth};
 use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
@@ -13,19 +14,6 @@ use crate::verdict::{Told, Work, judge};
 use crate::watch::{ServerWork, Watch};
 use crate::{applications, connections, fresh, http, pgbench, workers};
 use std::time::Duration;
-
-/// One run to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct Run {
-    /// Of this scenario.
-    pub scenario: &'static Scenario,
-    /// In this way.
-    pub technique: &'static Technique,
-    /// With this many.
-    pub clients: u32,
-    /// At this rate, in an open loop.
-    pub rate: Option<u32>,
-}
 
 /// A run whose check passed.
 #[derive(Debug)]

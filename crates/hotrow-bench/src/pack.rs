@@ -1,8 +1,8 @@
 //! The schema pack as the benchmark needs it: installed before a scenario; nothing of what is in it.
 
-use crate::control::refused;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::error::refused;
 use tokio_postgres::NoTls;
 
 /// Installs it, on a connection of its own that is closed before the first run.

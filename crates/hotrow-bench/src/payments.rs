@@ -3,9 +3,9 @@
 
 use crate::change_stream::{ChangeStream, Reader};
 use crate::child::Child;
-use crate::control::refused;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::error::refused;
 use crate::http::{Connection, Post};
 use crate::load::Failure;
 use crate::payment_books::{self, Done};

@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::gathering::{Gathering, Trouble};
-use crate::measure::{Run, measure};
+use crate::measure::measure;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{Cell, ScenarioResult, TechniqueResult};
+use crate::run::Run;
 use crate::scenario::{Arrivals, Scenario, Technique, Through};
 use crate::testbed::Testbed;
 

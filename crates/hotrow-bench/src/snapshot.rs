@@ -1,8 +1,8 @@
 //! A snapshot that somebody holds, as a long report or a forgotten session does; what is done meanwhile is elsewhere.
 
-use crate::control::refused;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::error::refused;
 use tokio_postgres::{Client, NoTls};
 
 /// A transaction of a connection of its own, which ends when this is dropped.

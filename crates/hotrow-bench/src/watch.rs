@@ -1,8 +1,8 @@
 //! What the server does for a load: commits, flushes, a walsender's time, and what its sessions wait for; makes no load.
 
-use crate::control::refused;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::error::refused;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

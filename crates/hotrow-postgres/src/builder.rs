@@ -1,7 +1,10 @@
 //! What a private server is started with. Nothing happens before `start`.
+use crate::account::Account;
+use crate::folder::Folder;
 use crate::server::PrivateServer;
-use crate::{Binaries, Error};
+use crate::{Binaries, Error, settings};
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 /// Collects what a private server shall be, then starts it. From [`PrivateServer::builder`].
 #[derive(Debug, Clone, Default)]
@@ -53,6 +56,29 @@ impl Builder {
     /// Whether the caller has chosen this setting himself.
     pub(crate) fn chooses(&self, name: &str) -> bool {
         self.settings.iter().any(|(chosen, _)| chosen.eq_ignore_ascii_case(name))
+    }
+}
+
+impl PrivateServer {
+    /// Says what server it shall be; its `start` starts it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn start(builder: Builder) -> Result<PrivateServer, Error> {
+        let label = builder.folder_label();
+        let must_be_on = settings::DURABLE.into_iter().filter(|name| !builder.chooses(name)).collect();
+        let binaries = builder.binaries.map_or_else(Binaries::find, Ok)?;
+        let account = Account::choose()?;
+        let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
+        let lines = settings::lines(&builder.settings, &folder.socket())?;
+
+        let running = Mutex::new(None);
+        let mut server = PrivateServer { folder, binaries, account, port: 0, running, must_be_on };
+        server.initdb()?;
+        server.configure(&lines)?;
+        server.find_port()?;
+        Ok(server)
     }
 }
 

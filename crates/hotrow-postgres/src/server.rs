@@ -1,11 +1,10 @@
 //! A running private server and its life: start, stop, crash, restart, end. Never decides what it is set to
 //! (`settings.rs`), where it lives (`folder.rs`), nor how it is reached (`reach.rs`).
 use crate::account::Account;
-use crate::builder::Builder;
 use crate::folder::{Folder, give_back_shared_memory};
 use crate::process::{self, LOOK_EVERY, Signal};
 use crate::reach::free_port;
-use crate::{Binaries, Error, settings};
+use crate::{Binaries, Error};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -38,27 +37,6 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Says what server it shall be; its `start` starts it.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    pub(crate) fn start(builder: Builder) -> Result<PrivateServer, Error> {
-        let label = builder.folder_label();
-        let must_be_on = settings::DURABLE.into_iter().filter(|name| !builder.chooses(name)).collect();
-        let binaries = builder.binaries.map_or_else(Binaries::find, Ok)?;
-        let account = Account::choose()?;
-        let folder = Folder::create(builder.parent.as_deref(), &label, &account)?;
-        let lines = settings::lines(&builder.settings, &folder.socket())?;
-
-        let running = Mutex::new(None);
-        let mut server = PrivateServer { folder, binaries, account, port: 0, running, must_be_on };
-        server.initdb()?;
-        server.configure(&lines)?;
-        server.find_port()?;
-        Ok(server)
-    }
-
     /// Starts on a port that nobody has taken.
     pub(crate) fn find_port(&mut self) -> Result<(), Error> {
         for _ in 1..PORT_TRIES {
@@ -73,7 +51,7 @@ impl PrivateServer {
         self.restart()
     }
 
-    fn initdb(&self) -> Result<(), Error> {
+    pub(crate) fn initdb(&self) -> Result<(), Error> {
         let mut initdb = self.account.command(&self.binaries.dir().join("initdb"), self.folder.path());
         // A crash of the machine during initdb costs nothing; everything after it is synced.
         initdb.args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]);

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Binding, PLAIN, PLUS, attribute, is_nonce};
 use crate::account::{Account, ITERATIONS};
 use crate::hash;
-use crate::secret::{Key, ProcessKey};
+use crate::secret::Key;
+use crate::stored::ProcessKey;
 use crate::verifier::Verifier;
 
 /// Why there is no log-in.

@@ -7,7 +7,8 @@ use crate::account::Account;
 use crate::credential::Credential;
 use crate::exchange::Proven;
 use crate::hash::counted;
-use crate::secret::{Key, Password, ProcessKey, Secret};
+use crate::secret::{Key, Password};
+use crate::stored::{ProcessKey, Secret};
 use crate::verifier::{Keys, Verifier};
 
 const CERTIFICATE: &[u8] = &[7; 32];

@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use crate::key::{KeyColumn, KeySource};
 
-use crate::classify::judge::decision::{Decision, Kind, Packing};
+use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass};
+use crate::lane::LaneKind;
 
 /// A few lines about a statement; without a decision, what its text alone says.
 pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {
@@ -56,8 +57,8 @@ fn passed(reason: &str, leaves: &[&str]) -> String {
 fn packed(packing: &Packing) -> String {
     let mut text = String::from(if packing.merging.is_some() { "merged\n" } else { "packed\n" });
     let lane = match packing.kind {
-        Kind::Write => "writes",
-        Kind::Read => "reads",
+        LaneKind::Write => "writes",
+        LaneKind::Read => "reads",
     };
     line(&mut text, "lane", lane);
     if !packing.table.is_empty() {
@@ -76,7 +77,7 @@ fn packed(packing: &Packing) -> String {
                     "in the gateway, while there is nothing to answer and its time is not over",
                 );
             }
-        } else if packing.kind == Kind::Write {
+        } else if packing.kind == LaneKind::Write {
             line(&mut text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
         }
     }

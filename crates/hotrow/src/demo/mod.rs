@@ -18,6 +18,7 @@
 mod buyers;
 mod connection;
 mod error;
+mod figures;
 mod gateway;
 mod report;
 mod round;
@@ -37,8 +38,8 @@ use clap::value_parser;
 use self::buyers::Demand;
 use self::connection::purchase_sql;
 pub use self::error::Error;
+use self::figures::{Plan, Side};
 use self::report::Report;
-use self::round::{Plan, Round, Side};
 use self::signals::StopSignals;
 use self::stage::Stage;
 use self::view::View;
@@ -121,7 +122,7 @@ async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report,
     view.table_begins(&plans)?;
     let mut rounds = Vec::with_capacity(plans.len());
     for plan in plans {
-        rounds.push(Round::hold(stage, plan, view).await?);
+        rounds.push(round::hold(stage, plan, view).await?);
     }
     let rush = Plan {
         number: None,
@@ -130,7 +131,7 @@ async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report,
         buyers: args.buyers.into(),
         demand: Demand::Buyers(RUSH_BUYERS),
     };
-    let rush = Round::hold(stage, rush, view).await?;
+    let rush = round::hold(stage, rush, view).await?;
     Ok(Report::of(&stage.facts, args.buyers.into(), &rounds, &rush))
 }
 

@@ -7,7 +7,7 @@ use console::style;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::round::{Figures, Round, Side};
+use super::figures::{Figures, Round, Side};
 use super::sale::{ServerFacts, Stocktaking};
 use super::story::{NEXT, story};
 use super::view::{count, shared, wait};

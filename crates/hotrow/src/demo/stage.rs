@@ -5,8 +5,8 @@ use tokio::task::spawn_blocking;
 
 use super::connection::Target;
 use super::error::Error;
+use super::figures::Side;
 use super::gateway::Gateway;
-use super::round::Side;
 use super::sale::{Sale, ServerFacts};
 use super::view::View;
 

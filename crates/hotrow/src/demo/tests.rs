@@ -8,8 +8,8 @@ use tokio_postgres::Config;
 use super::buyers::{Answers, Buyers, Demand};
 use super::connection::{Answer, Connection, Target};
 use super::error::Error;
+use super::figures::{Round, Side};
 use super::report::Report;
-use super::round::{Round, Side};
 use super::sale::{Sale, ServerFacts, Stocktaking};
 
 fn server() -> PrivateServer {

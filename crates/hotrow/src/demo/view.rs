@@ -9,7 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::buyers::{Answers, Demand};
 use super::error::Error;
-use super::round::{Figures, Plan, Round, Side};
+use super::figures::{Figures, Plan, Round, Side};
 
 /// Plain lines to stdout, the live row to stderr if both are terminals; for JSON no lines at all.
 pub struct View {

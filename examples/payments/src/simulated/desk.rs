@@ -1,28 +1,20 @@
 //! One simulated gateway: its book, its manners, and what it does with an order.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::behaviour::{Behaviour, hits};
 use super::book::{Book, Entry};
-use super::webhooks;
+use super::webhooks::Webhooks;
 use crate::gateway::{Report, Wire};
-use crate::http::Client;
-
-/// Webhooks that wait or are under way; one more is never sent.
-const WEBHOOKS_MAX: usize = 10_000;
 
 /// A simulated gateway.
 pub struct Desk {
-    pub(super) name: &'static str,
-    pub(super) secret: String,
-    pub(super) client: Client,
-    pub(super) webhooks: Semaphore,
+    webhooks: Arc<Webhooks>,
     behaviour: Mutex<Behaviour>,
     book: Mutex<Book>,
 }
@@ -36,10 +28,7 @@ impl Desk {
         secret: String,
     ) -> std::io::Result<Self> {
         Ok(Self {
-            name,
-            secret,
-            client: Client::default(),
-            webhooks: Semaphore::new(WEBHOOKS_MAX),
+            webhooks: Arc::new(Webhooks::new(name, secret)),
             behaviour: Mutex::new(behaviour),
             book: Mutex::new(Book::open(file.as_deref())?),
         })
@@ -66,7 +55,7 @@ impl Desk {
     }
 
     /// Does what is ordered. None if it doesn't say a word about it.
-    pub async fn operate(self: std::sync::Arc<Self>, order: Wire) -> Option<Report> {
+    pub async fn operate(&self, order: Wire) -> Option<Report> {
         let behaviour = self.behaviour();
         if hits(behaviour.forgets) {
             return None;
@@ -87,7 +76,7 @@ impl Desk {
         };
         let report = entry.report(Timestamp::now());
         let is_silent = hits(behaviour.silent);
-        tokio::spawn(webhooks::tell(self.clone(), entry, behaviour));
+        tokio::spawn(self.webhooks.clone().send(entry, behaviour));
         tokio::time::sleep(latency - latency / 2).await;
         (!is_silent).then_some(report)
     }

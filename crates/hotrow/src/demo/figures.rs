@@ -1,0 +1,130 @@
+//! What a round of the sale is planned to be, what happened in it, and the figures that people compare.
+
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::buyers::{Answers, Demand};
+use super::sale::Stocktaking;
+
+/// The way to the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Straight to the server.
+    Direct,
+    /// Through the gateway.
+    Hotrow,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Direct => "direct",
+            Self::Hotrow => "Hotrow",
+        })
+    }
+}
+
+/// What is to happen in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The round's number; none for the rush.
+    pub number: Option<u32>,
+    /// Which way the buyers go.
+    pub side: Side,
+    /// On the shelf before it.
+    pub stock: i32,
+    /// Connections.
+    pub buyers: usize,
+    /// How long, or how many.
+    pub demand: Demand,
+}
+
+/// What happened in it.
+pub struct Round {
+    /// Its number; none for the rush.
+    pub number: Option<u32>,
+    /// Which way the buyers went.
+    pub side: Side,
+    /// The shelf against the answers.
+    pub stocktaking: Stocktaking,
+    /// What the buyers were told.
+    pub answers: Answers,
+    /// From the first purchase to the last answer.
+    pub took: Duration,
+    /// Writing transactions that the server committed meanwhile.
+    pub commits: u64,
+}
+
+impl Round {
+    /// Its figures.
+    pub fn figures(&self) -> Figures {
+        Figures::of(self.answers.sold as f64 / self.took.as_secs_f64(), &self.answers, self.commits)
+    }
+}
+
+/// The figures that people compare.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Figures {
+    /// Acknowledged sales.
+    pub sales_per_second: f64,
+    /// Half of the buyers waited at most so long for their answer.
+    pub p50_us: u64,
+    /// 99 of 100 buyers did.
+    pub p99_us: u64,
+    /// How many sales shared a commit; none before the first one.
+    pub sales_per_commit: Option<f64>,
+}
+
+impl Figures {
+    /// From a rate, the answers and the commits behind them.
+    pub fn of(sales_per_second: f64, answers: &Answers, commits: u64) -> Self {
+        Self::new(sales_per_second, &answers.waits, answers.sold, commits)
+    }
+
+    /// The rounds of one side as one: the median of their rates, all their waits, all their commits.
+    pub fn of_all(rounds: &[&Round]) -> Self {
+        let mut rates: Vec<f64> = rounds.iter().map(|round| round.figures().sales_per_second).collect();
+        let mut all = Answers::none();
+        for round in rounds {
+            all.sold += round.answers.sold;
+            // Both histograms have the same bounds, so nothing is out of them.
+            let _ = all.waits.add(&round.answers.waits);
+        }
+        let commits = rounds.iter().map(|round| round.commits).sum();
+        Self::of(median(&mut rates), &all, commits)
+    }
+
+    fn new(sales_per_second: f64, waits: &Histogram<u64>, sold: u64, commits: u64) -> Self {
+        Self {
+            sales_per_second,
+            p50_us: waits.value_at_quantile(0.50),
+            p99_us: waits.value_at_quantile(0.99),
+            sales_per_commit: (commits > 0).then(|| sold as f64 / commits as f64),
+        }
+    }
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    let middle = rates.len() / 2;
+    match rates.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => rates[middle],
+        _ => f64::midpoint(rates[middle - 1], rates[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn median_of_odd_and_even_counts() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}
