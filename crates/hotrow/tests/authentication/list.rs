@@ -1,11 +1,11 @@
 //! The list of who may come how: its order, its words, what is refused at the start, and what a reload changes.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, config, connect, try_connect, value};
 use crate::{Stage, log_in, upstream};
+use hotrow_testkit::{PATIENCE, config, connect, try_connect, value};
 
 #[tokio::test]
 async fn the_first_line_that_fits_decides() {
@@ -28,7 +28,7 @@ async fn the_first_line_that_fits_decides() {
     // Let in by trust, the gateway has only its own password to show, which is not that of ann.
     let trusted = config(port).user(&*ann).dbname("template1").to_owned();
     let error = try_connect(&trusted).await.err().unwrap();
-    assert_eq!(crate::support::sqlstate(&error), "28P01");
+    assert_eq!(hotrow_testkit::sqlstate(&error), "28P01");
     assert!(error.as_db_error().unwrap().hint().is_none(), "the server's own words: {error:?}");
     let gate = stage.by_socket("gate", "");
     assert_eq!(gate.as_deref(), Ok("gate"), "the user of the upstream URL");
@@ -61,7 +61,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
 
 /// What the program says when it does not start.
 fn refusal(options: &[&str]) -> String {
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut serve = hotrow_testkit::hotrow();
     serve.args(["serve", "--upstream", &upstream()]).args(options).stdout(Stdio::null());
     let mut child = serve.stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;

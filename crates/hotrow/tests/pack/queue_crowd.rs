@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Answer, Line, Until};
 
-use crate::line::{Answer, Line, Until};
 use crate::migrate;
 use crate::planted::{Fault, missed};
-use crate::support::Gateway;
 
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 12;

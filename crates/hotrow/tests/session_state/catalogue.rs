@@ -4,10 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::Stage;
-use crate::support::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
 use tokio_postgres::types::Type;
-
-use crate::support::{config, connect, rows, server, sqlstate, until, value};
 
 /// Looks at the catalogue again five times a second.
 const OFTEN: &[&str] = &["--catalogue-age-ms", "200"];

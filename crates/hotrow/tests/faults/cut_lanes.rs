@@ -2,31 +2,16 @@
 //! clients' own connections live on, and each unit is answered: exactly, or with 08007. Dying processes are in
 //! `faults/`.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/checker.rs"]
-mod checker;
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-#[path = "support/load.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod load;
-#[path = "support/proxy.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod proxy;
-
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
-use checker::check;
-use line::Line;
-use load::{Book, Fate, Load, ORDER, SELL, TABLES, Task, answers_of_block, put_block};
-use proxy::{After, Fault, How, Proxy, Way};
-use support::{Gateway, server};
+use hotrow_testkit::line::Line;
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
+use hotrow_testkit::{Gateway, server};
+
+use crate::checker::check;
+use crate::load::{Book, Fate, Load, ORDER, SELL, TABLES, Task, answers_of_block, put_block};
 
 /// What is sent together while a connection breaks; a number becomes a unit.
 type Shape = [fn(u64) -> Task];

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Calls a running payment service in all the ways that its OpenAPI document allows and forbids: run.sh URL
+# Calls a running payment service in all the ways that its OpenAPI document allows and forbids: schemathesis.sh URL
 set -euo pipefail
 # One worker: ast.parse of Python 3.11 and 3.12 fails now and then where two threads use it (python/cpython#106905).
 url=$1

@@ -1,37 +1,26 @@
 //! Merged calls that answer several rows, or none: each caller gets its own, byte for byte what a direct call gets; a bad
 //! call harms nobody; a twin that mixes callers up is found out.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-
 use std::sync::{Barrier, Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::{Gateway, server};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
-use support::server::migrate;
-use support::{Gateway, server};
+
+use crate::connect;
 
 const CLIENTS: usize = 16;
-
-fn connect(port: u16) -> Line {
-    Line::connect(port, "public").unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
-}
 
 /// Bags of words: each draw takes so many out, in the order in which they were put in.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        migrate(&server().url());
-        let made = connect(server().port()).query(include_str!("support/bags.sql"));
+        crate::migrate_once();
+        let made = connect(server().port()).query(include_str!("bags.sql"));
         assert_eq!(made.error(), None);
     });
 }

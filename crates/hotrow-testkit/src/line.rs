@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Line {
     stream: TcpStream,
     input: Vec<u8>,
+    /// Messages that are not sent yet.
     pub out: BytesMut,
 }
 
@@ -32,6 +33,7 @@ impl Drop for Until<'_> {
 /// What came for one unit: all frames up to ReadyForQuery, that one included, or as many as came before the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
+    /// The frames.
     pub bytes: Vec<u8>,
     /// Whether ReadyForQuery came.
     pub whole: bool,
@@ -40,8 +42,11 @@ pub struct Answer {
 /// An error as it was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// Such as FATAL.
     pub severity: String,
+    /// Its SQLSTATE.
     pub code: String,
+    /// Its text, without detail and hint.
     pub message: String,
 }
 
@@ -93,10 +98,12 @@ impl Line {
         self.put_call("", values);
     }
 
+    /// Sync.
     pub fn put_sync(&mut self) {
         frontend::sync(&mut self.out);
     }
 
+    /// Query.
     pub fn put_query(&mut self, sql: &str) {
         frontend::query(sql, &mut self.out).expect("no zeros in it");
     }

@@ -1,21 +1,13 @@
 //! Promise 8: an outsider's lock holds up those who need that lock and nobody else, and gateways and direct clients
 //! on the same rows don't deadlock.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use line::{Answer, Line, Until};
-use support::{Gateway, server};
+use hotrow_testkit::line::{Answer, Line, Until};
+use hotrow_testkit::{Gateway, server};
 
 const ADD: &str = "update inv set sold = sold + 1 where id = $1 returning sold";
 const ADD_OTHER: &str = "update other set sold = sold + 1 where id = $1 returning sold";

@@ -1,4 +1,4 @@
-//! The private server that all tests of a file share. A static is never dropped, so the server belongs to a child of
+//! The private server that all tests of a binary share. A static is never dropped, so the server belongs to a child of
 //! the test program, which ends it when the test program is gone, however that happened.
 
 use std::io::{BufRead, BufReader};
@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use hotrow_postgres::{Binaries, PrivateServer};
+
+use crate::hotrow;
 
 /// Set for the child that owns the server.
 const OWNS: &str = "HOTROW_TEST_OWNS_SERVER";
@@ -20,7 +22,19 @@ pub struct Server {
     _owner: Child,
 }
 
-/// The one that all tests of this file share, started when first asked for.
+/// Makes the test program able to own its shared server. It belongs at the root of each test binary that calls
+/// [`server`].
+#[macro_export]
+macro_rules! shared_server {
+    () => {
+        #[test]
+        fn owns_the_shared_server() {
+            $crate::own_shared_server();
+        }
+    };
+}
+
+/// The server that all tests of this binary share, started when first asked for.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(Server::start)
@@ -29,7 +43,7 @@ pub fn server() -> &'static Server {
 impl Server {
     fn start() -> Self {
         let mut owner = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["--exact", "support::server::owns_the_shared_server", "--nocapture"])
+            .args(["--exact", "owns_the_shared_server", "--nocapture"])
             .env(OWNS, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -41,7 +55,7 @@ impl Server {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| line.split_once(STARTED).map(|(_, port)| port.to_owned()))
-            .expect("the server starts");
+            .expect("the server starts: is `hotrow_testkit::shared_server!()` in the binary's main.rs?");
         // What else it prints must not meet a closed pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self { port: line.trim().parse().expect("a port"), _owner: owner }
@@ -60,8 +74,7 @@ impl Server {
 
 /// Installs the schema pack as an operator does.
 pub fn migrate(url: &str) {
-    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["migrate", "--upstream", url]).output();
-    let output = migrate.expect("the program can be run");
+    let output = hotrow().args(["migrate", "--upstream", url]).output().expect("the program can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -70,9 +83,10 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     Binaries::find().expect("there are binaries").tool(name)
 }
 
-/// In the child: starts the server, says where, and ends it when the parent is gone. Elsewhere: that it is found.
-#[test]
-fn owns_the_shared_server() {
+/// The body of [`shared_server`]. In the child: starts the server, prints its port, and ends the server after the parent
+/// has ended. In the test program: that the child starts one.
+#[expect(clippy::print_stdout, reason = "the parent reads the port from it")]
+pub fn own_shared_server() {
     if std::env::var_os(OWNS).is_none() {
         assert!(server().port() > 0);
         return;

@@ -2,18 +2,8 @@
 //! order and that of units of which one was answered before the other was asked, in which a direct connection gives
 //! the very same answers, byte by byte. `HOTROW_SEED` repeats a choice of units.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/history.rs"]
 mod history;
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-#[path = "support/replay.rs"]
 mod replay;
-#[path = "support/units.rs"]
 mod units;
 
 use std::panic::catch_unwind;
@@ -21,10 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use history::Record;
-use line::{Answer, Line, Until};
-use support::{Gateway, server};
-use units::{RESET, TABLES, Unit};
+use hotrow_testkit::line::{Answer, Line, Until};
+use hotrow_testkit::{Gateway, server};
+
+use self::history::Record;
+use self::units::{RESET, TABLES, Unit};
 
 /// A prepared statement is planned for its values five times and then perhaps for all values, which shows in the moment
 /// when some errors come. Here the server is told which, so that both sides get the same. In some rounds an outsider

@@ -1,12 +1,10 @@
 //! A statement that takes long holds up others of its lane for a bounded time, keeps its own outcome, and can be cancelled.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
 use std::time::Instant;
 
-use support::{Gateway, PATIENCE, config_in, connect, describe, new_schema, server, sqlstate, until, value};
+use hotrow_testkit::{
+    Gateway, PATIENCE, config_in, connect, describe, new_schema, server, sqlstate, until, value,
+};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 

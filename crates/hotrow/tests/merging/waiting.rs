@@ -1,30 +1,19 @@
 //! Calls that wait for something to answer: answered as soon as there is something, whoever puts it there and whatever
 //! happens to the connection that listens; given up when their time is over, their client goes, or the gateway stops.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-
 use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::Signal;
-use support::server::migrate;
-use support::{Gateway, server};
+
+use crate::connect;
 use tokio_postgres::NoTls;
 
 /// Longer than any test: a call that is answered before was woken.
 const FOR_EVER: &str = "1 hour";
-
-fn connect(port: u16) -> Line {
-    Line::connect(port, "public").unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
-}
 
 fn direct(sql: &str) -> Answer {
     let answer = connect(server().port()).query(sql);
@@ -35,8 +24,8 @@ fn direct(sql: &str) -> Answer {
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        migrate(&server().url());
-        direct(include_str!("support/boxes.sql"));
+        crate::migrate_once();
+        direct(include_str!("boxes.sql"));
     });
 }
 
@@ -282,14 +271,14 @@ fn a_gateway_that_stops_ends_the_wait_with_an_empty_answer() {
 #[tokio::test]
 async fn pause_closes_the_connection_that_listens_and_what_comes_meanwhile_is_not_missed() {
     let gateway = stage("paused", FOR_EVER);
-    let console = support::connect(gateway.config().dbname("hotrow")).await;
+    let console = hotrow_testkit::connect(gateway.config().dbname("hotrow")).await;
     let port = gateway.port();
     let waits = thread::spawn(move || {
         let mut line = connect(port);
         line.query(&take("paused", FOR_EVER))
     });
     // It is asked once more when the gateway has begun to listen, so that it may be in a lane for a moment.
-    support::until("the console shows it", async || {
+    hotrow_testkit::until("the console shows it", async || {
         let shown = console.simple_query("show units").await.unwrap();
         shown.iter().any(|message| match message {
             tokio_postgres::SimpleQueryMessage::Row(row) => {

@@ -16,7 +16,9 @@ const LAST_ANSWER: &[u8] = b"\0\0\0\x011\xff\xff\xff\xffC\0\0\0\x0dSELECT 1\0";
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
+    /// What the gateway sends.
     ToServer,
+    /// What the server sends.
     ToGateway,
 }
 
@@ -43,8 +45,11 @@ pub enum After {
 /// Where a connection breaks.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
+    /// The direction whose bytes count.
     pub way: Way,
+    /// What still goes through.
     pub after: After,
+    /// What happens then.
     pub how: How,
 }
 

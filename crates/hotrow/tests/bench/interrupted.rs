@@ -1,16 +1,11 @@
 //! `hotrow bench` on somebody's server when the person interrupts it: it does not wait for what was under way, and leaves
 //! nothing behind.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-#[allow(unused_imports, reason = "shared by files that each use a part")]
-mod support;
-
 use std::process::Stdio;
 
+use hotrow_testkit::{PATIENCE, config, connect, server, until, value};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{PATIENCE, config, connect, server, until, value};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
@@ -18,7 +13,7 @@ use tokio::process::Command;
 async fn a_fill_of_an_hour_ends_with_the_benchmark() {
     let direct = &connect(&config(server().port())).await;
     let out = tempfile::tempdir().unwrap();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+    let mut bench = Command::from(hotrow_testkit::hotrow())
         .args(["bench", "feed-consume", "--techniques", "pack-direct", "--seconds", "1000"])
         .args(["--upstream", &server().url(), "--out"])
         .arg(out.path().join("report"))

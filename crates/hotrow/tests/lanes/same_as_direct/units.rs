@@ -4,7 +4,7 @@
 //! What returns no version either depends on nothing that changes, or on something that stays true once it is (a
 //! stock that only falls, a row that is there or gone for good).
 
-use super::line::Line;
+use hotrow_testkit::line::Line;
 
 pub const TABLES: &str = "
     create table account (id int primary key, stock bigint not null check (stock >= 0), v bigint not null default 1,

@@ -1,24 +1,17 @@
 //! Calls of functions with a merge rule: every caller gets what it would have got by itself, whatever the form of its
 //! call; a bad one harms nobody; a twin that breaks its contract is found out. The rule is the one of docs/merge-rules.md.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
-#[path = "support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-
 use std::sync::{Barrier, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::{Gateway, server};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
-use support::server::migrate;
-use support::{Gateway, server};
+
+use crate::connect;
 
 const CLIENTS: usize = 16;
 const CALLS: usize = 40;
@@ -28,8 +21,8 @@ const STOCK: usize = 30;
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        migrate(&server().url());
-        let guide = include_str!("../../../docs/merge-rules.md");
+        crate::migrate_once();
+        let guide = include_str!("../../../../docs/merge-rules.md");
         let mut direct = connect(server().port());
         let blocks: Vec<&str> =
             guide.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -38,10 +31,6 @@ fn install() {
             assert_eq!(direct.query(sql).error(), None, "{sql}");
         }
     });
-}
-
-fn connect(port: u16) -> Line {
-    Line::connect(port, "public").unwrap().unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
 }
 
 /// Calls one item's sale again and again in one form.
@@ -380,7 +369,7 @@ async fn clients_that_say_utf8_share_lanes_with_those_that_get_it_anyway() {
     connect(server().port()).query("create table public.spoken (id int primary key, word text)");
     let mut silent = connect(gateway.port());
     assert_eq!(silent.query("insert into public.spoken values (1, 'one')").error(), None);
-    let speaking = support::connect(&gateway.config_in("public")).await;
+    let speaking = hotrow_testkit::connect(&gateway.config_in("public")).await;
     speaking.batch_execute("insert into public.spoken values (2, 'deux é')").await.unwrap();
     assert_eq!(gateway.metric("hotrow_packed_units_total"), 2);
     assert_eq!(gateway.metric("hotrow_lanes_connected"), 1);
@@ -388,7 +377,7 @@ async fn clients_that_say_utf8_share_lanes_with_those_that_get_it_anyway() {
     // Where the database has another encoding, who says UTF-8 gets UTF-8.
     let latin = "create database latin template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'";
     assert_eq!(connect(server().port()).query(latin).error(), None);
-    let speaking = support::connect(gateway.config().dbname("latin")).await;
+    let speaking = hotrow_testkit::connect(gateway.config().dbname("latin")).await;
     let word = "select 'é' || current_setting('client_encoding') || octet_length('é')";
-    assert_eq!(support::value(&speaking, word).await, "éUTF81");
+    assert_eq!(hotrow_testkit::value(&speaking, word).await, "éUTF81");
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::line::{Answer, Line};
+use hotrow_testkit::line::{Answer, Line};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,36 +1,15 @@
 //! The benchmark of the payment service, with the real programs: what it shows is checked by itself, so it has to be seen to
 //! give figures. Nothing is measured here.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-use std::path::Path;
 use std::process::Command;
-use std::sync::Once;
 
 use hotrow_bench::SlowFlush;
+use hotrow_testkit::hotrow;
 use serde_json::Value;
-
-/// The service is another package: its programs are built into the folder where this one's program is.
-fn build_the_service() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_hotrow")).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .args(["build", "--quiet", "--package", "payments", "--target-dir"])
-            .arg(folder.parent().unwrap());
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    });
-}
 
 /// The techniques of a scenario, run in its quick size.
 fn bench(scenario: &str) -> Vec<Value> {
-    build_the_service();
-    outcome(Command::new(env!("CARGO_BIN_EXE_hotrow")).args(["bench", scenario]))
+    outcome(hotrow().args(["bench", scenario]))
 }
 
 fn outcome(bench: &mut Command) -> Vec<Value> {
@@ -94,9 +73,8 @@ fn expect_excuse(technique: &Value) {
 #[test]
 fn without_strace_no_flush_is_held_up_and_the_report_says_so() {
     let nothing = tempfile::tempdir().unwrap();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut bench = hotrow();
     bench.args(["bench", "payments", "--techniques", "direct-slow-flush,hotrow-slow-flush"]);
-    build_the_service();
     let techniques = outcome(bench.env("PATH", nothing.path()));
     assert_eq!(techniques.len(), 2);
     techniques.iter().for_each(expect_excuse);

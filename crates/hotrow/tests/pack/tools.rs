@@ -1,14 +1,9 @@
 //! `hotrow migrate`, `hotrow replay` and `hotrow verify` as an operator runs them. Never what the functions answer.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-#[allow(unused_imports, reason = "shared by files that each use a part")]
-mod support;
-
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use support::{config, connect, server, until, value};
+use hotrow_testkit::{config, connect, server, until, value};
 use tokio_postgres::Client;
 
 /// A database of its own on the shared server.
@@ -71,7 +66,7 @@ impl Shop {
 
     fn hotrow(&self, args: &[&str]) -> Output {
         let url = format!("postgres://postgres@127.0.0.1:{}/{}", server().port(), self.name);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+        let mut command = hotrow_testkit::hotrow();
         command.args(args).args(["--upstream", &url]).output().unwrap()
     }
 

@@ -1,19 +1,13 @@
-//! What the integration tests share: one private server per test file, gateways as child processes, connections to
-//! both. Never asserts what the gateway promises: that is for the tests.
-#![allow(dead_code, reason = "each test file is a program of its own and uses a part of this")]
-
-pub mod gateway;
-pub mod raw;
-pub mod server;
+//! Connections by tokio-postgres, the rows of simple queries as text, and waiting for a condition.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-pub use gateway::Gateway;
-pub use server::server;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+use crate::server;
 
 /// Nothing that a test waits for takes so long unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
+use hotrow_testkit::line::{Answer, Line};
+
 use super::history::{Observation, Place, Record};
-use super::line::{Answer, Line};
 use super::units::STATEMENTS;
 
 struct Session {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio_postgres::Config;
 
-use super::{PATIENCE, config, config_in, free_port};
+use crate::{PATIENCE, config, config_in, free_port, hotrow, server};
 
 const LISTENS: &str = "hotrow: listening on ";
 /// The dependencies have nothing to say that helps.
@@ -30,7 +30,7 @@ pub struct Gateway {
 impl Gateway {
     /// In front of the shared server, with more options of `hotrow serve`.
     pub fn start(options: &[&str]) -> Self {
-        Self::in_front_of(&super::server().url(), options)
+        Self::in_front_of(&server().url(), options)
     }
 
     /// In front of any server.
@@ -47,7 +47,7 @@ impl Gateway {
 
     fn try_start(upstream: &str, options: &[&str]) -> Result<Self, String> {
         let metrics = free_port();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+        let mut child = hotrow()
             .args(["serve", "--upstream", upstream])
             .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
             .args(["--metrics", &format!("127.0.0.1:{metrics}")])

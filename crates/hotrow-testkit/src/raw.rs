@@ -6,7 +6,7 @@ use std::fmt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::PATIENCE;
+use crate::PATIENCE;
 
 /// A connection.
 pub struct Raw {

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::line::Answer;
 use super::units::{DELETE, EVENT, Sees, Step, Unit};
+use hotrow_testkit::line::Answer;
 
 /// No event gets as far.
 const UNUSED: u64 = 1_000_000;

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::line::Line;
-use super::load::{BLOCK_AMOUNT, Book, Fate, Task};
+use crate::load::{BLOCK_AMOUNT, Book, Fate, Task};
+use hotrow_testkit::line::Line;
 
 const STOCK: u64 = 1_000_000_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Other tests that work on the same server may keep it busy for this long.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until no backend works for a gateway any more, so that nothing can still be committed.
 pub fn settle(server: u16, schema: &str) -> Line {

@@ -1,10 +1,6 @@
 //! The payments' change stream (examples/payments/cdc): outbox rows written through the gateway reach Kafka by Debezium,
 //! each of them, whenever Kafka Connect is killed, and the server. Runs where Java and Maven are; says so where they are not.
 
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -14,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect, free_port, until, value};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{Gateway, config, connect, free_port, until, value};
 use tokio::time::sleep;
 use tokio_postgres::{Client, Config};
 
@@ -41,7 +37,8 @@ fn java_is_here() -> bool {
         return true;
     }
     let missing = missing.join(" and ");
-    writeln!(std::io::stderr(), "tests/cdc was not run: this machine has no {missing}").unwrap();
+    writeln!(std::io::stderr(), "tests/bench/change_stream was not run: this machine has no {missing}")
+        .unwrap();
     false
 }
 
@@ -182,7 +179,7 @@ async fn write(gateway: Config, writer: usize, stop: Arc<AtomicBool>) -> Vec<i32
                 let told = error.code().map(|code| code.code().to_owned());
                 assert!(told.as_deref().is_none_or(|code| LOST.contains(&code)), "{error:?}");
                 while client.is_closed() {
-                    match support::try_connect(&gateway).await {
+                    match hotrow_testkit::try_connect(&gateway).await {
                         Ok(again) => client = again,
                         Err(_) => sleep(Duration::from_millis(20)).await, // it has not found the server yet
                     }
@@ -249,7 +246,7 @@ async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
     }
 
     let direct = connect(&config(server.port())).await;
-    let written = support::rows(&direct, "select id from payments.outbox").await.unwrap();
+    let written = hotrow_testkit::rows(&direct, "select id from payments.outbox").await.unwrap();
     let written: BTreeSet<String> = written.into_iter().map(|mut row| row.remove(0).unwrap()).collect();
     assert!(written.len() > WRITERS * 20, "only {} events were written", written.len());
     let events = stream.events(written.len());
