@@ -15,6 +15,7 @@ pub const HELD_WAIT_MS: u64 = 10_000;
 /// wait for a turn.
 pub const HELD_TURNS_PER_CORE: usize = 8;
 /// Held connections on all cores that can start work at one time, if the server is on the same machine.
+/// Others wait for a turn.
 pub const HELD_TURNS_MAX: usize = 40;
 /// Time that a session waits for a turn. After that it starts without one.
 pub const HELD_TURN_WAIT_MS: u64 = 10;
@@ -77,7 +78,7 @@ pub const LANE_SLOW_MS: u64 = 100;
 /// Batches that lock their rows first, after a batch with units of several rows has met another transaction's
 /// lock. After them the lane tries without locks. The number is large enough to make that trial almost free.
 pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
-/// Keys of one table that outsiders block. If one more is blocked, all units of the table leave the lane.
+/// Keys of one table that outsiders block. If one more is blocked, all units of the table are parked.
 pub const BLOCKED_KEYS_MAX: usize = 4;
 
 /// Calls of one pool that wait for a result. The gateway rejects one more with SQLSTATE 53000.
@@ -90,7 +91,7 @@ pub const WAITING_AGAIN_MS_MIN: u64 = 10;
 /// Interval at which a call that is due checks for the end of a pause.
 pub const WAITING_PAUSED_MS: u64 = 1_000;
 /// Key spaces of waiting calls that the gateway remembers. With one more it forgets all, and calls that are
-/// on their way are retried once.
+/// under way are retried once.
 pub const WAITING_SPACES_MAX: usize = 1_000;
 /// Time that a waiting call that left its lane because of a lock blocks other calls of its key. After that
 /// they run: the call may have got the lock and may wait for a result.
