@@ -108,7 +108,7 @@ async fn nobody_from_other_machines_comes_in_by_accident() {
     }
     let file = stage.file("hba.conf", "host all all all password");
     let words = refusal(&["--hba-file", &file]);
-    assert!(words.contains("line 1: password sends the password for everybody to read"), "{words}");
+    assert!(words.contains("line 1: password sends the password in cleartext"), "{words}");
     let file = stage.file("hba.conf", "host all all all scram-sha-256\nhost all all samehost trust");
     assert!(refusal(&["--hba-file", &file]).contains("line 2: samehost"));
     assert!(refusal(&["--hba-file", "/nowhere/hba.conf"]).contains("can't read hba_file /nowhere/hba.conf"));
