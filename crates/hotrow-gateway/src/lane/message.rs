@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::look::Look;
 use super::{inbox, mailbox};
 use crate::statements::Statement;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 /// A session's answers.
 pub type Mailbox = mailbox::Mailbox<Handed>;
@@ -84,7 +84,7 @@ impl Envelope {
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
             let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
-            returns && run.packing.merging.is_none() && run.statement.counts.of(Became::Packed) == 0
+            returns && run.packing.merging.is_none() && run.statement.counts.of(RunOutcome::Packed) == 0
         })
     }
 

@@ -39,7 +39,7 @@ use crate::lane::rest::Rest;
 use crate::lane::slow::Watch;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
@@ -408,7 +408,7 @@ impl Task {
                 } else {
                     run.statement.succeeded()
                 }
-                run.statement.counts.add(Became::Packed);
+                run.statement.counts.add(RunOutcome::Packed);
             });
             let bytes = places.filter_map(|place| answers.of(place));
             let put = |out: &mut bytes::BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
@@ -423,17 +423,17 @@ impl Task {
 
     fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_core::key::Key>) {
         METRICS.rolled_back.inc();
-        let (became, metric) = match key {
-            Some(_) => (Became::Blocked, &METRICS.blocked),
-            None if unit.too_slow => (Became::TooSlow, &METRICS.too_slow),
-            None => (Became::Failed, &METRICS.failed),
+        let (outcome, metric) = match key {
+            Some(_) => (RunOutcome::Blocked, &METRICS.blocked),
+            None if unit.too_slow => (RunOutcome::TooSlow, &METRICS.too_slow),
+            None => (RunOutcome::Failed, &METRICS.failed),
         };
         metric.inc();
         for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {
-            run.statement.counts.add(became);
-            match became {
-                Became::TooSlow => run.statement.was_too_slow(),
-                Became::Failed => run.statement.failed(),
+            run.statement.counts.add(outcome);
+            match outcome {
+                RunOutcome::TooSlow => run.statement.was_too_slow(),
+                RunOutcome::Failed => run.statement.failed(),
                 _ => {}
             }
         }

@@ -12,7 +12,7 @@ use super::message::Envelope;
 use super::message::Wait;
 use crate::lane::Handed;
 use crate::metrics::METRICS;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 impl Task {
     /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
@@ -69,7 +69,7 @@ impl Task {
             METRICS.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.succeeded();
-            run.statement.counts.add(Became::Merged);
+            run.statement.counts.add(RunOutcome::Merged);
             let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);

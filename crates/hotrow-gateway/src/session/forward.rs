@@ -17,7 +17,7 @@ use super::hold::Holding;
 use super::{End, Sequences, Session};
 use crate::metrics::METRICS;
 use crate::server::upstream;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 use crate::statements::{Named, Statement};
 
 impl Session {
@@ -197,22 +197,22 @@ impl Session {
     }
 
     /// Why a statement is run on the session's own connection.
-    fn why_passed(&self, statement: &Statement) -> Became {
+    fn why_passed(&self, statement: &Statement) -> RunOutcome {
         let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
         if self.alone.is_some() {
-            Became::GivenBack
+            RunOutcome::GivenBack
         } else if statement.is_passed() {
-            Became::NotPackable
+            RunOutcome::NotPackable
         } else if in_transaction {
-            Became::OwnTransaction
+            RunOutcome::OwnTransaction
         } else if self.left.pins() {
-            Became::Pinned
+            RunOutcome::Pinned
         } else if !self.pack || !self.pool.packs() {
-            Became::SwitchedOff
+            RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
-            Became::NoCredit
+            RunOutcome::NoCredit
         } else {
-            Became::LargerUnit
+            RunOutcome::LargerUnit
         }
     }
 
