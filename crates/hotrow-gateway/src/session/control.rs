@@ -15,7 +15,7 @@ use crate::net::peer::Peer;
 use crate::net::wake::Wake;
 use crate::pool::Pool;
 use crate::server::connect;
-use crate::session::activity::Doing;
+use crate::session::activity::SessionActivity;
 
 /// The handle by which a session can be cancelled.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Control {
     /// Who is at the other end.
     pub peer: Peer,
     /// What its session does.
-    pub doing: Doing,
+    pub activity: SessionActivity,
     reach: Lock<Reach>,
     /// Counts the cancel requests that were passed on to lanes.
     cancels: AtomicU64,
@@ -191,7 +191,7 @@ impl Controls {
             mailbox,
             pool,
             peer,
-            doing: Doing::new(name),
+            activity: SessionActivity::new(name),
             reach: Lock::new(Reach::Lanes),
             cancels: AtomicU64::new(0),
             cancelled: Wake::default(),

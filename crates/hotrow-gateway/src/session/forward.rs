@@ -73,7 +73,7 @@ impl Session {
             }
             tag::SYNC => {
                 METRICS.passed_through.inc();
-                self.control.doing.passes();
+                self.control.activity.count_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::Sync);
                 self.close_shown();
@@ -154,7 +154,7 @@ impl Session {
             return Ok(());
         }
         METRICS.passed_through.inc();
-        self.control.doing.passes();
+        self.control.activity.count_passed();
         let runs = self.will_run(&statement);
         self.will_clear(Some(&statement));
         self.output().extend_from_slice(frame.bytes);

@@ -318,7 +318,7 @@ impl Session {
 
     async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
         let since = Instant::now();
-        self.control.doing.heard(since);
+        self.control.activity.message_received(since);
         self.tell_settings();
         let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);

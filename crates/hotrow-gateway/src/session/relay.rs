@@ -86,7 +86,7 @@ impl Session {
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let active = !self.is_settled();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
-        self.control.doing.holds(active, holding.status, self.pack, self.left);
+        self.control.activity.set_held(active, holding.status, self.pack, self.left);
         let was_full = holding.is_full();
         holding.write();
         let full = holding.is_full();
@@ -169,7 +169,7 @@ impl Session {
             }
             put_ready(status, out);
         });
-        self.control.doing.rename(&name);
+        self.control.activity.rename(&name);
         self.application_name = name;
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Session {
                         return Ok(Passing::Swallowed);
                     }
                     self.application_name = value.to_owned();
-                    self.control.doing.rename(value);
+                    self.control.activity.rename(value);
                 }
             }
             tag::READY => {

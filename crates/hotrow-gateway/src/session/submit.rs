@@ -106,7 +106,7 @@ impl Session {
         };
         self.lane = Some((kind, lane));
         self.has_block |= packed.unit.may_stay_open();
-        self.control.doing.packs();
+        self.control.activity.count_packed();
         packed.slot = self.mailbox.reserve();
         packed.changes_names = !changes.is_empty();
         self.will_name(packed.slot, changes);
