@@ -162,7 +162,7 @@ impl Authentication {
         body: Zeroizing<Vec<u8>>,
     ) -> Result<Step, Stopped> {
         let answer = if exchange.is_expensive() {
-            let _place = self.hashing.acquire().await.expect("the semaphore is never closed");
+            let _permit = self.hashing.acquire().await.expect("the semaphore is never closed");
             let user: Arc<str> = newcomer.user.into();
             let hash = move || exchange.answer(&user, &body);
             tokio::task::spawn_blocking(hash).await.map_err(|_| Stopped::Left)?

@@ -226,11 +226,11 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
         return;
     }
     match shared.try_enter() {
-        Some(place) => {
+        Some(permit) => {
             let shared = shared.clone();
             tokio::spawn(async move {
                 serve_client(shared, read, write, peer).await;
-                drop(place);
+                drop(permit);
             });
         }
         None => {

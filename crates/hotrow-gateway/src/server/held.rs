@@ -13,18 +13,18 @@ use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::gate::{Gate, Passed};
 use crate::server::login::Login;
-use crate::server::places::{Place, Places};
+use crate::server::permits::{Permit, Permits};
 use crate::server::upstream::{self, Upstream};
 
 /// The connections of all pools.
 #[derive(Debug)]
 pub struct HeldConnections {
     /// As many as may be in use at once.
-    in_use: Places,
+    in_use: Permits,
     /// For the clients of those tables of the settings that set a limit.
-    shares: Lock<Vec<(Arc<PoolTable>, Arc<Places>)>>,
+    shares: Lock<Vec<(Arc<PoolTable>, Arc<Permits>)>>,
     /// For what is short, where the server is on this machine.
-    turns: Places,
+    turns: Permits,
     idle: Lock<Idle>,
 }
 
@@ -66,7 +66,7 @@ pub struct Held {
     generation: u64,
     let_in: LetIn,
     /// Its place among those of the clients that a table of the settings limits.
-    pub share: Option<Place>,
+    pub share: Option<Permit>,
     _gauge: GaugeGuard,
 }
 
@@ -74,9 +74,9 @@ pub struct Held {
 #[derive(Debug)]
 struct LetIn {
     passed: Passed,
-    _place: Place,
+    _permit: Permit,
     /// Its turn on the server's processors, where those are also the gateway's.
-    turn: Option<Place>,
+    turn: Option<Permit>,
 }
 
 /// Why there is none.
@@ -103,9 +103,9 @@ impl HeldConnections {
     /// None yet.
     pub fn new(config: &Config) -> Self {
         HeldConnections {
-            in_use: Places::new(config.held_connections_max),
+            in_use: Permits::new(config.held_connections_max),
             shares: Lock::default(),
-            turns: Places::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
+            turns: Permits::new((limits::HELD_TURNS_PER_CORE * cores()).min(limits::HELD_TURNS_MAX)),
             idle: Lock::default(),
         }
     }
@@ -119,7 +119,7 @@ impl HeldConnections {
 
     /// Whether less than half of the connections are in use.
     pub fn has_room(&self) -> bool {
-        2 * self.in_use.taken() < self.in_use.count()
+        2 * self.in_use.in_use() < self.in_use.limit()
     }
 
     /// A connection of this pool, with this application name, once the gate of its database is open.
@@ -153,10 +153,10 @@ impl HeldConnections {
         application_name: &str,
     ) -> Option<Held> {
         let turn = match config.upstream.hosts.are_here {
-            true => Some(self.turns.try_take()?),
+            true => Some(self.turns.try_acquire()?),
             false => None,
         };
-        let let_in = LetIn { passed: gate.try_pass()?, _place: self.in_use.try_take()?, turn };
+        let let_in = LetIn { passed: gate.try_pass()?, _permit: self.in_use.try_acquire()?, turn };
         let open = self.take_idle(pool, application_name, &let_in)?;
         if open.application_name.as_deref() == Some(application_name) && !open.is_forgetting {
             return Some(open.into_held(pool, let_in));
@@ -181,52 +181,52 @@ impl HeldConnections {
 
     async fn let_in(&self, config: &Config, gate: &Arc<Gate>) -> Result<LetIn, Error> {
         let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
-        let place = match self.in_use.try_take() {
-            Some(place) => place,
-            None => tokio::time::timeout(config.held_wait, self.in_use.take())
+        let permit = match self.in_use.try_acquire() {
+            Some(permit) => permit,
+            None => tokio::time::timeout(config.held_wait, self.in_use.acquire())
                 .await
                 .map_err(|_| Error::AllInUse(config.held_wait))?,
         };
-        Ok(LetIn { passed, _place: place, turn: self.turn(config).await })
+        Ok(LetIn { passed, _permit: permit, turn: self.turn(config).await })
     }
 
     /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
     /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
-    async fn turn(&self, config: &Config) -> Option<Place> {
+    async fn turn(&self, config: &Config) -> Option<Permit> {
         if !config.upstream.hosts.are_here {
             return None;
         }
-        match self.turns.try_take() {
+        match self.turns.try_acquire() {
             Some(turn) => Some(turn),
             None => {
                 let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
-                tokio::time::timeout(moment, self.turns.take()).await.ok()
+                tokio::time::timeout(moment, self.turns.acquire()).await.ok()
             }
         }
     }
 
     /// A place among those of the clients that a table of the settings is for, where it limits them.
-    pub async fn take_share(&self, config: &Config) -> Result<Option<Place>, Error> {
+    pub async fn take_share(&self, config: &Config) -> Result<Option<Permit>, Error> {
         let Some(table) = &config.table else { return Ok(None) };
         let Some(most) = table.held_connections_max else { return Ok(None) };
-        let places = self.places_of(table, most.get());
-        match tokio::time::timeout(config.held_wait, places.take()).await {
-            Ok(place) => Ok(Some(place)),
+        let permits = self.permits_of(table, most.get());
+        match tokio::time::timeout(config.held_wait, permits.acquire()).await {
+            Ok(permit) => Ok(Some(permit)),
             Err(_) => Err(Error::ShareInUse(config.held_wait, most.get(), table.describe())),
         }
     }
 
-    fn places_of(&self, table: &Arc<PoolTable>, most: usize) -> Arc<Places> {
+    fn permits_of(&self, table: &Arc<PoolTable>, most: usize) -> Arc<Permits> {
         let mut shares = self.shares.lock();
-        let Some((_, places)) = shares.iter().find(|(other, _)| other.is_for_same(table)) else {
-            let places = Arc::new(Places::new(most));
-            shares.push((table.clone(), places.clone()));
-            return places;
+        let Some((_, permits)) = shares.iter().find(|(other, _)| other.is_for_same(table)) else {
+            let permits = Arc::new(Permits::new(most));
+            shares.push((table.clone(), permits.clone()));
+            return permits;
         };
-        if places.count() != most {
-            places.resize(most);
+        if permits.limit() != most {
+            permits.resize(most);
         }
-        places.clone()
+        permits.clone()
     }
 
     /// One that is not in use and can be used, if possible with this name.
@@ -261,7 +261,7 @@ impl HeldConnections {
     /// Open connections are in use or idle; those in use are at most the limit, so that one idle connection less
     /// makes room for a new one.
     fn make_room(&self) {
-        let (in_use, open_max) = (self.in_use.taken(), self.in_use.count());
+        let (in_use, open_max) = (self.in_use.in_use(), self.in_use.limit());
         let mut idle = self.idle.lock();
         if in_use + idle.count > open_max
             && let Some(connections) = idle.pools.values_mut().find(|connections| !connections.is_empty())

@@ -6,5 +6,5 @@ pub mod gate;
 pub mod held;
 pub mod login;
 pub mod pack;
-pub mod places;
+pub mod permits;
 pub mod upstream;

@@ -50,7 +50,7 @@ impl Session {
 
 /// Runs this when a thread is free, and waits for it. If it fails, it is met again, and told, where the statement is used.
 async fn on_a_thread(work: impl FnOnce() + Send + 'static) {
-    if let Ok(_place) = THREADS.acquire().await {
+    if let Ok(_permit) = THREADS.acquire().await {
         let _ = tokio::task::spawn_blocking(work).await;
     }
 }

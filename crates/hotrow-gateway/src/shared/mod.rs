@@ -20,7 +20,7 @@ use crate::pool::identity::Identity;
 use crate::pool::pools::{Full, InUse, Pools};
 use crate::pool::{Member, Pool};
 use crate::server::held::{self, HeldConnections};
-use crate::server::places::{Place, Places};
+use crate::server::permits::{Permit, Permits};
 use crate::session::control::Controls;
 use crate::session::stop::{Stage, Stop};
 use requests::Orders;
@@ -35,7 +35,7 @@ pub struct Shared {
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
-    clients: Places,
+    clients: Permits,
     stop: Arc<Stop>,
     /// Who may come in.
     pub authentication: Authentication,
@@ -62,7 +62,7 @@ impl Shared {
         Ok(Shared {
             authentication: Authentication::new(&config)?,
             held: Arc::new(HeldConnections::new(&config)),
-            clients: Places::new(config.clients_max),
+            clients: Permits::new(config.clients_max),
             config: ArcSwap::from_pointee(config),
             pools: Pools::default(),
             joining: Lock::default(),
@@ -93,8 +93,8 @@ impl Shared {
     }
 
     /// A place for one more client, if there is one.
-    pub fn try_enter(&self) -> Option<Place> {
-        self.clients.try_take()
+    pub fn try_enter(&self) -> Option<Permit> {
+        self.clients.try_acquire()
     }
 
     /// Closes connections that have been unused for this long, and pools that nobody uses.
@@ -210,6 +210,6 @@ impl Shared {
         self.stop.set(stage);
         self.controls.wake_all();
         self.leave.notify_waiters();
-        tokio::time::timeout(patience, self.clients.all_free()).await.is_ok()
+        tokio::time::timeout(patience, self.clients.all_released()).await.is_ok()
     }
 }
