@@ -31,7 +31,7 @@ mod shared;
 mod statements;
 
 pub use authentication::Error as AuthenticationError;
-pub use front::sockets::{Heirloom, Listener, OWN, Sockets};
+pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};
 pub use front::{Gateway, Inside, ListenError, StartError};
 pub use net::peer::{Peer, TlsPeer};
 pub use net::{Address, tls};

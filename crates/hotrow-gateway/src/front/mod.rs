@@ -19,7 +19,7 @@ use crate::authentication;
 use crate::config::{Config, Listen};
 use crate::front::handshake::serve_client;
 use crate::front::opening::send_away;
-use crate::front::sockets::{Heirloom, Listener, Sockets};
+use crate::front::sockets::{InheritedSocket, Listener, Sockets};
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
@@ -112,8 +112,8 @@ impl Gateway {
     }
 
     /// The listening sockets, for the gateway that takes over.
-    pub fn heirlooms(&self) -> io::Result<Vec<Heirloom>> {
-        self.doors.iter().map(|(door, _)| door.heirloom()).collect()
+    pub fn inheritable_sockets(&self) -> io::Result<Vec<InheritedSocket>> {
+        self.doors.iter().map(|(door, _)| door.inheritable()).collect()
     }
 
     /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
@@ -157,10 +157,10 @@ impl Door {
         }
     }
 
-    fn heirloom(&self) -> io::Result<Heirloom> {
+    fn inheritable(&self) -> io::Result<InheritedSocket> {
         match self {
-            Door::Tcp(listener) => listener.heirloom(),
-            Door::Unix(listener, _) => listener.heirloom(),
+            Door::Tcp(listener) => listener.inheritable(),
+            Door::Unix(listener, _) => listener.inheritable(),
         }
     }
 }
