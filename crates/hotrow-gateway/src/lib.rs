@@ -38,4 +38,4 @@ pub use net::{Address, tls};
 pub use operator::explain;
 pub use server::driver;
 pub use server::pack::PACK_TRUSTED;
-pub use shared::requests::Order;
+pub use shared::requests::OperatorRequest;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hotrow_gateway::{Gateway, InheritedSocket, Order, Sockets, StartError};
+use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
 use tracing_subscriber::EnvFilter;
 
 use crate::http::{self, HttpServer};
@@ -133,9 +133,9 @@ async fn serve(
                     }
                 }
             },
-            order = gateway.order() => match order {
-                Order::Shutdown => break,
-                Order::Reload(answer) => {
+            request = gateway.next_request() => match request {
+                OperatorRequest::Shutdown => break,
+                OperatorRequest::Reload(answer) => {
                     let reloaded = reload(&args, &mut resolved, &gateway).map_err(|error| error.to_string());
                     if let Err(error) = &reloaded {
                         tracing::error!("not reloaded, what was in force stays in force: {error}");

@@ -26,7 +26,7 @@ use crate::net::{self, Address, ReadHalf, WriteHalf};
 use crate::session::stop::Stage;
 use crate::session::stopping;
 use crate::shared::Shared;
-use crate::shared::requests::Order;
+use crate::shared::requests::OperatorRequest;
 
 /// Why the gateway can't start.
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +107,8 @@ impl Gateway {
     }
 
     /// The next thing that an operator asks of the program.
-    pub async fn order(&self) -> Order {
-        self.shared.orders.next().await
+    pub async fn next_request(&self) -> OperatorRequest {
+        self.shared.operator_requests.next().await
     }
 
     /// The listening sockets, for the gateway that takes over.

@@ -23,7 +23,7 @@ use crate::server::held::{self, HeldConnections};
 use crate::server::permits::{Permit, Permits};
 use crate::session::control::Controls;
 use crate::session::stop::{Stage, Stop};
-use requests::Orders;
+use requests::OperatorRequests;
 
 /// What all clients share.
 pub struct Shared {
@@ -42,7 +42,7 @@ pub struct Shared {
     /// What PAUSE has shut.
     pub gates: Gates,
     /// What the console asks of the program.
-    pub orders: Orders,
+    pub operator_requests: OperatorRequests,
     /// Wakes the console's sessions when the gateway stops.
     leave: Notify,
 }
@@ -70,7 +70,7 @@ impl Shared {
             sessions: AtomicU64::new(0),
             stop: Arc::default(),
             gates: Gates::default(),
-            orders: Orders::default(),
+            operator_requests: OperatorRequests::default(),
             leave: Notify::new(),
         })
     }
