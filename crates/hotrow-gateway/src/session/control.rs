@@ -153,19 +153,19 @@ impl Control {
 
 /// The handle by which what an operator waits for at the console can be cancelled.
 #[derive(Debug)]
-pub struct Line {
+pub struct ConsoleCancelHandle {
     /// The process id the client was told.
     pub process_id: u32,
     secret: [u8; 4],
     /// It is.
-    pub cut: Notify,
+    pub cancelled: Notify,
 }
 
 /// The controls of all sessions, by the process id the clients were told.
 #[derive(Debug, Default)]
 pub struct Controls {
     sessions: Lock<HashMap<u32, Arc<Control>>>,
-    lines: Lock<HashMap<u32, Arc<Line>>>,
+    consoles: Lock<HashMap<u32, Arc<ConsoleCancelHandle>>>,
     last: AtomicU32,
 }
 
@@ -212,16 +212,16 @@ impl Controls {
     }
 
     /// A handle for an operator's session.
-    pub fn open_line(&self, secret: [u8; 4]) -> Arc<Line> {
+    pub fn register_console(&self, secret: [u8; 4]) -> Arc<ConsoleCancelHandle> {
         let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
-        let line = Arc::new(Line { process_id, secret, cut: Notify::new() });
-        self.lines.lock().insert(process_id, line.clone());
-        line
+        let handle = Arc::new(ConsoleCancelHandle { process_id, secret, cancelled: Notify::new() });
+        self.consoles.lock().insert(process_id, handle.clone());
+        handle
     }
 
     /// Forgets it.
-    pub fn close_line(&self, process_id: u32) {
-        self.lines.lock().remove(&process_id);
+    pub fn remove_console(&self, process_id: u32) {
+        self.consoles.lock().remove(&process_id);
     }
 
     /// Wakes every session, to see that the gateway stops.
@@ -238,9 +238,9 @@ impl Controls {
     /// Does what a cancel request asks for, if its secret is right; says nothing either way, as PostgreSQL.
     pub async fn cancel(&self, process_id: u32, secret: &[u8]) {
         let control = self.sessions.lock().get(&process_id).cloned();
-        let line = self.lines.lock().get(&process_id).cloned();
-        if let Some(line) = line.filter(|line| line.secret[..] == *secret) {
-            return line.cut.notify_waiters();
+        let handle = self.consoles.lock().get(&process_id).cloned();
+        if let Some(handle) = handle.filter(|handle| handle.secret[..] == *secret) {
+            return handle.cancelled.notify_waiters();
         }
         match control {
             Some(control) if control.secret[..] == *secret => control.cancel().await,

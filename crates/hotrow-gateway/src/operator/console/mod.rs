@@ -95,7 +95,7 @@ pub struct Console {
     /// After an error in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
     /// For cancel requests.
-    line: Arc<crate::session::control::Line>,
+    cancel_handle: Arc<crate::session::control::ConsoleCancelHandle>,
 }
 
 /// A command with where it has got to.
@@ -118,12 +118,12 @@ pub async fn serve(
         tracing::error!(%error, "the system gives no random numbers");
         return;
     }
-    let line = shared.controls.open_line(secret);
+    let cancel_handle = shared.controls.register_console(secret);
     out.extend_from_slice(backend::AUTHENTICATION_OK);
     for (name, value) in PARAMETERS {
         backend::put_parameter_status(&mut out, name, value);
     }
-    backend::put_backend_key_data(&mut out, line.process_id, &secret);
+    backend::put_backend_key_data(&mut out, cancel_handle.process_id, &secret);
     out.extend_from_slice(backend::READY_IDLE);
     let mut console = Console {
         shared,
@@ -136,14 +136,14 @@ pub async fn serve(
         portals: HashMap::new(),
         in_transaction: false,
         skipping: false,
-        line,
+        cancel_handle,
     };
     let end = console.run().await;
     if let Err(End::Problem(problem)) = end {
         problem.put(&mut console.out);
         let _ = console.write.drain(&mut console.out).await; // it may be gone
     }
-    console.shared.controls.close_line(console.line.process_id);
+    console.shared.controls.remove_console(console.cancel_handle.process_id);
 }
 
 /// Why it ends.
@@ -355,7 +355,7 @@ impl Console {
         loop {
             tokio::select! {
                 answer = &mut performed => return Ok(answer),
-                () = self.line.cut.notified() => {
+                () = self.cancel_handle.cancelled.notified() => {
                     return Ok(Err(cancelled()));
                 }
                 count = self.read.fill(&mut self.input), if self.input.len() < limits::SMALL_MESSAGE_BYTES_MAX => {
