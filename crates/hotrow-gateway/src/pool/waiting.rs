@@ -22,7 +22,7 @@ use crate::statements::Statement;
 #[derive(Debug, Default)]
 pub struct WaitingRoom {
     calls: Lock<Waiting<Caller>>,
-    line: Lock<Line>,
+    listener: Lock<ListenerState>,
     /// Somebody has come since the last look.
     used: AtomicBool,
     /// The first has come, or an order for the connection.
@@ -41,7 +41,7 @@ struct Caller {
 
 /// What has been ordered about the connection that listens.
 #[derive(Debug, Default)]
-struct Line {
+struct ListenerState {
     /// There shall be none.
     paused: bool,
     /// How often it was to be made anew.
@@ -129,49 +129,49 @@ impl WaitingRoom {
     /// There shall be no connection from now on, or only not the one that there is. Says when that is closed.
     pub fn close(&self, stays: bool) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let mut line = self.line.lock();
-        line.paused |= stays;
-        line.renewals += 1;
-        if line.is_open {
-            line.closed.push(sender);
+        let mut listener = self.listener.lock();
+        listener.paused |= stays;
+        listener.renewals += 1;
+        if listener.is_open {
+            listener.closed.push(sender);
         }
-        drop(line);
+        drop(listener);
         self.changed.notify_one();
         receiver
     }
 
     /// There may be a connection again.
     pub fn resume(&self) {
-        self.line.lock().paused = false;
+        self.listener.lock().paused = false;
         self.changed.notify_one();
     }
 
     /// Returns when a connection is needed, with the number of renewals so far.
-    async fn needed(&self) -> u64 {
+    async fn listener_needed(&self) -> u64 {
         loop {
             if !self.calls.lock().is_empty() {
-                let mut line = self.line.lock();
-                if !line.paused {
-                    line.is_open = true;
-                    return line.renewals;
+                let mut listener = self.listener.lock();
+                if !listener.paused {
+                    listener.is_open = true;
+                    return listener.renewals;
                 }
             }
             self.changed.notified().await;
         }
     }
 
-    fn ended(&self) {
-        let mut line = self.line.lock();
-        line.is_open = false;
-        for waits in line.closed.drain(..) {
-            let _ = waits.send(()); // who asked may be gone
+    fn listener_closed(&self) {
+        let mut listener = self.listener.lock();
+        listener.is_open = false;
+        for waiter in listener.closed.drain(..) {
+            let _ = waiter.send(()); // who asked may be gone
         }
     }
 
     /// Returns when the connection that was made then is needed no more.
-    async fn superseded(&self, renewals: u64, idle: Duration) {
+    async fn listener_superseded(&self, renewals: u64, idle: Duration) {
         loop {
-            if self.line.lock().renewals != renewals {
+            if self.listener.lock().renewals != renewals {
                 return;
             }
             tokio::select! {
@@ -203,13 +203,13 @@ impl Drop for Seat<'_> {
 pub async fn listen(pool: Arc<Pool>) {
     let mut pause = Duration::ZERO;
     loop {
-        let renewals = pool.waiting.needed().await;
+        let renewals = pool.waiting.listener_needed().await;
         let idle = pool.config().held_idle;
         let listened = tokio::select! {
-            error = hear(&pool, &mut pause) => Some(error),
-            () = pool.waiting.superseded(renewals, idle) => None,
+            error = wake_until_lost(&pool, &mut pause) => Some(error),
+            () = pool.waiting.listener_superseded(renewals, idle) => None,
         };
-        pool.waiting.ended();
+        pool.waiting.listener_closed();
         if let Some(error) = listened {
             // Until it listens again, calls are asked again when their functions said so.
             tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls is gone");
@@ -221,7 +221,7 @@ pub async fn listen(pool: Arc<Pool>) {
 }
 
 /// Wakes calls until the connection is lost.
-async fn hear(pool: &Pool, pause: &mut Duration) -> upstream::Error {
+async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
     let mut upstream = match open(pool).await {
         Ok(upstream) => upstream,
         Err(error) => return error,
