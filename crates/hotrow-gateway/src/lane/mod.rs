@@ -280,7 +280,7 @@ impl Task {
                             lane = self.index,
                             "a table has changed: its statements are judged anew"
                         );
-                        self.context.gate.catalogue_changed();
+                        self.context.database.catalogue_changed();
                         // A rollback does not undo what a new trigger has locked or set.
                         self.renew();
                         Failure::Error

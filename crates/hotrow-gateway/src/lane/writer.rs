@@ -76,7 +76,8 @@ impl Writer {
                 units => self.put_merged(units, &context.statements, batch.number, upstream),
             }
         }
-        let (end, parses) = self.guard.put(batch, kind, context.gate.catalogue_epoch(), &mut upstream.output);
+        let (end, parses) =
+            self.guard.put(batch, kind, context.database.catalogue_epoch(), &mut upstream.output);
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.guarded.push_back((batch.number, end));
         if kind == LaneKind::Write {

@@ -34,7 +34,7 @@ impl Pool {
         if let Some(packing) = statement.packing() {
             return Proof { is_clean: true, moves_sequence: packing.touches_sequence };
         }
-        let epoch = self.gate().catalogue_epoch();
+        let epoch = self.database_state().catalogue_epoch();
         let (proof, ask) = statement.proof(epoch, self.config().catalogue_age);
         // Nobody waits for the answer: sessions that want a connection come first.
         if ask && self.has_room() && !statement.is_proving.swap(true, Relaxed) {

@@ -2,7 +2,7 @@
 //! lanes, the connections they hold for a while, and what is known of their statements.
 
 mod catalogue;
-pub mod gates;
+pub mod databases;
 pub mod identity;
 mod log_ins;
 pub mod pools;
@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use crate::config::Config;
 use crate::lane::{self, Envelope, Inbox, LaneContext, Look, Message};
 use crate::lock::Lock;
-use crate::server::gate::Gate;
+use crate::server::database::DatabaseState;
 use crate::server::held::{self, Held, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
@@ -70,19 +70,20 @@ impl Pool {
     pub async fn open(
         config: Arc<Config>,
         held: Arc<HeldConnections>,
-        gate: Arc<Gate>,
+        database: Arc<DatabaseState>,
         identity: Identity,
         credential: Credential,
     ) -> Result<Arc<Self>, held::Error> {
         let id = IDS.fetch_add(1, Relaxed);
         let login = Login::new(identity.user(), credential);
-        let logged_in = Lock::new((Instant::now(), gate.catalogue_epoch()));
-        let mut connection = held.take(&config, &gate, id, identity.parameters(), &login, "hotrow").await?;
+        let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
+        let mut connection =
+            held.take(&config, &database, id, identity.parameters(), &login, "hotrow").await?;
         let server = log_ins::ask(&mut connection.upstream).await?;
         held.give_back(connection);
         let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
         let (writes, reads) = (inboxes(), inboxes());
-        let context = LaneContext::new(config, identity.parameters(), login, gate, server);
+        let context = LaneContext::new(config, identity.parameters(), login, database, server);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -178,8 +179,8 @@ impl Pool {
     }
 
     /// The gate of its database.
-    pub fn gate(&self) -> &Arc<Gate> {
-        &self.context.gate
+    pub fn database_state(&self) -> &Arc<DatabaseState> {
+        &self.context.database
     }
 
     /// Closes connections that nobody uses.
@@ -298,7 +299,7 @@ impl Pool {
         if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
             return None;
         }
-        self.held.try_take(&config, self.gate(), self.id, application_name)
+        self.held.try_take(&config, self.database_state(), self.id, application_name)
     }
 
     /// The name of a client with this start-up packet, as the server keeps it.
@@ -333,7 +334,7 @@ impl Pool {
         let parameters = self.identity.parameters();
         let held = self
             .held
-            .take(config, self.gate(), self.id, parameters, &self.context.login, application_name)
+            .take(config, self.database_state(), self.id, parameters, &self.context.login, application_name)
             .await?;
         self.context.note_settings(&held.upstream.parameters);
         Ok(held)
@@ -346,12 +347,12 @@ impl Pool {
 
     /// Something may have changed the catalogue of the database: no pool of it relies on what it asked before.
     pub fn catalogue_changed(&self) {
-        self.gate().catalogue_changed();
+        self.database_state().catalogue_changed();
     }
 
     /// How often that has happened.
     pub fn catalogue_epoch(&self) -> u64 {
-        self.gate().catalogue_epoch()
+        self.database_state().catalogue_epoch()
     }
 
     /// Whether it is known now that every unit with this statement is passed through.
@@ -359,8 +360,11 @@ impl Pool {
         match &statement.analysis {
             Analysis::Candidate(_) if !statement.has_credit() => true,
             Analysis::Candidate(_) => {
-                let known =
-                    statement.known_at(now, self.gate().catalogue_epoch(), self.config().catalogue_age);
+                let known = statement.known_at(
+                    now,
+                    self.database_state().catalogue_epoch(),
+                    self.config().catalogue_age,
+                );
                 matches!(known, Known::Fresh(Verdict::Pass))
             }
             Analysis::Pass(pass) => pass.boundary.is_none(),
@@ -374,7 +378,7 @@ impl Pool {
             Analysis::Candidate(candidate) => candidate,
             _ => return Ok(Verdict::Pass),
         };
-        let epoch = self.gate().catalogue_epoch();
+        let epoch = self.database_state().catalogue_epoch();
         match statement.known(epoch, self.config().catalogue_age) {
             Known::Fresh(verdict) => Ok(verdict),
             Known::Old(verdict) => {

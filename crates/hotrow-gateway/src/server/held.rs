@@ -11,7 +11,7 @@ use hotrow_wire::frontend;
 use crate::config::{Config, PoolTable};
 use crate::lock::Lock;
 use crate::metrics::{GaugeGuard, METRICS};
-use crate::server::gate::{Gate, Passed};
+use crate::server::database::{DatabaseState, DatabaseUse};
 use crate::server::login::Login;
 use crate::server::permits::{Permit, Permits};
 use crate::server::upstream::{self, Upstream};
@@ -50,7 +50,7 @@ struct Open {
 #[derive(Debug)]
 pub struct Fresh {
     open: Open,
-    _passed: Passed,
+    _database_use: DatabaseUse,
 }
 
 /// A connection in somebody's hands. Dropped, it is closed; to be used again it has to be given back.
@@ -73,7 +73,7 @@ pub struct Held {
 /// What allows somebody to have a connection in hands.
 #[derive(Debug)]
 struct LetIn {
-    passed: Passed,
+    database_use: DatabaseUse,
     _permit: Permit,
     /// Its turn on the server's processors, where those are also the gateway's.
     turn: Option<Permit>,
@@ -126,20 +126,20 @@ impl HeldConnections {
     pub async fn take(
         &self,
         config: &Config,
-        gate: &Arc<Gate>,
+        database: &Arc<DatabaseState>,
         pool: u64,
         parameters: &[(String, String)],
         login: &Login,
         application_name: &str,
     ) -> Result<Held, Error> {
-        let let_in = self.let_in(config, gate).await?;
+        let let_in = self.let_in(config, database).await?;
         while let Some(mut open) = self.take_idle(pool, application_name, &let_in) {
             if open.forgets().await.is_ok() && open.rename(application_name).await.is_ok() {
                 return Ok(open.into_held(pool, let_in));
             }
         }
         self.make_room();
-        let mut open = Open::connect(config, parameters, login, let_in.passed.generation()).await?;
+        let mut open = Open::connect(config, parameters, login, let_in.database_use.generation()).await?;
         open.rename(application_name).await?;
         Ok(open.into_held(pool, let_in))
     }
@@ -148,7 +148,7 @@ impl HeldConnections {
     pub fn try_take(
         &self,
         config: &Config,
-        gate: &Arc<Gate>,
+        database: &Arc<DatabaseState>,
         pool: u64,
         application_name: &str,
     ) -> Option<Held> {
@@ -156,7 +156,7 @@ impl HeldConnections {
             true => Some(self.turns.try_acquire()?),
             false => None,
         };
-        let let_in = LetIn { passed: gate.try_pass()?, _permit: self.in_use.try_acquire()?, turn };
+        let let_in = LetIn { database_use: database.try_enter()?, _permit: self.in_use.try_acquire()?, turn };
         let open = self.take_idle(pool, application_name, &let_in)?;
         if open.application_name.as_deref() == Some(application_name) && !open.is_forgetting {
             return Some(open.into_held(pool, let_in));
@@ -170,24 +170,24 @@ impl HeldConnections {
     pub async fn make(
         &self,
         config: &Config,
-        gate: &Arc<Gate>,
+        database: &Arc<DatabaseState>,
         parameters: &[(String, String)],
         login: &Login,
     ) -> Result<Fresh, Error> {
-        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
-        let open = Open::connect(config, parameters, login, passed.generation()).await?;
-        Ok(Fresh { open, _passed: passed })
+        let database_use = database.enter(config.server_wait).await.ok_or(Error::Paused)?;
+        let open = Open::connect(config, parameters, login, database_use.generation()).await?;
+        Ok(Fresh { open, _database_use: database_use })
     }
 
-    async fn let_in(&self, config: &Config, gate: &Arc<Gate>) -> Result<LetIn, Error> {
-        let passed = gate.pass(config.server_wait).await.ok_or(Error::Paused)?;
+    async fn let_in(&self, config: &Config, database: &Arc<DatabaseState>) -> Result<LetIn, Error> {
+        let database_use = database.enter(config.server_wait).await.ok_or(Error::Paused)?;
         let permit = match self.in_use.try_acquire() {
             Some(permit) => permit,
             None => tokio::time::timeout(config.held_wait, self.in_use.acquire())
                 .await
                 .map_err(|_| Error::AllInUse(config.held_wait))?,
         };
-        Ok(LetIn { passed, _permit: permit, turn: self.turn(config).await })
+        Ok(LetIn { database_use, _permit: permit, turn: self.turn(config).await })
     }
 
     /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
@@ -245,7 +245,7 @@ impl HeldConnections {
             };
             // Or else the server has closed it, or said something that nobody asked for.
             if (open.has_forgotten() || open.is_forgetting || open.upstream.is_quiet())
-                && let_in.passed.may_keep(open.generation)
+                && let_in.database_use.may_reuse(open.generation)
             {
                 return Some(open);
             }
@@ -275,7 +275,7 @@ impl HeldConnections {
     pub fn give_back(&self, held: Held) {
         let Held { upstream, moved_sequence, application_name, pool, generation, let_in, share: _, _gauge } =
             held;
-        if let_in.passed.may_keep(generation) {
+        if let_in.database_use.may_reuse(generation) {
             let mut open = Open { upstream, application_name, is_forgetting: false, generation, _gauge };
             if !moved_sequence || open.forget() {
                 self.put_idle(pool, open);

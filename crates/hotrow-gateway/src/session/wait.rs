@@ -98,7 +98,7 @@ impl Session {
                     if now >= wait.deadline {
                         return Over::Time;
                     }
-                    if !self.pool.gate().is_shut() {
+                    if !self.pool.database_state().is_paused() {
                         return Over::Ask;
                     }
                     // During a pause nobody is asked.

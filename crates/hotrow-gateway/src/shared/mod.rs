@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::authentication::{self, Authentication};
 use crate::config::Config;
 use crate::lock::Lock;
-use crate::pool::gates::Gates;
+use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
 use crate::pool::pools::{Full, InUse, Pools};
 use crate::pool::{Member, Pool};
@@ -40,7 +40,7 @@ pub struct Shared {
     /// Who may come in.
     pub authentication: Authentication,
     /// What PAUSE has shut.
-    pub gates: Gates,
+    pub databases: Databases,
     /// What the console asks of the program.
     pub operator_requests: OperatorRequests,
     /// Wakes the console's sessions when the gateway stops.
@@ -69,7 +69,7 @@ impl Shared {
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
             stop: Arc::default(),
-            gates: Gates::default(),
+            databases: Databases::default(),
             operator_requests: OperatorRequests::default(),
             leave: Notify::new(),
         })
@@ -126,21 +126,21 @@ impl Shared {
     }
 
     async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
-        let gate = self.gates.of(identity.database());
+        let database = self.databases.of(identity.database());
         let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
         let opened = cell
             .get_or_try_init(|| {
                 let config = Arc::new(self.config.load().of(identity.database(), identity.user()));
-                Pool::open(config, self.held.clone(), gate.clone(), identity.clone(), credential.clone())
+                Pool::open(config, self.held.clone(), database.clone(), identity.clone(), credential.clone())
             })
             .await;
         match opened {
             Ok(pool) => {
                 pool.context.login.renew(credential);
                 // Whoever shut or opened the gate meanwhile may not have seen this pool yet.
-                if gate.is_shut() {
+                if database.is_paused() {
                     drop(pool.pause());
-                    if !gate.is_shut() {
+                    if !database.is_paused() {
                         pool.resume();
                     }
                 }
