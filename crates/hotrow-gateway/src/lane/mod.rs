@@ -4,13 +4,13 @@
 mod connect;
 mod context;
 mod guard;
+mod idle_timer;
 mod inbox;
 mod look;
 mod mailbox;
 mod message;
 mod pausing;
 mod replies;
-mod rest;
 mod slow;
 mod unread;
 mod waits;
@@ -32,10 +32,10 @@ pub use message::{Draft, Envelope, Handed, Inbox, Mailbox, Message, Packed, Plan
 
 use crate::lane::connect::{Link, Progress};
 use crate::lane::guard::{Broken, End};
+use crate::lane::idle_timer::IdleTimer;
 use crate::lane::look::Done;
 use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Note, Replies};
-use crate::lane::rest::Rest;
 use crate::lane::slow::Watch;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
@@ -45,7 +45,7 @@ use crate::statements::counts::RunOutcome;
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
         link: Link::new(context.clone(), kind, index),
-        rest: Rest::new(context.config().held_idle),
+        idle_timer: IdleTimer::new(context.config().held_idle),
         context,
         kind,
         index,
@@ -68,7 +68,7 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
     loop {
         task.take_messages();
         task.close_outdated();
-        task.report_rest();
+        task.report_paused();
         task.inbox.wake_at(if task.watch.makes_way() { 1 } else { task.core.wake_at() });
         task.wait().await;
     }
@@ -82,7 +82,7 @@ struct Task {
     core: Lane<Envelope>,
     actions: Vec<Action<Envelope>>,
     link: Link,
-    rest: Rest,
+    idle_timer: IdleTimer,
     writer: Writer,
     replies: Replies,
     /// What the lane's connection brought for batches that are whole, or in doubt.
@@ -106,7 +106,7 @@ impl Task {
     /// Waits until something happens, and deals with it.
     async fn wait(&mut self) {
         let is_up = self.link.upstream().is_some();
-        let (rests, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
+        let (is_idle, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
         tokio::select! {
             progress = self.link.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
@@ -132,7 +132,7 @@ impl Task {
                 Progress::Lost => self.lost(),
             },
             () = self.inbox.woken() => {}
-            () = self.rest.is_long(), if rests => self.close(),
+            () = self.idle_timer.expired(), if is_idle => self.close(),
             () = self.watch.is_long(), if works && !self.watch.is_slow() => self.slow(),
             () = self.pausing.time_to_look() => self.expire(),
         }
@@ -330,7 +330,7 @@ impl Task {
         let Some(batch) = self.core.batch(number) else { return };
         let Some(upstream) = self.link.upstream() else { return };
         let now = Instant::now();
-        self.rest.begins(now);
+        self.idle_timer.restart(now);
         if self.core.under_way().len() == 1 {
             self.watch.begins(now);
         }
