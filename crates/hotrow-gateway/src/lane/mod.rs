@@ -36,7 +36,7 @@ use crate::lane::idle_timer::IdleTimer;
 use crate::lane::look::Done;
 use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Note, Replies};
-use crate::lane::slow::Watch;
+use crate::lane::slow::SlowTimer;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
 use crate::statements::counts::RunOutcome;
@@ -62,14 +62,14 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         tally: Done::default(),
         done: None,
         executed: None,
-        watch: Watch::default(),
+        slow_timer: SlowTimer::default(),
         runs_outdated: false,
     };
     loop {
         task.take_messages();
         task.close_outdated();
         task.report_paused();
-        task.inbox.wake_at(if task.watch.makes_way() { 1 } else { task.core.wake_at() });
+        task.inbox.wake_at(if task.slow_timer.reroutes_units() { 1 } else { task.core.wake_at() });
         task.wait().await;
     }
 }
@@ -97,7 +97,7 @@ struct Task {
     done: Option<Instant>,
     /// When the server had executed all of the earliest batch of writes, whose commit followed.
     executed: Option<Instant>,
-    watch: Watch,
+    slow_timer: SlowTimer,
     /// A batch has run a statement as it was before a definition changed.
     runs_outdated: bool,
 }
@@ -133,7 +133,7 @@ impl Task {
             },
             () = self.inbox.woken() => {}
             () = self.idle_timer.expired(), if is_idle => self.close(),
-            () = self.watch.is_long(), if works && !self.watch.is_slow() => self.slow(),
+            () = self.slow_timer.expired(), if works && !self.slow_timer.is_slow() => self.batch_is_slow(),
             () = self.pausing.time_to_look() => self.expire(),
         }
     }
@@ -180,7 +180,7 @@ impl Task {
             self.core.step(event, &mut self.actions);
         }
         self.messages = messages;
-        if self.watch.makes_way() {
+        if self.slow_timer.reroutes_units() {
             self.core.step(Event::Slow, &mut self.actions);
         }
         self.perform();
@@ -216,7 +216,7 @@ impl Task {
         );
         self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
         self.writer.reset(None);
-        self.end_slow();
+        self.slow_batch_over();
         self.executed = None;
         self.step(Event::Lost);
     }
@@ -296,8 +296,8 @@ impl Task {
                 self.note_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
-                self.end_slow();
-                self.watch.begins(Instant::now()); // the batch behind it, if there is one
+                self.slow_batch_over();
+                self.slow_timer.restart(Instant::now()); // the batch behind it, if there is one
                 self.step(Event::Ready);
                 self.executed = None;
             }
@@ -332,7 +332,7 @@ impl Task {
         let now = Instant::now();
         self.idle_timer.restart(now);
         if self.core.under_way().len() == 1 {
-            self.watch.begins(now);
+            self.slow_timer.restart(now);
         }
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
