@@ -480,7 +480,8 @@ impl Session {
 
     /// Nothing is owed on the connection, and nothing was begun.
     pub(super) fn is_settled(&self) -> bool {
-        self.expected.is_settled() && self.holding.as_ref().is_none_or(|holding| holding.rest == 0)
+        self.expected.is_settled()
+            && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
     }
 }
 

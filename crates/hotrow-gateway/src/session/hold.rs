@@ -26,7 +26,7 @@ pub struct Holding {
     /// What the last ReadyForQuery said.
     pub(super) status: Status,
     /// Bytes still to come of a message that is being relayed in pieces.
-    pub(super) rest: usize,
+    pub(super) message_bytes_left: usize,
     /// The statement whose success is worth noting: it lost its credit by failing in lanes.
     pub(super) on_trial: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
@@ -81,7 +81,7 @@ impl Session {
             clears: Effect::NONE,
             failed: false,
             status: Status::Idle,
-            rest: 0,
+            message_bytes_left: 0,
             on_trial: None,
             spoilt: false,
             unproven: false,

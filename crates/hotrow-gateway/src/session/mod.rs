@@ -205,7 +205,7 @@ impl Session {
     /// Runs until the client leaves or has to.
     pub async fn run(mut self) {
         let mut end = self.serve().await;
-        if self.holding.as_ref().is_some_and(|holding| holding.rest > 0) {
+        if self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0) {
             end = Err(End::Server); // whatever the reason, it can't be said within a message
         }
         self.ends = true;

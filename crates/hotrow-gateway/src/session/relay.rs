@@ -114,7 +114,7 @@ impl Session {
 
     fn server_gone(&mut self) -> End {
         let is_told = self.held().spoilt && self.held().failed && self.alone.is_none(); // it has said goodbye itself
-        if is_told || self.held().rest > 0 {
+        if is_told || self.held().message_bytes_left > 0 {
             return End::Server; // within a message: whatever followed would be taken for a part of it
         }
         End::Problem(Problem::fatal(
@@ -182,11 +182,11 @@ impl Session {
         let result = loop {
             let rest = &input[*taken..];
             let holding = self.held();
-            if holding.rest > 0 {
-                let count = holding.rest.min(rest.len());
-                holding.rest -= count;
+            if holding.message_bytes_left > 0 {
+                let count = holding.message_bytes_left.min(rest.len());
+                holding.message_bytes_left -= count;
                 *taken += count;
-                if count == 0 || holding.rest > 0 {
+                if count == 0 || holding.message_bytes_left > 0 {
                     break Ok(());
                 }
                 continue;
@@ -195,7 +195,7 @@ impl Session {
                 Ok(Some(frame)) => frame,
                 Ok(None) => match begins_large(rest) {
                     Some(bytes) => {
-                        holding.rest = bytes;
+                        holding.message_bytes_left = bytes;
                         continue;
                     }
                     None => break Ok(()),
