@@ -72,10 +72,10 @@ impl Pool {
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
         let parameters = self.identity.parameters();
-        let mut fresh =
-            self.held.make(&config, self.database_state(), parameters, &self.context.login).await?;
-        let now = ask(fresh.upstream()).await?;
-        drop(fresh);
+        let mut probe =
+            self.held.probe(&config, self.database_state(), parameters, &self.context.login).await?;
+        let now = ask(probe.upstream()).await?;
+        drop(probe);
         let before = self.context.server();
         let is_outdated = before.are_outdated_by(&now);
         if **before != now {

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::lane::{self, Envelope, Inbox, LaneContext, Look, Message};
 use crate::lock::Lock;
 use crate::server::database::DatabaseState;
-use crate::server::held::{self, Held, HeldConnections};
+use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
 use crate::statements::{Decided, Known, Statement, Verdict};
@@ -285,16 +285,16 @@ impl Pool {
     }
 
     /// A connection for a session to hold.
-    pub async fn take(&self, application_name: &str) -> Result<Held, held::Error> {
+    pub async fn take(&self, application_name: &str) -> Result<HeldConnection, held::Error> {
         let config = self.config().clone();
-        let share = self.held.take_share(&config).await?;
+        let table_permit = self.held.acquire_table_permit(&config).await?;
         let mut held = self.take_named(&config, application_name).await?;
-        held.share = share;
+        held.table_permit = table_permit;
         Ok(held)
     }
 
     /// The same, if there is one that can be had at once.
-    pub fn try_take(&self, application_name: &str) -> Option<Held> {
+    pub fn try_take(&self, application_name: &str) -> Option<HeldConnection> {
         let config = self.config();
         if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
             return None;
@@ -326,11 +326,15 @@ impl Pool {
     }
 
     /// A connection for the gateway's own questions.
-    pub(crate) async fn take_own(&self) -> Result<Held, held::Error> {
+    pub(crate) async fn take_own(&self) -> Result<HeldConnection, held::Error> {
         self.take_named(&self.config().clone(), "hotrow").await
     }
 
-    async fn take_named(&self, config: &Config, application_name: &str) -> Result<Held, held::Error> {
+    async fn take_named(
+        &self,
+        config: &Config,
+        application_name: &str,
+    ) -> Result<HeldConnection, held::Error> {
         let parameters = self.identity.parameters();
         let held = self
             .held
@@ -341,7 +345,7 @@ impl Pool {
     }
 
     /// Gives it back, clean.
-    pub fn give_back(&self, held: Held) {
+    pub fn give_back(&self, held: HeldConnection) {
         self.held.give_back(held);
     }
 

@@ -10,7 +10,7 @@ use super::{End, Sequences, Session};
 use crate::lane::Envelope;
 use crate::lane::cancelled;
 use crate::metrics::METRICS;
-use crate::server::held::{self, Held};
+use crate::server::held::{self, HeldConnection};
 use crate::server::upstream;
 use crate::session::control::Target;
 use crate::statements::Statement;
@@ -18,7 +18,7 @@ use hotrow_core::unit::put_refusals;
 
 /// A connection that the session holds, and what is going on there.
 pub struct Holding {
-    pub(super) held: Held,
+    pub(super) held: HeldConnection,
     /// What is true of the session when the unit under way succeeds: things that the unit clears.
     pub(super) clears: Effect,
     /// The unit under way has failed.
@@ -97,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    async fn wait_for_connection(&mut self) -> Result<Held, End> {
+    async fn wait_for_connection(&mut self) -> Result<HeldConnection, End> {
         self.control.waits("waits for a connection");
         let taken = tokio::select! {
             biased;
@@ -128,7 +128,7 @@ impl Session {
         }
         let Some(holding) = &mut self.holding else { return };
         if is_busy || self.left.pins() || (!self.pack && self.pool.packs()) {
-            holding.held.leave_turn(); // it may keep the connection for long
+            holding.held.release_turn(); // it may keep the connection for long
             return;
         }
         self.control.leave_target().await;
@@ -247,7 +247,7 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             error.to_string(),
             "All connections that sessions may hold are in use: end transactions sooner, or raise held_connections_max.",
         ),
-        held::Error::ShareInUse(..) => (
+        held::Error::TableConnectionsInUse(..) => (
             "53300",
             error.to_string(),
             "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",

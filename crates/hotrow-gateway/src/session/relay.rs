@@ -285,7 +285,7 @@ impl Session {
             tag::PARAMETER_STATUS => {
                 let (name, value) = backend::parameter_status(frame.body())?;
                 if name == "application_name" {
-                    holding.held.note_name(value);
+                    holding.held.name_changed(value);
                     if holding.has_lost_name(&self.first_name) {
                         return Ok(Passing::Swallowed);
                     }
