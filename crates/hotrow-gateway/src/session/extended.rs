@@ -183,7 +183,7 @@ impl Session {
 
     /// The first message of a unit of which all is here, when nothing is gathered: what has come behind it follows.
     pub(super) async fn pass_first(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), End> {
-        match self.hold().await {
+        match self.acquire_connection().await {
             Ok(()) => self.forward(frame).await,
             Err(End::Problem(problem)) if !problem.fatal => {
                 let (begins, _) = self.leave_open(frame.bytes, false);
@@ -198,7 +198,7 @@ impl Session {
     /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends
     /// up to its next Sync is ignored.
     pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), End> {
-        match self.hold().await {
+        match self.acquire_connection().await {
             Ok(()) => self.forward_all(messages).await,
             Err(End::Problem(problem)) if !problem.fatal => {
                 let (begins, _) = self.leave_open(messages, false);

@@ -118,7 +118,7 @@ impl Session {
             return;
         }
         let Some(holding) = self.holding.as_mut() else { return };
-        holding.spoilt = true;
+        holding.must_close = true;
         holding.held.upstream.output.extend_from_slice(frontend::TERMINATE);
         // Until the last answer, or until the server closes the connection, or the client its own.
         while self.holding.is_some() {
@@ -143,7 +143,7 @@ impl Session {
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status) {
             self.unname(b"");
-            self.let_go().await;
+            self.release_connection().await;
             self.note_cancel_target();
             return Ok(());
         }

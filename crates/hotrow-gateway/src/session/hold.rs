@@ -30,7 +30,7 @@ pub struct Holding {
     /// The statement whose success is worth noting: it lost its credit by failing in lanes.
     pub(super) on_trial: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
-    pub(super) spoilt: bool,
+    pub(super) must_close: bool,
     /// Something ran that is not proven to leave nothing behind: the server is asked before another session gets it.
     pub(super) unproven: bool,
     /// Something ran that may have given back advisory locks.
@@ -40,7 +40,7 @@ pub struct Holding {
     /// The client's name was reset in this unit, or all its settings were.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets once the reset name is its own again.
-    pub(super) ready_kept: Option<Status>,
+    pub(super) delayed_ready: Option<Status>,
 }
 
 impl Holding {
@@ -62,16 +62,16 @@ impl Holding {
 
 impl Session {
     /// Takes a connection, once everything that went to lanes is answered.
-    pub(super) async fn hold(&mut self) -> Result<(), End> {
+    pub(super) async fn acquire_connection(&mut self) -> Result<(), End> {
         if self.holding.is_some() {
             return Ok(());
         }
         self.drained().await?;
         // A transaction that failed and ran alone may have stayed open: then it is the one.
-        if self.holding.is_some() { Ok(()) } else { self.hold_now().await }
+        if self.holding.is_some() { Ok(()) } else { self.acquire_connection_now().await }
     }
 
-    async fn hold_now(&mut self) -> Result<(), End> {
+    async fn acquire_connection_now(&mut self) -> Result<(), End> {
         let held = match self.pool.try_take(&self.application_name) {
             Some(held) => held,
             None => self.wait_for_connection().await?,
@@ -83,15 +83,15 @@ impl Session {
             status: Status::Idle,
             message_bytes_left: 0,
             on_trial: None,
-            spoilt: false,
+            must_close: false,
             unproven: false,
             may_unlock: false,
             prepared_anew: false,
             name_reset: false,
-            ready_kept: None,
+            delayed_ready: None,
         });
         if self.note_cancel_target() {
-            self.let_go().await;
+            self.release_connection().await;
             return Err(End::Problem(cancelled()));
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Gives the connection back if the session doesn't need it any more.
-    pub(super) async fn let_go(&mut self) {
+    pub(super) async fn release_connection(&mut self) {
         if self.holding.is_some() && self.is_settled() {
             self.close_shown();
         }
@@ -121,7 +121,11 @@ impl Session {
         // Whether a lock was given back shows only when the server is asked.
         let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
         let may_be_free = !self.left.without(unlocked).pins();
-        if !is_busy && holding.unproven && !holding.spoilt && may_be_free && self.look_behind().await.is_err()
+        if !is_busy
+            && holding.unproven
+            && !holding.must_close
+            && may_be_free
+            && self.check_left_behind().await.is_err()
         {
             self.disconnect();
             return;
@@ -136,7 +140,7 @@ impl Session {
             self.sequences = Sequences::Elsewhere;
         }
         let Some(holding) = self.disconnect() else { return };
-        if !holding.spoilt {
+        if !holding.must_close {
             self.pool.give_back(holding.held);
         }
     }
@@ -152,7 +156,7 @@ impl Session {
     /// a failed transaction open, it runs in that.
     pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), End> {
         if self.holding.is_none()
-            && let Err(end) = self.hold_now().await
+            && let Err(end) = self.acquire_connection_now().await
         {
             let End::Problem(problem) = end else { return Err(end) };
             self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
@@ -164,7 +168,7 @@ impl Session {
         let owed = self.alone.take().unwrap_or_default();
         match result {
             Err(End::Problem(_)) if owed > 0 => {
-                self.lose_alone(owed);
+                self.lost_while_alone(owed);
                 Ok(())
             }
             result => result,
@@ -182,7 +186,7 @@ impl Session {
 
     /// The connection is gone under a unit that ran alone. The client is told in the place of each message that is not
     /// answered, or else the answers of the units behind it would be taken for its own.
-    fn lose_alone(&mut self, owed: usize) {
+    fn lost_while_alone(&mut self, owed: usize) {
         self.disconnect();
         self.note_cancel_target();
         if self.sequences == Sequences::Here {
@@ -198,7 +202,7 @@ impl Session {
     }
 
     /// Asks the server what is left behind on the connection.
-    async fn look_behind(&mut self) -> Result<(), held::Error> {
+    async fn check_left_behind(&mut self) -> Result<(), held::Error> {
         let _ = self.mailbox.try_write(); // the client has its answer; an error shows when it is read
         let first_role = self.pool.first_role();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
@@ -221,7 +225,7 @@ impl Session {
         let count = rows.first().and_then(|row| row.get(7)?.as_deref()?.parse().ok());
         let holding = self.held();
         // A function may have deallocated statements of other sessions.
-        holding.spoilt |= count != Some(holding.held.upstream.prepared.count());
+        holding.must_close |= count != Some(holding.held.upstream.prepared.count());
         if !self.left.pins() {
             let held = &mut self.held().held;
             held.upstream.query(include_str!("../../sql/reset_settings.sql"), &[]).await?;

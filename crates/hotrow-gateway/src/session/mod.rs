@@ -390,7 +390,7 @@ impl Session {
             {
                 self.pass_gathered_with(frame).await
             }
-            tag::FUNCTION_CALL => match self.hold().await {
+            tag::FUNCTION_CALL => match self.acquire_connection().await {
                 Ok(()) => self.forward(frame).await,
                 Err(End::Problem(problem)) if !problem.fatal => {
                     self.refuse_query(&problem);

@@ -113,7 +113,7 @@ impl Session {
     }
 
     fn server_gone(&mut self) -> End {
-        let is_told = self.held().spoilt && self.held().failed && self.alone.is_none(); // it has said goodbye itself
+        let is_told = self.held().must_close && self.held().failed && self.alone.is_none(); // it has said goodbye itself
         if is_told || self.held().message_bytes_left > 0 {
             return End::Server; // within a message: whatever followed would be taken for a part of it
         }
@@ -139,11 +139,11 @@ impl Session {
         }
         self.held().held.upstream.input = input;
         let ready = ready?;
-        if let Some(status) = self.held().ready_kept.take() {
+        if let Some(status) = self.held().delayed_ready.take() {
             self.restore_name(status).await?;
         }
         if ready {
-            self.let_go().await;
+            self.release_connection().await;
             if self.holding.is_some() {
                 self.note_cancel_target();
             }
@@ -268,9 +268,9 @@ impl Session {
                 let report = Report::read(frame.body())?;
                 // The client's own name: the statement on the connection is gone, and perhaps others with it.
                 let is_own = |name: &Bytes| self.expected.names.contains_key(&name[..]);
-                holding.spoilt |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
+                holding.must_close |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
                 if !report.is_error() {
-                    holding.spoilt = true;
+                    holding.must_close = true;
                     if self.alone.is_some() {
                         // The end of that connection is not the end of the session: the client gets an error in the
                         // unit's place, with a ReadyForQuery, and then what belongs to the units behind it.
@@ -316,7 +316,7 @@ impl Session {
             self.unit_over();
             if lost_name {
                 let holding = self.held();
-                holding.ready_kept = Some(holding.status);
+                holding.delayed_ready = Some(holding.status);
                 return Ok(Passing::Swallowed);
             }
         }

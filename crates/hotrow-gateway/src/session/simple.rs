@@ -57,7 +57,7 @@ impl Session {
                 }
             }
         }
-        match self.hold().await {
+        match self.acquire_connection().await {
             Ok(()) => self.forward_query(frame, statement).await,
             Err(End::Problem(problem)) if !problem.fatal => self.refuse_statement(&statement, problem).await,
             Err(end) => Err(end),
