@@ -145,7 +145,7 @@ impl Gateway {
             drop(door);
         }
         let half = self.shared.config().drain_timeout / 2;
-        self.shared.drain(Stage::Handed, half).await || self.shared.drain(Stage::Leaving, half).await
+        self.shared.drain(Stage::TakenOver, half).await || self.shared.drain(Stage::Leaving, half).await
     }
 }
 

@@ -95,13 +95,13 @@ impl<H> Mailbox<H> {
     }
 
     /// Gives a unit back to the session's task. False if the session has ended.
-    pub fn hand(&self, slot: u64, handed: H) -> bool {
+    pub fn give_back(&self, slot: u64, returned: H) -> bool {
         let mut state = self.state.lock();
         if state.closed {
             drop(state); // dropping the unit may take other locks
             return false;
         }
-        if state.answers.hand(slot, handed) {
+        if state.answers.hand(slot, returned) {
             self.wake.wake();
         }
         true
@@ -142,7 +142,7 @@ impl<H> Mailbox<H> {
     }
 
     /// Whether a lane has given back a unit that is not dealt with.
-    pub fn has_handed(&self) -> bool {
+    pub fn has_returned(&self) -> bool {
         self.state.lock().answers.has_handed()
     }
 
@@ -177,7 +177,7 @@ impl<H> Mailbox<H> {
     }
 
     /// The unit at the front if a lane gave it back.
-    pub fn take_handed(&self) -> Option<(u64, H)> {
+    pub fn take_returned(&self) -> Option<(u64, H)> {
         self.state.lock().answers.take_handed()
     }
 

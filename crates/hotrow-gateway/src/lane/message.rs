@@ -19,7 +19,7 @@ use crate::statements::Statement;
 use crate::statements::counts::RunOutcome;
 
 /// A session's answers.
-pub type Mailbox = mailbox::Mailbox<Handed>;
+pub type Mailbox = mailbox::Mailbox<Returned>;
 
 /// A lane's inbox.
 pub type Inbox = inbox::Inbox<Message>;
@@ -99,13 +99,13 @@ impl Envelope {
 
 /// What a lane gives back to the session.
 #[derive(Debug)]
-pub enum Handed {
+pub enum Returned {
     /// Run it on a connection of your own. A lane that waits for a unit that is blocked wants to hear when it is done.
-    Alone(Envelope, Option<Unblock>),
+    RunAlone(Envelope, Option<Unblock>),
     /// Hand it over again.
-    Again(Envelope),
+    Resubmit(Envelope),
     /// It has found nothing to answer: wait with it, and hand it over again when there may be something.
-    Waits(Envelope, Wait),
+    Wait(Envelope, Wait),
 }
 
 /// A call that has found nothing: when it is to be asked again, and what its client gets when its time is over.

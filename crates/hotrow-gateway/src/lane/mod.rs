@@ -28,7 +28,7 @@ use hotrow_wire::backend::Problem;
 pub use context::LaneContext;
 pub use look::Look;
 pub use mailbox::Left;
-pub use message::{Draft, Envelope, Handed, Inbox, Mailbox, Message, Packed, Plan, Unblock, Wait};
+pub use message::{Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock, Wait};
 
 use crate::lane::connect::{Link, Progress};
 use crate::lane::guard::{Broken, End};
@@ -312,7 +312,7 @@ impl Task {
                 Action::Write(number) => self.write(number),
                 Action::Answer(batch) => self.answer(batch),
                 Action::Alone(unit, key) => self.alone(unit, key),
-                Action::Return(unit) => self.hand(unit, Handed::Again),
+                Action::Return(unit) => self.return_unit(unit, Returned::Resubmit),
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
                 Action::Resolve(doubt) => self.link.resolve(doubt),
                 Action::Disconnect => self.link.drop_connection(),
@@ -393,13 +393,13 @@ impl Task {
             }
             let Some(packed) = units.next() else { return };
             if waits.contains(&call.start) {
-                self.hand_back(packed, Handed::Again);
+                self.return_envelope(packed, Returned::Resubmit);
                 continue;
             }
             if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
                 packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
                 let mailbox = packed.mailbox.clone();
-                mailbox.hand(packed.slot, Handed::Alone(packed, None));
+                mailbox.give_back(packed.slot, Returned::RunAlone(packed, None));
                 continue;
             }
             packed.unit.runs().for_each(|run| {
@@ -438,21 +438,21 @@ impl Task {
             }
         }
         let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
-        self.hand(unit, |packed| Handed::Alone(packed, unblock));
+        self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
     }
 
-    fn hand(&mut self, unit: Unit<Envelope>, handed: impl FnOnce(Envelope) -> Handed) {
+    fn return_unit(&mut self, unit: Unit<Envelope>, returned: impl FnOnce(Envelope) -> Returned) {
         self.context.release(self.kind, self.index, std::iter::once(&unit));
         let Unit { claims, payload: mut packed, .. } = unit;
         packed.unit.claims = claims;
-        self.hand_back(packed, handed);
+        self.return_envelope(packed, returned);
     }
 
     /// Gives what has left the lane to its session.
-    fn hand_back(&mut self, packed: Envelope, handed: impl FnOnce(Envelope) -> Handed) {
+    fn return_envelope(&mut self, packed: Envelope, returned: impl FnOnce(Envelope) -> Returned) {
         let mailbox = packed.mailbox.clone();
         let slot = packed.slot;
-        if !mailbox.hand(slot, handed(packed)) {
+        if !mailbox.give_back(slot, returned(packed)) {
             // It has said so already, or will have no reason to: what the lane remembers of it ends here.
             self.core.step(Event::Gone(mailbox.session), &mut self.actions);
         }

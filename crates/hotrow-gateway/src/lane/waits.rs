@@ -10,7 +10,7 @@ use hotrow_wire::backend::Problem;
 use super::Task;
 use super::message::Envelope;
 use super::message::Wait;
-use crate::lane::Handed;
+use crate::lane::Returned;
 use crate::metrics::METRICS;
 use crate::statements::counts::RunOutcome;
 
@@ -63,7 +63,7 @@ impl Task {
                 let mut empty = BytesMut::new();
                 packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
                 let wait = Wait { again: Instant::now() + again, deadline, empty };
-                self.hand_back(packed, |packed| Handed::Waits(packed, wait));
+                self.return_envelope(packed, |packed| Returned::Wait(packed, wait));
                 continue;
             }
             METRICS.merged.inc();

@@ -130,7 +130,7 @@ pub struct Session {
     /// The lane that has units of this session.
     lane: Option<(LaneKind, usize)>,
     /// A lane has given units back to this session, and may remember it.
-    was_handed: bool,
+    has_returned_units: bool,
     /// A transaction with BEGIN and COMMIT is on its way, or was.
     has_block: bool,
     /// The client has sent something behind the message that is being dealt with.
@@ -192,7 +192,7 @@ impl Session {
             alone: None,
             changes_catalogue: false,
             lane: None,
-            was_handed: false,
+            has_returned_units: false,
             has_block: false,
             has_more: false,
             skipping: false,
@@ -220,7 +220,7 @@ impl Session {
             self.mailbox.append(|out| problem.put(out));
         }
         let _ = tokio::time::timeout(patience, self.written()).await;
-        if self.was_handed {
+        if self.has_returned_units {
             let session = self.mailbox.session;
             self.pool.send_all(|| Message::Gone(session));
         }
@@ -254,9 +254,9 @@ impl Session {
             self.drained().await?;
             return Err(End::Problem(stopping()));
         }
-        let silent = stage == Stage::Handed && self.gather.is_empty() && pending == 0;
+        let silent = stage == Stage::TakenOver && self.gather.is_empty() && pending == 0;
         let room = !is_full;
-        let watched = !room || stage == Stage::Handed;
+        let watched = !room || stage == Stage::TakenOver;
         if watched {
             self.mailbox.watch(true);
         }
@@ -277,7 +277,7 @@ impl Session {
         if watched {
             self.mailbox.watch(false);
         }
-        if self.mailbox.has_handed() {
+        if self.mailbox.has_returned() {
             self.drained().await?;
         }
         Ok(())
@@ -428,8 +428,8 @@ impl Session {
         }
         self.mailbox.watch(true);
         while self.mailbox.pending() > 0 {
-            match self.mailbox.take_handed() {
-                Some((slot, handed)) => self.take_back(slot, handed).await?,
+            match self.mailbox.take_returned() {
+                Some((slot, returned)) => self.handle_returned(slot, returned).await?,
                 None => self.mailbox.wake.woken().await,
             }
         }

@@ -9,7 +9,7 @@ use hotrow_core::session::Next;
 
 use super::names::Change;
 use super::{End, Sequences, Session};
-use crate::lane::Handed;
+use crate::lane::Returned;
 use crate::lane::Unblock;
 use crate::lane::{Envelope, Packed, Plan};
 use crate::server::held;
@@ -136,18 +136,18 @@ impl Session {
     }
 
     /// Deals with a unit that a lane has given back; it is the earliest that is not done.
-    pub(super) async fn take_back(&mut self, slot: u64, handed: Handed) -> Result<(), End> {
-        self.was_handed = true;
-        match handed {
-            Handed::Again(packed) => {
+    pub(super) async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), End> {
+        self.has_returned_units = true;
+        match returned {
+            Returned::Resubmit(packed) => {
                 self.has_room().await?; // the lane may have given it back because the client does not read
                 if packed.has_lost_credit() {
                     return self.alone(&packed).await;
                 }
                 self.submit_again(slot, packed).await
             }
-            Handed::Waits(packed, wait) => self.wait_with(slot, packed, wait).await,
-            Handed::Alone(packed, unblock) => {
+            Returned::Wait(packed, wait) => self.wait_with(slot, packed, wait).await,
+            Returned::RunAlone(packed, unblock) => {
                 let result = if packed.unit.may_wait() && unblock.is_some() {
                     self.alone_unless_long(&packed, unblock).await
                 } else {
