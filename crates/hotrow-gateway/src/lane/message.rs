@@ -105,12 +105,12 @@ pub enum Returned {
     /// Hand it over again.
     Resubmit(Envelope),
     /// It has found nothing to answer: wait with it, and hand it over again when there may be something.
-    Wait(Envelope, Wait),
+    Wait(Envelope, CallWait),
 }
 
 /// A call that has found nothing: when it is to be asked again, and what its client gets when its time is over.
 #[derive(Debug)]
-pub struct Wait {
+pub struct CallWait {
     /// At the latest then.
     pub again: Instant,
     /// Its time is over.

@@ -8,12 +8,12 @@ mod idle_timer;
 mod inbox;
 mod look;
 mod mailbox;
+mod merged;
 mod message;
 mod pausing;
 mod replies;
 mod slow;
 mod unread;
-mod waits;
 mod writer;
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ use hotrow_wire::backend::Problem;
 pub use context::LaneContext;
 pub use look::Look;
 pub use mailbox::Left;
-pub use message::{Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock, Wait};
+pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
 
 use crate::lane::connect::{Link, Progress};
 use crate::lane::guard::{Broken, End};

@@ -30,7 +30,7 @@ use crate::server::upstream;
 use crate::statements::{Decided, Known, Statement, Verdict};
 use identity::Identity;
 use pools::Uses;
-use waiting::WaitingRoom;
+use waiting::WaitingCalls;
 
 /// One of them.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Pool {
     /// What its lanes share.
     pub context: Arc<LaneContext>,
     /// Calls that have found nothing and wait.
-    pub waiting: WaitingRoom,
+    pub waiting: WaitingCalls,
     held: Arc<HeldConnections>,
     /// When the server last let the user in, as far as is known, and how often the catalogue had changed by then.
     logged_in: Lock<(Instant, u64)>,
@@ -94,7 +94,7 @@ impl Pool {
             id,
             identity,
             context: Arc::new(context),
-            waiting: WaitingRoom::default(),
+            waiting: WaitingCalls::default(),
             held,
             logged_in,
             unproven: Notify::new(),

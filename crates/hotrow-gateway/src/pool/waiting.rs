@@ -20,7 +20,7 @@ use crate::statements::Statement;
 
 /// Where the calls of a pool wait.
 #[derive(Debug, Default)]
-pub struct WaitingRoom {
+pub struct WaitingCalls {
     calls: Lock<Waiting<Caller>>,
     listener: Lock<ListenerState>,
     /// Somebody has come since the last look.
@@ -53,8 +53,8 @@ struct ListenerState {
 
 /// A call's place, until this is dropped.
 #[derive(Debug)]
-pub struct Seat<'a> {
-    room: &'a WaitingRoom,
+pub struct WaitingSlot<'a> {
+    room: &'a WaitingCalls,
     ticket: Ticket,
     /// Says that it is to be asked again.
     pub woken: oneshot::Receiver<()>,
@@ -62,7 +62,7 @@ pub struct Seat<'a> {
 
 /// A call that waits, for people who look.
 #[derive(Debug)]
-pub struct CallLook {
+pub struct WaitingCallSnapshot {
     /// Whose it is.
     pub session: u64,
     /// The function.
@@ -73,7 +73,7 @@ pub struct CallLook {
     pub shape: String,
 }
 
-impl WaitingRoom {
+impl WaitingCalls {
     /// A call is about to be sent.
     pub fn sends(&self, packed: &Packed) -> Option<NotificationCount> {
         let run = packed.runs().next()?;
@@ -81,7 +81,7 @@ impl WaitingRoom {
     }
 
     /// A place for a call that has found nothing; none if it has to be asked again at once.
-    pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<Seat<'_>>, Problem> {
+    pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<WaitingSlot<'_>>, Problem> {
         let (Some(key), Some(mark), Some(run)) = (sent.unit.key, sent.mark, sent.unit.runs().next()) else {
             return Ok(None);
         };
@@ -103,7 +103,7 @@ impl WaitingRoom {
                 if is_first {
                     self.changed.notify_one();
                 }
-                Ok(Some(Seat { room: self, ticket, woken }))
+                Ok(Some(WaitingSlot { room: self, ticket, woken }))
             }
             Entered::Again => Ok(None),
             Entered::Full => Err(Problem::error(
@@ -115,9 +115,9 @@ impl WaitingRoom {
     }
 
     /// Who waits.
-    pub fn look(&self) -> Vec<CallLook> {
+    pub fn look(&self) -> Vec<WaitingCallSnapshot> {
         let calls = self.calls.lock();
-        let look = |caller: &Caller| CallLook {
+        let look = |caller: &Caller| WaitingCallSnapshot {
             session: caller.session,
             function: caller.function.clone(),
             age: caller.since.elapsed(),
@@ -192,7 +192,7 @@ impl WaitingRoom {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for WaitingSlot<'_> {
     fn drop(&mut self) {
         let left = self.room.calls.lock().leave(self.ticket);
         drop(left); // outside of the lock
@@ -229,13 +229,13 @@ async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
     *pause = Duration::ZERO;
     // In a statement of its own: the lock must not be held while they are woken.
     let all = pool.waiting.calls.lock().listens();
-    WaitingRoom::wake(all);
+    WaitingCalls::wake(all);
     loop {
         match upstream.frame().await {
             Ok(frame) if frame[0] == tag::NOTIFICATION => {
                 if let Some(payload) = payload(&frame[hotrow_wire::HEADER_BYTES..]) {
                     let woken = pool.waiting.calls.lock().notified(payload);
-                    WaitingRoom::wake(woken);
+                    WaitingCalls::wake(woken);
                 }
             }
             Ok(_) => {} // a setting that was reloaded, or the reason for the end that comes

@@ -14,7 +14,7 @@ mod relay;
 mod simple;
 pub mod stop;
 mod submit;
-mod wait;
+mod waiting_call;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -44,7 +44,7 @@ use crate::statements::{Named, Statement};
 pub use forward::put_ready;
 use hold::Holding;
 use names::Naming;
-pub use wait::WAITS;
+pub use waiting_call::CALL_WAITS;
 
 /// Why a session ends.
 #[derive(Debug)]

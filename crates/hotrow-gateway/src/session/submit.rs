@@ -146,7 +146,7 @@ impl Session {
                 }
                 self.submit_again(slot, packed).await
             }
-            Returned::Wait(packed, wait) => self.wait_with(slot, packed, wait).await,
+            Returned::Wait(packed, wait) => self.wait_with_call(slot, packed, wait).await,
             Returned::RunAlone(packed, unblock) => {
                 let result = if packed.unit.may_wait() && unblock.is_some() {
                     self.alone_unless_long(&packed, unblock).await

@@ -4,7 +4,7 @@ use hotrow_core::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
 use super::lanes::kind;
-use crate::session::WAITS;
+use crate::session::CALL_WAITS;
 use crate::shared::Shared;
 
 /// What it shows.
@@ -22,7 +22,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 "",
                 call.session,
                 call.function,
-                WAITS,
+                CALL_WAITS,
                 call.age.as_millis(),
                 1,
                 call.shape

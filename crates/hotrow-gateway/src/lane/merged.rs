@@ -8,8 +8,8 @@ use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 
 use super::Task;
+use super::message::CallWait;
 use super::message::Envelope;
-use super::message::Wait;
 use crate::lane::Returned;
 use crate::metrics::METRICS;
 use crate::statements::counts::RunOutcome;
@@ -62,7 +62,7 @@ impl Task {
                 let again = Duration::from_millis(wait.again_in.max(limits::WAITING_AGAIN_MS_MIN));
                 let mut empty = BytesMut::new();
                 packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
-                let wait = Wait { again: Instant::now() + again, deadline, empty };
+                let wait = CallWait { again: Instant::now() + again, deadline, empty };
                 self.return_envelope(packed, |packed| Returned::Wait(packed, wait));
                 continue;
             }
