@@ -11,7 +11,7 @@ use hotrow_core::session::{Answers, Next};
 use crate::lock::Lock;
 use crate::net::WriteHalf;
 use crate::net::budget::{self, Reservation};
-use crate::net::wake::Wake;
+use crate::net::task_notify::TaskNotify;
 
 /// One client's answers, among them the units that lanes give back (`H`).
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Mailbox<H> {
     /// The session's number.
     pub session: u64,
     /// Wakes the session's task when there is something for it to do.
-    pub wake: Wake,
+    pub task_notify: TaskNotify,
     /// The half of the client's socket that is written.
     pub write: WriteHalf,
     state: Lock<State<H>>,
@@ -59,7 +59,7 @@ impl<H> Mailbox<H> {
             marked: false,
             closed: false,
         };
-        Arc::new(Mailbox { session, wake: Wake::default(), write, state: Lock::new(state) })
+        Arc::new(Mailbox { session, task_notify: TaskNotify::default(), write, state: Lock::new(state) })
     }
 
     /// What the session can do with its next unit.
@@ -102,7 +102,7 @@ impl<H> Mailbox<H> {
             return false;
         }
         if state.answers.hand(slot, returned) {
-            self.wake.wake();
+            self.task_notify.notify();
         }
         true
     }
@@ -117,7 +117,7 @@ impl<H> Mailbox<H> {
         let written = self.write.try_drain(&mut state.answers.out);
         // The session's task finds a write error when it writes or reads.
         if state.answers.is_front_handed() || state.watched || !matches!(written, Ok(true)) {
-            self.wake.wake();
+            self.task_notify.notify();
         }
         state.shrink();
     }

@@ -3,9 +3,9 @@
 pub mod budget;
 pub mod peer;
 mod stream;
+pub mod task_notify;
 pub mod tls;
 mod vanishing;
-pub mod wake;
 
 use std::io;
 use std::path::PathBuf;

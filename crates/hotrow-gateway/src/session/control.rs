@@ -12,7 +12,7 @@ use crate::lane::Message;
 use crate::lock::Lock;
 use crate::net::Address;
 use crate::net::peer::Peer;
-use crate::net::wake::Wake;
+use crate::net::task_notify::TaskNotify;
 use crate::pool::Pool;
 use crate::server::connect;
 use crate::session::activity::SessionActivity;
@@ -36,7 +36,7 @@ pub struct Control {
     /// Counts the cancel requests that were passed on to lanes.
     cancels: AtomicU64,
     /// Wakes a session that waits and is cancelled.
-    cancelled: Wake,
+    cancelled: TaskNotify,
     /// Held while a cancel request is on its way to the server.
     sending: tokio::sync::Mutex<()>,
     /// Whether one may be.
@@ -99,7 +99,7 @@ impl Control {
     /// Returns when the session is cancelled while it waits.
     pub async fn cancelled_waiting(&self) {
         while !matches!(*self.reach.lock(), Reach::Waiting(_, true)) {
-            self.cancelled.woken().await;
+            self.cancelled.notified().await;
         }
     }
 
@@ -134,7 +134,7 @@ impl Control {
             }
             Reach::Waiting(_, cancelled) => {
                 *cancelled = true;
-                return self.cancelled.wake();
+                return self.cancelled.notify();
             }
             Reach::Backend(target) => Some(target.clone()),
         };
@@ -194,7 +194,7 @@ impl Controls {
             activity: SessionActivity::new(name),
             reach: Lock::new(Reach::Lanes),
             cancels: AtomicU64::new(0),
-            cancelled: Wake::default(),
+            cancelled: TaskNotify::default(),
             sending: tokio::sync::Mutex::new(()),
             is_sending: AtomicBool::new(false),
         });
@@ -227,7 +227,7 @@ impl Controls {
     /// Wakes every session, to see that the gateway stops.
     pub fn wake_all(&self) {
         let sessions = self.sessions.lock();
-        sessions.values().for_each(|control| control.mailbox.wake.wake());
+        sessions.values().for_each(|control| control.mailbox.task_notify.notify());
     }
 
     /// Forgets a session.

@@ -262,7 +262,7 @@ impl Session {
         }
         tokio::select! {
             biased;
-            () = self.mailbox.wake.woken() => {}
+            () = self.mailbox.task_notify.notified() => {}
             count = self.read.fill(&mut self.input), if room => {
                 if count? == 0 {
                     return Err(End::Client);
@@ -430,7 +430,7 @@ impl Session {
         while self.mailbox.pending() > 0 {
             match self.mailbox.take_returned() {
                 Some((slot, returned)) => self.handle_returned(slot, returned).await?,
-                None => self.mailbox.wake.woken().await,
+                None => self.mailbox.task_notify.notified().await,
             }
         }
         self.mailbox.watch(false);
@@ -446,7 +446,7 @@ impl Session {
             }
             tokio::select! {
                 writable = self.mailbox.write.writable() => writable?,
-                () = self.mailbox.wake.woken() => {} // the gateway may stop
+                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
             }
         }
         Ok(())

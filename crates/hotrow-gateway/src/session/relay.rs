@@ -101,7 +101,7 @@ impl Session {
             count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
             _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
             _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
-            () = self.mailbox.wake.woken() => Woken::Mailbox,
+            () = self.mailbox.task_notify.notified() => Woken::Mailbox,
         }
     }
 

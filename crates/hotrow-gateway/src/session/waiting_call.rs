@@ -99,7 +99,7 @@ impl Session {
                         return self.client_left();
                     }
                 }
-                () = self.mailbox.wake.woken() => {} // the gateway may stop
+                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
                 () = &mut timer => {
                     let now = Instant::now();
                     if now >= wait.deadline {
