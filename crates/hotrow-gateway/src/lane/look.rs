@@ -75,7 +75,7 @@ impl Task {
             pace: self.pace.wait(1),
             done: self.tally,
             units,
-            backend: self.link.upstream().map(|upstream| upstream.process_id),
+            backend: self.connection.upstream().map(|upstream| upstream.process_id),
         }
     }
 

@@ -30,7 +30,7 @@ pub use look::Look;
 pub use mailbox::Left;
 pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
 
-use crate::lane::connect::{Link, Progress};
+use crate::lane::connect::{LaneConnection, Progress};
 use crate::lane::guard::{Broken, End};
 use crate::lane::idle_timer::IdleTimer;
 use crate::lane::look::Done;
@@ -44,7 +44,7 @@ use crate::statements::counts::RunOutcome;
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
-        link: Link::new(context.clone(), kind, index),
+        connection: LaneConnection::new(context.clone(), kind, index),
         idle_timer: IdleTimer::new(context.config().held_idle),
         context,
         kind,
@@ -81,7 +81,7 @@ struct Task {
     inbox: Arc<Inbox>,
     core: Lane<Envelope>,
     actions: Vec<Action<Envelope>>,
-    link: Link,
+    connection: LaneConnection,
     idle_timer: IdleTimer,
     writer: Writer,
     replies: Replies,
@@ -105,10 +105,10 @@ struct Task {
 impl Task {
     /// Waits until something happens, and deals with it.
     async fn wait(&mut self) {
-        let is_up = self.link.upstream().is_some();
+        let is_up = self.connection.upstream().is_some();
         let (is_idle, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
         tokio::select! {
-            progress = self.link.progress(&mut self.writer) => match progress {
+            progress = self.connection.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
                     // What has come by now rides in the next batch.
                     self.take_messages();
@@ -116,10 +116,10 @@ impl Task {
                 }
                 Progress::Written => self.report_written(),
                 Progress::Connected => {
-                    if let Some(upstream) = self.link.upstream() {
+                    if let Some(upstream) = self.connection.upstream() {
                         self.context.note_settings(&upstream.parameters);
                     }
-                    self.writer.reset(self.link.mark());
+                    self.writer.reset(self.connection.mark());
                     self.replies.reset();
                     self.step(Event::Connected);
                     self.settle();
@@ -141,7 +141,7 @@ impl Task {
     /// Nobody has needed the connection for long: the next unit opens another.
     fn close(&mut self) {
         tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
-        self.link.drop_connection();
+        self.connection.close();
         self.writer.reset(None);
         self.step(Event::Lost);
     }
@@ -198,7 +198,7 @@ impl Task {
 
     fn settle(&mut self) {
         if !self.core.in_doubt() {
-            self.link.settle();
+            self.connection.settle();
         }
     }
 
@@ -228,7 +228,7 @@ impl Task {
     }
 
     fn take_replies(&mut self) {
-        while let Some(upstream) = self.link.upstream() {
+        while let Some(upstream) = self.connection.upstream() {
             let Some(batch) = self.core.under_way().front() else {
                 self.replies.idle(&mut upstream.input);
                 self.context.note_settings(&self.replies.take_settings());
@@ -238,21 +238,21 @@ impl Task {
             match self.replies.next(&mut upstream.input, batch, end, self.kind) {
                 Ok(Some(note)) => self.take_note(note, end),
                 Ok(None) => return,
-                Err(error) => return self.drop_senseless(&error),
+                Err(error) => return self.drop_invalid(&error),
             }
         }
     }
 
     /// The server has sent something invalid.
-    fn drop_senseless(&mut self, error: &hotrow_wire::Error) {
+    fn drop_invalid(&mut self, error: &hotrow_wire::Error) {
         tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
-        self.link.drop_connection();
+        self.connection.close();
         self.lost();
     }
 
     fn take_note(&mut self, note: Note, end: End) {
         match note {
-            Note::Prepared => self.writer.prepared(self.link.upstream()),
+            Note::Prepared => self.writer.prepared(self.connection.upstream()),
             Note::Locked => self.core.step(Event::Locked, &mut self.actions),
             Note::Answered => {
                 self.note_waits();
@@ -264,14 +264,14 @@ impl Task {
                     self.executed = Some(Instant::now());
                     self.step(Event::TransactionId(xid));
                 }
-                Err(error) => self.drop_senseless(&error),
+                Err(error) => self.drop_invalid(&error),
             },
             Note::Broken(code) => {
                 let had_mark = self.writer.guard.has_mark();
                 let broken = self.writer.guard.breaks(end, &code);
                 if had_mark && !self.writer.guard.has_mark() {
                     tracing::info!(lane = self.index, "a lane's mark can no longer be set: going on without");
-                    self.link.forget_mark();
+                    self.connection.forget_mark();
                 }
                 let failure = match broken {
                     Broken::Maybe => Failure::Stale,
@@ -308,14 +308,14 @@ impl Task {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Connect => self.link.connect(self.core.in_doubt()),
+                Action::Connect => self.connection.connect(self.core.in_doubt()),
                 Action::Write(number) => self.write(number),
                 Action::Answer(batch) => self.answer(batch),
                 Action::Alone(unit, key) => self.alone(unit, key),
                 Action::Return(unit) => self.return_unit(unit, Returned::Resubmit),
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
-                Action::Resolve(doubt) => self.link.resolve(doubt),
-                Action::Disconnect => self.link.drop_connection(),
+                Action::Resolve(doubt) => self.connection.resolve(doubt),
+                Action::Disconnect => self.connection.close(),
             }
         }
         self.actions = actions;
@@ -328,7 +328,7 @@ impl Task {
 
     fn write(&mut self, number: u64) {
         let Some(batch) = self.core.batch(number) else { return };
-        let Some(upstream) = self.link.upstream() else { return };
+        let Some(upstream) = self.connection.upstream() else { return };
         let now = Instant::now();
         self.idle_timer.restart(now);
         if self.core.under_way().len() == 1 {
