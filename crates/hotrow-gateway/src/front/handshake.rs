@@ -10,7 +10,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
 
-use crate::authentication::client::{Channel, Newcomer, Stopped};
+use crate::authentication::client::{Channel, LoginFailure, LoginRequest};
 use crate::front::opening::{self, Opened, send_away};
 use crate::front::start_up::StartUp;
 use crate::lane::Mailbox;
@@ -40,7 +40,8 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             negotiate(minor, &parameters, &mut out);
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
             let start = StartUp::new(&parameters);
-            let credential = tokio::time::timeout_at(deadline, let_in(&shared, &peer, &start, channel)).await;
+            let credential =
+                tokio::time::timeout_at(deadline, authenticate(&shared, &peer, &start, channel)).await;
             let log_in = match credential {
                 Ok(Ok(_)) if start.console && !peer.inside => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
@@ -51,8 +52,8 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                     return console::serve(shared, operator, (read, write, input), out).await;
                 }
                 Ok(Ok(credential)) => open(&shared, &start, credential).await,
-                Ok(Err(Stopped::Refused(problem))) => Err(Refused::Problem(problem)),
-                Ok(Err(Stopped::Left)) | Err(_) => return,
+                Ok(Err(LoginFailure::Refused(problem))) => Err(Refused::Problem(problem)),
+                Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
             match log_in {
                 Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
@@ -89,13 +90,14 @@ enum Refused {
 }
 
 /// Finds out who a client is.
-async fn let_in(
+async fn authenticate(
     shared: &Shared,
     peer: &Peer,
     start: &StartUp,
     channel: Channel<'_>,
-) -> Result<Credential, Stopped> {
-    let refuse = |code, message: &str, hint: &str| Err(Stopped::Refused(Problem::fatal(code, message, hint)));
+) -> Result<Credential, LoginFailure> {
+    let refuse =
+        |code, message: &str, hint: &str| Err(LoginFailure::Refused(Problem::fatal(code, message, hint)));
     if start.user.is_empty() {
         return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
     }
@@ -104,8 +106,8 @@ async fn let_in(
         let hint = "Connect to the server itself for replication.";
         return refuse("0A000", "replication connections don't go through the gateway", hint);
     }
-    let newcomer = Newcomer { peer, user: &start.user, database: &start.database, console: start.console };
-    shared.authentication.let_in(&shared.config(), newcomer, channel).await
+    let request = LoginRequest { peer, user: &start.user, database: &start.database, console: start.console };
+    shared.authentication.authenticate(&shared.config(), request, channel).await
 }
 
 /// The pool of a client that has come in, and the client's name.
