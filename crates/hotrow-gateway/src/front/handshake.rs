@@ -19,7 +19,7 @@ use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::console::{self, Operator};
 use crate::pool::identity::Identity;
-use crate::pool::pools::{Full, InUse};
+use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
 use crate::server::upstream;
 use crate::session::{Session, Start, stopping};
@@ -111,7 +111,11 @@ async fn authenticate(
 }
 
 /// The pool of a client that has come in, and the client's name.
-async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Result<(InUse, String), Refused> {
+async fn open(
+    shared: &Shared,
+    start: &StartUp,
+    credential: Credential,
+) -> Result<(PoolUse, String), Refused> {
     let mut parameters = start.parameters.clone();
     shared.put_settings(&mut parameters);
     let identity = Identity::new(&parameters);
@@ -147,7 +151,7 @@ async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Resul
 
 async fn begin(
     shared: Arc<Shared>,
-    used: InUse,
+    used: PoolUse,
     (application_name, peer): (String, Peer),
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),

@@ -29,7 +29,7 @@ use crate::server::login::Login;
 use crate::server::upstream;
 use crate::statements::{Decided, Known, Statement, Verdict};
 use identity::Identity;
-use pools::Uses;
+use pools::UseCount;
 use waiting::WaitingCalls;
 
 /// One of them.
@@ -52,7 +52,7 @@ pub struct Pool {
     logging_in: tokio::sync::Mutex<()>,
     clients: AtomicUsize,
     /// Who uses it.
-    pub uses: Uses,
+    pub uses: UseCount,
     /// What works for its clients, as long as it is open.
     tasks: OnceLock<Vec<AbortHandle>>,
     writes: Vec<Arc<Inbox>>,
@@ -100,7 +100,7 @@ impl Pool {
             unproven: Notify::new(),
             logging_in: tokio::sync::Mutex::default(),
             clients: AtomicUsize::new(0),
-            uses: Uses::default(),
+            uses: UseCount::default(),
             tasks: OnceLock::new(),
             writes,
             reads,

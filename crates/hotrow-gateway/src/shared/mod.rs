@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
-use crate::pool::pools::{Full, InUse, Pools};
+use crate::pool::pools::{Full, PoolUse, Pools};
 use crate::pool::{Member, Pool};
 use crate::server::held::{self, HeldConnections};
 use crate::server::permits::{Permit, Permits};
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     /// The pool of these clients, opened if it isn't yet.
-    pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
+    pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
         if let Some(others) = identity.without_utf8() {
             let used = self.pool_of(others, credential.clone()).await?;
             if used.pool().speaks_utf8() {
@@ -125,7 +125,7 @@ impl Shared {
         self.pool_of(identity, credential).await
     }
 
-    async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
+    async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
         let database = self.databases.of(identity.database());
         let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
         let opened = cell
@@ -144,7 +144,7 @@ impl Shared {
                         pool.resume();
                     }
                 }
-                let used = InUse::of(pool); // before the cell is let go, which keeps the pool open until then
+                let used = PoolUse::of(pool); // before the cell is let go, which keeps the pool open until then
                 pool.log_in().await.map_err(NoPool::Error)?;
                 Ok(used)
             }
