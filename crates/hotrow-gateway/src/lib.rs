@@ -32,7 +32,7 @@ mod statements;
 
 pub use authentication::Error as AuthenticationError;
 pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};
-pub use front::{Gateway, Inside, ListenError, StartError};
+pub use front::{Gateway, InternalClients, ListenError, StartError};
 pub use net::peer::{Peer, TlsPeer};
 pub use net::{Address, tls};
 pub use operator::explain;

@@ -42,7 +42,7 @@ impl HttpServer {
         let listener = sockets.tcp(http.address).await.map_err(refused)?;
         let address = listener.socket.local_addr().map_err(refused)?;
         let inheritable = listener.inheritable().map_err(refused)?;
-        let inside = gateway.inside();
+        let inside = gateway.internal_clients();
         let (stop, mut stopped) = watch::channel(());
         let upstream = hotrow_http::Upstream {
             connect: Arc::new(move || inside.connect()),

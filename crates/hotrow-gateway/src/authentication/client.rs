@@ -64,7 +64,7 @@ impl Authentication {
         request: LoginRequest<'_>,
         channel: Channel<'_>,
     ) -> Result<Credential, LoginFailure> {
-        if request.peer.inside {
+        if request.peer.internal {
             return Ok(config.upstream.credential());
         }
         let method = self.rule(request)?;

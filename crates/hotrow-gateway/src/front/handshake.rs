@@ -43,7 +43,7 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             let credential =
                 tokio::time::timeout_at(deadline, authenticate(&shared, &peer, &start, channel)).await;
             let log_in = match credential {
-                Ok(Ok(_)) if start.console && !peer.inside => {
+                Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
                     if let Some(problem) = operator.refusal(&shared) {
                         METRICS.refused.inc();

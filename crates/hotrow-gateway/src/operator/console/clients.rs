@@ -30,7 +30,7 @@ fn row(control: &Control) -> Row {
     let identity = &control.pool.identity;
     let address = match control.peer.address {
         Some(address) => address.to_string(),
-        None if control.peer.inside => "inside".to_owned(),
+        None if control.peer.internal => "inside".to_owned(),
         None => "unix".to_owned(),
     };
     let (packed, passed) = control.activity.counts();
