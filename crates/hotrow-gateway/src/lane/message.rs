@@ -13,7 +13,7 @@ use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
-use super::look::Look;
+use super::snapshot::LaneSnapshot;
 use super::{inbox, mailbox};
 use crate::statements::Statement;
 use crate::statements::counts::RunOutcome;
@@ -138,11 +138,11 @@ pub enum Message {
     /// Go on.
     Resume,
     /// Report the lane's state.
-    Look {
+    Snapshot {
         /// With its units.
         with_units: bool,
         /// Where the report goes.
-        answer: oneshot::Sender<Look>,
+        answer: oneshot::Sender<LaneSnapshot>,
     },
 }
 

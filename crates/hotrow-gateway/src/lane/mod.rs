@@ -6,13 +6,13 @@ mod context;
 mod guard;
 mod idle_timer;
 mod inbox;
-mod look;
 mod mailbox;
 mod merged;
 mod message;
 mod pausing;
 mod replies;
 mod slow;
+mod snapshot;
 mod unread;
 mod writer;
 
@@ -26,17 +26,17 @@ use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
-pub use look::Look;
 pub use mailbox::Left;
 pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
+pub use snapshot::LaneSnapshot;
 
 use crate::lane::connect::{LaneConnection, Progress};
 use crate::lane::guard::{Broken, End};
 use crate::lane::idle_timer::IdleTimer;
-use crate::lane::look::Done;
 use crate::lane::pausing::Pausing;
 use crate::lane::replies::{Note, Replies};
 use crate::lane::slow::SlowTimer;
+use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
 use crate::statements::counts::RunOutcome;
@@ -59,7 +59,7 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         messages: Vec::new(),
         pace: Pace::default(),
         pausing: Pausing::default(),
-        tally: Done::default(),
+        totals: LaneTotals::default(),
         done: None,
         executed: None,
         slow_timer: SlowTimer::default(),
@@ -92,7 +92,7 @@ struct Task {
     messages: Vec<Message>,
     pace: Pace,
     pausing: Pausing,
-    tally: Done,
+    totals: LaneTotals,
     /// When the last batch was done.
     done: Option<Instant>,
     /// When the server had executed all of the earliest batch of writes, whose commit followed.
@@ -172,8 +172,8 @@ impl Task {
                     self.resume();
                     continue;
                 }
-                Message::Look { with_units, answer } => {
-                    let _ = answer.send(self.look(with_units)); // who asked may be gone
+                Message::Snapshot { with_units, answer } => {
+                    let _ = answer.send(self.snapshot(with_units)); // who asked may be gone
                     continue;
                 }
             };
@@ -204,7 +204,7 @@ impl Task {
 
     fn lost(&mut self) {
         METRICS.lost.inc();
-        self.tally.losses += 1;
+        self.totals.losses += 1;
         self.report_written();
         let under_way: usize = self.core.under_way().iter().map(|batch| batch.units.len()).sum();
         tracing::warn!(
@@ -353,9 +353,9 @@ impl Task {
             return;
         };
         METRICS.batches.inc();
-        self.tally.batches += 1;
+        self.totals.batches += 1;
         let answered = (batch.units.len() - batch.waits.len()) as u64;
-        self.tally.units += answered;
+        self.totals.units += answered;
         match self.kind {
             LaneKind::Write => METRICS.packed.add(answered),
             LaneKind::Read => METRICS.packed_reads.add(answered),

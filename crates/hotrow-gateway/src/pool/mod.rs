@@ -21,7 +21,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{self, Envelope, Inbox, LaneContext, Look, Message};
+use crate::lane::{self, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
 use crate::lock::Lock;
 use crate::server::database::DatabaseState;
 use crate::server::held::{self, HeldConnection, HeldConnections};
@@ -217,12 +217,12 @@ impl Pool {
     }
 
     /// Asks all lanes how they do.
-    pub async fn look(&self, with_units: bool) -> Vec<Look> {
-        let mut looks = Vec::new();
-        for lane in self.ask_lanes(|answer| Message::Look { with_units, answer }) {
-            looks.extend(lane.await);
+    pub async fn lane_snapshots(&self, with_units: bool) -> Vec<LaneSnapshot> {
+        let mut snapshots = Vec::new();
+        for lane in self.ask_lanes(|answer| Message::Snapshot { with_units, answer }) {
+            snapshots.extend(lane.await);
         }
-        looks
+        snapshots
     }
 
     /// Lets the lanes go on.

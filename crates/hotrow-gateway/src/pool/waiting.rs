@@ -115,7 +115,7 @@ impl WaitingCalls {
     }
 
     /// Who waits.
-    pub fn look(&self) -> Vec<WaitingCallSnapshot> {
+    pub fn snapshots(&self) -> Vec<WaitingCallSnapshot> {
         let calls = self.calls.lock();
         let look = |caller: &Caller| WaitingCallSnapshot {
             session: caller.session,
