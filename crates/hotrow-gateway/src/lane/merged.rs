@@ -17,7 +17,7 @@ use crate::statements::counts::RunOutcome;
 impl Task {
     /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
     /// nothing of their sessions is sent after them.
-    pub(super) fn note_waits(&mut self) {
+    pub(super) fn find_waiting_calls(&mut self) {
         let Some(batch) = self.core.under_way().front() else { return };
         let mut answers = 0;
         let call = batch.calls().find(|call| {

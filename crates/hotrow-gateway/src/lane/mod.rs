@@ -1,9 +1,9 @@
 //! The shell around a lane's state machine: carries bytes between its connection and the mailboxes, and decides
 //! nothing. One task per lane.
 
+mod catalogue_check;
 mod connect;
 mod context;
-mod guard;
 mod idle_timer;
 mod inbox;
 mod mailbox;
@@ -30,11 +30,11 @@ pub use mailbox::Left;
 pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
 pub use snapshot::LaneSnapshot;
 
+use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
 use crate::lane::connect::{LaneConnection, Progress};
-use crate::lane::guard::{Broken, End};
 use crate::lane::idle_timer::IdleTimer;
 use crate::lane::pausing::Pausing;
-use crate::lane::replies::{Note, Replies};
+use crate::lane::replies::{Replies, ReplyEvent};
 use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
@@ -236,7 +236,7 @@ impl Task {
             };
             let end = self.writer.end(batch.number);
             match self.replies.next(&mut upstream.input, batch, end, self.kind) {
-                Ok(Some(note)) => self.take_note(note, end),
+                Ok(Some(event)) => self.handle_reply(event, end),
                 Ok(None) => return,
                 Err(error) => return self.drop_invalid(&error),
             }
@@ -250,32 +250,32 @@ impl Task {
         self.lost();
     }
 
-    fn take_note(&mut self, note: Note, end: End) {
-        match note {
-            Note::Prepared => self.writer.prepared(self.connection.upstream()),
-            Note::Locked => self.core.step(Event::Locked, &mut self.actions),
-            Note::Answered => {
-                self.note_waits();
-                self.note_overfull();
+    fn handle_reply(&mut self, event: ReplyEvent, end: BatchEnd) {
+        match event {
+            ReplyEvent::Prepared => self.writer.prepared(self.connection.upstream()),
+            ReplyEvent::Locked => self.core.step(Event::Locked, &mut self.actions),
+            ReplyEvent::Answered => {
+                self.find_waiting_calls();
+                self.return_overfull();
                 self.core.step(Event::Answered, &mut self.actions);
             }
-            Note::End(row) => match self.writer.guard.holds(end, &row) {
+            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(end, &row) {
                 Ok(xid) => {
                     self.executed = Some(Instant::now());
                     self.step(Event::TransactionId(xid));
                 }
                 Err(error) => self.drop_invalid(&error),
             },
-            Note::Broken(code) => {
-                let had_mark = self.writer.guard.has_mark();
-                let broken = self.writer.guard.breaks(end, &code);
-                if had_mark && !self.writer.guard.has_mark() {
+            ReplyEvent::CheckFailed(code) => {
+                let had_mark = self.writer.catalogue_check.has_mark();
+                let broken = self.writer.catalogue_check.failed(end, &code);
+                if had_mark && !self.writer.catalogue_check.has_mark() {
                     tracing::info!(lane = self.index, "a lane's mark can no longer be set: going on without");
                     self.connection.forget_mark();
                 }
                 let failure = match broken {
-                    Broken::Maybe => Failure::Stale,
-                    Broken::Surely => {
+                    CheckFailure::Recheck => Failure::Stale,
+                    CheckFailure::Changed => {
                         tracing::info!(
                             lane = self.index,
                             "a table has changed: its statements are judged anew"
@@ -285,15 +285,15 @@ impl Task {
                         self.renew();
                         Failure::Error
                     }
-                    Broken::Not => Failure::Error,
+                    CheckFailure::Unrelated => Failure::Error,
                 };
                 self.core.step(Event::Failed(failure), &mut self.actions);
             }
-            Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
-            Note::Ready(answers) => {
+            ReplyEvent::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
+            ReplyEvent::Ready(answers) => {
                 // Functions may change settings while they run: what counts are the values at the end.
                 self.context.note_settings(&self.replies.take_settings());
-                self.note_unread(&answers);
+                self.return_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
                 self.slow_batch_over();
