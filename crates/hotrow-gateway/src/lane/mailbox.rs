@@ -40,7 +40,7 @@ struct State<H> {
 
 /// What is left of the answers that a client gets.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct Backlog {
     /// Bytes that the socket does not take now.
     pub unread: usize,
     /// Units that are unanswered or not yet passed on.
@@ -133,12 +133,12 @@ impl<H> Mailbox<H> {
     }
 
     /// Writes what the socket takes; what is left.
-    pub fn try_write(&self) -> io::Result<Left> {
+    pub fn try_write(&self) -> io::Result<Backlog> {
         let mut state = self.state.lock();
         self.write.try_drain(&mut state.answers.out)?;
         state.shrink();
         let (unread, pending) = (state.answers.out.len(), state.answers.pending());
-        Ok(Left { unread, pending, is_full: state.is_full() })
+        Ok(Backlog { unread, pending, is_full: state.is_full() })
     }
 
     /// Whether a lane has given back a unit that is not dealt with.

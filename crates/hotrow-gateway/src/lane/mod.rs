@@ -26,7 +26,7 @@ use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
-pub use mailbox::Left;
+pub use mailbox::Backlog;
 pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
 pub use snapshot::LaneSnapshot;
 

@@ -10,7 +10,7 @@ use hotrow_core::unit::gather::{Gather, Gathered, Single};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
-use super::{End, Session};
+use super::{Session, SessionEnd};
 use crate::lane::{Draft, Plan};
 use crate::statements::Statement;
 
@@ -25,7 +25,7 @@ enum Part<'a> {
 impl Session {
     /// If the bytes begin with a BEGIN, and all up to the COMMIT is here and can be packed, sends it to a lane. How many
     /// bytes it was; none if it was not that.
-    pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, End> {
+    pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, SessionEnd> {
         let free = self.holding.is_none() && self.gather.is_empty() && !self.skipping;
         if !free || !self.packs() {
             return Ok(0);

@@ -14,7 +14,7 @@ use hotrow_wire::{Frame, split};
 
 use super::extended::too_many_statements;
 use super::hold::Holding;
-use super::{End, Sequences, Session};
+use super::{Sequences, Session, SessionEnd};
 use crate::metrics::METRICS;
 use crate::server::upstream;
 use crate::statements::counts::RunOutcome;
@@ -23,7 +23,7 @@ use crate::statements::{Named, Statement};
 impl Session {
     /// Forwards one message on the connection that the session holds; it is written with all others that are there
     /// when the session next waits.
-    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         if self.expected.skips() && frame.tag != tag::SYNC {
             return Ok(()); // as the server would
         }
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Forwards whole messages one by one, each as soon as it is known what it means. The client is not read meanwhile.
-    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), End> {
+    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         let mut rest = messages;
         while let Some(frame) = split(rest, |_| usize::MAX)? {
             while self.is_in_doubt(frame) {
@@ -139,7 +139,7 @@ impl Session {
         &mut self,
         frame: Frame<'_>,
         statement: Arc<Statement>,
-    ) -> Result<(), End> {
+    ) -> Result<(), SessionEnd> {
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status) {
             self.unname(b"");
@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), End> {
+    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), SessionEnd> {
         let statement = self.parsed_statement(&parse);
         let named = self.pool.context.statements.named(statement.clone());
         let (id, parsed) = (statement.id, named.parsed);
@@ -308,7 +308,7 @@ impl Session {
         self.expected.is_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
     }
 
-    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), End> {
+    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), SessionEnd> {
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
@@ -339,7 +339,7 @@ impl Session {
         Ok(())
     }
 
-    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         let statement = self.statement_of_portal(frame.body());
         self.will_clear(statement.as_deref());
         let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
@@ -370,7 +370,7 @@ impl Session {
     }
 
     /// Notes a portal whose statement may be COPY, is about names of statements, or clears what is left behind.
-    fn note_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), End> {
+    fn note_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
         let clears = statement.clears() != Effect::NONE;
         if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
             if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {

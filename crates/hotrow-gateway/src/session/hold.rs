@@ -6,7 +6,7 @@ use hotrow_core::classify::Effect;
 use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, Status};
 
-use super::{End, Sequences, Session};
+use super::{Sequences, Session, SessionEnd};
 use crate::lane::Envelope;
 use crate::lane::cancelled;
 use crate::metrics::METRICS;
@@ -62,7 +62,7 @@ impl Holding {
 
 impl Session {
     /// Takes a connection, once everything that went to lanes is answered.
-    pub(super) async fn acquire_connection(&mut self) -> Result<(), End> {
+    pub(super) async fn acquire_connection(&mut self) -> Result<(), SessionEnd> {
         if self.holding.is_some() {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl Session {
         if self.holding.is_some() { Ok(()) } else { self.acquire_connection_now().await }
     }
 
-    async fn acquire_connection_now(&mut self) -> Result<(), End> {
+    async fn acquire_connection_now(&mut self) -> Result<(), SessionEnd> {
         let held = match self.pool.try_take(&self.application_name) {
             Some(held) => held,
             None => self.wait_for_connection().await?,
@@ -92,12 +92,12 @@ impl Session {
         });
         if self.note_cancel_target() {
             self.release_connection().await;
-            return Err(End::Problem(cancelled()));
+            return Err(SessionEnd::Problem(cancelled()));
         }
         Ok(())
     }
 
-    async fn wait_for_connection(&mut self) -> Result<HeldConnection, End> {
+    async fn wait_for_connection(&mut self) -> Result<HeldConnection, SessionEnd> {
         self.control.waits("waits for a connection");
         let taken = tokio::select! {
             biased;
@@ -106,7 +106,7 @@ impl Session {
         };
         taken.map_err(|problem| {
             self.control.set_target(None);
-            End::Problem(problem)
+            SessionEnd::Problem(problem)
         })
     }
 
@@ -154,11 +154,11 @@ impl Session {
 
     /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
     /// a failed transaction open, it runs in that.
-    pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), End> {
+    pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         if self.holding.is_none()
             && let Err(end) = self.acquire_connection_now().await
         {
-            let End::Problem(problem) = end else { return Err(end) };
+            let SessionEnd::Problem(problem) = end else { return Err(end) };
             self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl Session {
         let result = self.forward_to_end(packed.unit.raw()).await;
         let owed = self.alone.take().unwrap_or_default();
         match result {
-            Err(End::Problem(_)) if owed > 0 => {
+            Err(SessionEnd::Problem(_)) if owed > 0 => {
                 self.lost_while_alone(owed);
                 Ok(())
             }
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), End> {
+    async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         self.forward_all(messages).await?;
         while self.holding.is_some() && !self.is_settled() {
             let left = self.mailbox.try_write()?;

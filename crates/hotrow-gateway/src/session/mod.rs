@@ -34,7 +34,7 @@ use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
 
 use crate::lane::Message;
-use crate::lane::{Left, Mailbox};
+use crate::lane::{Backlog, Mailbox};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::Pool;
@@ -48,7 +48,7 @@ pub use waiting_call::CALL_WAITS;
 
 /// Why a session ends.
 #[derive(Debug)]
-pub enum End {
+pub enum SessionEnd {
     /// The client has said goodbye or is gone.
     Client,
     /// The client is told why and the connection is closed.
@@ -58,15 +58,15 @@ pub enum End {
     Server,
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for SessionEnd {
     fn from(_: io::Error) -> Self {
-        End::Client
+        SessionEnd::Client
     }
 }
 
-impl From<hotrow_wire::Error> for End {
+impl From<hotrow_wire::Error> for SessionEnd {
     fn from(error: hotrow_wire::Error) -> Self {
-        End::Problem(Problem::fatal(
+        SessionEnd::Problem(Problem::fatal(
             "08P01",
             error.to_string(),
             "The connection is closed because nothing behind such a message can be trusted.",
@@ -74,9 +74,9 @@ impl From<hotrow_wire::Error> for End {
     }
 }
 
-impl From<crate::server::held::Error> for End {
+impl From<crate::server::held::Error> for SessionEnd {
     fn from(error: crate::server::held::Error) -> Self {
-        End::Problem(hold::problem(&error, true))
+        SessionEnd::Problem(hold::problem(&error, true))
     }
 }
 
@@ -206,17 +206,17 @@ impl Session {
     pub async fn run(mut self) {
         let mut end = self.serve().await;
         if self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0) {
-            end = Err(End::Server); // whatever the reason, it can't be said within a message
+            end = Err(SessionEnd::Server); // whatever the reason, it can't be said within a message
         }
         self.ends = true;
         self.disconnect(); // not given back: what was open is rolled back by the server
         let patience = self.pool.config().drain_timeout;
-        if !matches!(end, Err(End::Server)) {
+        if !matches!(end, Err(SessionEnd::Server)) {
             // What went to lanes is answered first, also to a client that has only stopped sending.
             let _ = tokio::time::timeout(patience, self.drained()).await;
         }
         self.disconnect();
-        if let Err(End::Problem(problem)) = &end {
+        if let Err(SessionEnd::Problem(problem)) = &end {
             self.mailbox.append(|out| problem.put(out));
         }
         let _ = tokio::time::timeout(patience, self.written()).await;
@@ -225,7 +225,7 @@ impl Session {
             self.pool.send_all(|| Message::Gone(session));
         }
         self.mailbox.close();
-        if let Err(End::Problem(problem)) = end {
+        if let Err(SessionEnd::Problem(problem)) = end {
             tracing::debug!(
                 session = self.mailbox.session,
                 code = problem.code,
@@ -235,7 +235,7 @@ impl Session {
         }
     }
 
-    async fn serve(&mut self) -> Result<(), End> {
+    async fn serve(&mut self) -> Result<(), SessionEnd> {
         loop {
             self.take_frames().await?;
             let left = self.mailbox.try_write()?;
@@ -248,11 +248,11 @@ impl Session {
     }
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
-    async fn wait(&mut self, Left { unread, pending, is_full }: Left) -> Result<(), End> {
+    async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
         let stage = self.stop.stage();
         if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
             self.drained().await?;
-            return Err(End::Problem(stopping()));
+            return Err(SessionEnd::Problem(stopping()));
         }
         let silent = stage == Stage::TakenOver && self.gather.is_empty() && pending == 0;
         let room = !is_full;
@@ -265,13 +265,13 @@ impl Session {
             () = self.mailbox.task_notify.notified() => {}
             count = self.read.fill(&mut self.input), if room => {
                 if count? == 0 {
-                    return Err(End::Client);
+                    return Err(SessionEnd::Client);
                 }
                 return Ok(());
             }
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
             () = quiet(), if silent => {
-                return Err(End::Problem(stopping()));
+                return Err(SessionEnd::Problem(stopping()));
             }
         }
         if watched {
@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// Deals with all whole messages that have come.
-    async fn take_frames(&mut self) -> Result<(), End> {
+    async fn take_frames(&mut self) -> Result<(), SessionEnd> {
         if self.input.is_empty() {
             return self.keep_budget();
         }
@@ -316,7 +316,7 @@ impl Session {
         self.told = newer;
     }
 
-    async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
+    async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), SessionEnd> {
         let since = Instant::now();
         self.control.activity.message_received(since);
         self.tell_settings();
@@ -352,10 +352,15 @@ impl Session {
     }
 
     /// Deals with a message. `behind` is what has come behind it.
-    async fn take_frame(&mut self, frame: Frame<'_>, behind: &[u8], since: Instant) -> Result<(), End> {
+    async fn take_frame(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        since: Instant,
+    ) -> Result<(), SessionEnd> {
         if frame.tag == tag::TERMINATE {
             self.finish().await;
-            return Err(End::Client);
+            return Err(SessionEnd::Client);
         }
         if self.skipping {
             if frame.tag == tag::SYNC {
@@ -392,7 +397,7 @@ impl Session {
             }
             tag::FUNCTION_CALL => match self.acquire_connection().await {
                 Ok(()) => self.forward(frame).await,
-                Err(End::Problem(problem)) if !problem.fatal => {
+                Err(SessionEnd::Problem(problem)) if !problem.fatal => {
                     self.refuse_query(&problem);
                     Ok(())
                 }
@@ -404,7 +409,7 @@ impl Session {
     }
 
     /// Large messages and answers of all clients share one budget.
-    fn keep_budget(&mut self) -> Result<(), End> {
+    fn keep_budget(&mut self) -> Result<(), SessionEnd> {
         let bytes = self.input.capacity() + self.gather.bytes();
         if self.input.is_empty() && self.input.capacity() > limits::SESSION_BUFFER_BYTES {
             self.input = BytesMut::new();
@@ -412,7 +417,7 @@ impl Session {
         if self.budget.resize(bytes) {
             return Ok(());
         }
-        Err(End::Problem(Problem::fatal(
+        Err(SessionEnd::Problem(Problem::fatal(
             "53200",
             "the gateway's memory for messages is used up",
             "Send smaller messages, or fewer large ones at once.",
@@ -421,7 +426,7 @@ impl Session {
 
     /// Waits until everything that went to lanes is answered, running alone what a lane gave back. Then it is known what
     /// names mean.
-    async fn drained(&mut self) -> Result<(), End> {
+    async fn drained(&mut self) -> Result<(), SessionEnd> {
         if self.mailbox.pending() == 0 {
             self.settle_names();
             return Ok(());
@@ -439,10 +444,10 @@ impl Session {
     }
 
     /// Waits until the client has read so much that it may get more.
-    async fn has_room(&mut self) -> Result<(), End> {
+    async fn has_room(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
             if self.stop.stage() == Stage::Leaving && !self.ends {
-                return Err(End::Problem(stopping()));
+                return Err(SessionEnd::Problem(stopping()));
             }
             tokio::select! {
                 writable = self.mailbox.write.writable() => writable?,
@@ -453,7 +458,7 @@ impl Session {
     }
 
     /// Waits until the client's socket has taken all answers.
-    async fn written(&mut self) -> Result<(), End> {
+    async fn written(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 {
             self.mailbox.write.writable().await?;
         }

@@ -9,7 +9,7 @@ use hotrow_wire::backend::{self, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::hold::Holding;
-use super::{End, Sequences, Session, put_ready, stopping};
+use super::{Sequences, Session, SessionEnd, put_ready, stopping};
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
 use crate::server::upstream::{self, Upstream};
@@ -47,7 +47,7 @@ const WRONG_COLUMNS: &[u8] = b"\0RPortalSetResultFormat\0";
 
 impl Session {
     /// Waits for one thing to happen while a connection is held, and deals with it.
-    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), End> {
+    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
         if self.stop.stage() == Stage::Leaving {
             self.stop_if_idle()?;
         }
@@ -65,7 +65,7 @@ impl Session {
                         self.take_frames().await?;
                     }
                     self.finish().await;
-                    Err(End::Client)
+                    Err(SessionEnd::Client)
                 } else {
                     Ok(())
                 }
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// The same for a unit that runs alone: the client is not read.
-    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), End> {
+    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), SessionEnd> {
         match self.wait_held(unread, false).await {
             Woken::Server(Ok(1..)) => self.relay().await,
             Woken::Server(_) => Err(self.server_gone()),
@@ -106,18 +106,22 @@ impl Session {
     }
 
     /// The gateway stops: a session without a transaction ends now, one with a transaction when it is over.
-    fn stop_if_idle(&mut self) -> Result<(), End> {
+    fn stop_if_idle(&mut self) -> Result<(), SessionEnd> {
         let is_settled = self.is_settled();
         let idle = is_settled && self.held().status == Status::Idle;
-        if idle && self.stop.stage() == Stage::Leaving { Err(End::Problem(stopping())) } else { Ok(()) }
+        if idle && self.stop.stage() == Stage::Leaving {
+            Err(SessionEnd::Problem(stopping()))
+        } else {
+            Ok(())
+        }
     }
 
-    fn server_gone(&mut self) -> End {
+    fn server_gone(&mut self) -> SessionEnd {
         let is_told = self.held().must_close && self.held().failed && self.alone.is_none(); // it has said goodbye itself
         if is_told || self.held().message_bytes_left > 0 {
-            return End::Server; // within a message: whatever followed would be taken for a part of it
+            return SessionEnd::Server; // within a message: whatever followed would be taken for a part of it
         }
-        End::Problem(Problem::fatal(
+        SessionEnd::Problem(Problem::fatal(
             "08006",
             "the server closed the connection unexpectedly",
             "What was under way may or may not have been executed.",
@@ -125,7 +129,7 @@ impl Session {
     }
 
     /// Passes on what the server has said.
-    async fn relay(&mut self) -> Result<(), End> {
+    async fn relay(&mut self) -> Result<(), SessionEnd> {
         let mut input = std::mem::take(&mut self.held().held.upstream.input);
         let mut taken = 0;
         let ready = self.take_replies(&input, &mut taken);
@@ -156,11 +160,11 @@ impl Session {
 
     /// The server has reset the client's name to that of a client without one: gives the client its own again, before it is
     /// told that the unit is over. Where more is under way already, the server learns the name with the next connection.
-    async fn restore_name(&mut self, status: Status) -> Result<(), End> {
+    async fn restore_name(&mut self, status: Status) -> Result<(), SessionEnd> {
         let name = self.first_name.clone();
         if self.is_settled() {
             let renamed = self.held().held.rename(&name).await;
-            renamed.map_err(|error| End::from(held::Error::from(error)))?;
+            renamed.map_err(|error| SessionEnd::from(held::Error::from(error)))?;
         }
         let is_new = self.application_name != name;
         self.mailbox.append(|out| {
@@ -176,7 +180,7 @@ impl Session {
 
     /// Looks at whole messages, and at the beginnings of large rows, and gives the client what is its. True if a
     /// ReadyForQuery was among them.
-    fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, End> {
+    fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, SessionEnd> {
         let mut ready = false;
         let mut begin = 0; // of what goes to the client in one piece
         let result = loop {
@@ -240,7 +244,7 @@ impl Session {
     }
 
     /// Notes what a reply means; whether it is the client's.
-    fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, End> {
+    fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let mut lost_name = false;
         let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
@@ -255,7 +259,7 @@ impl Session {
                 out.extend_from_slice(frontend::FLUSH);
             }
             Reply::Unexpected => {
-                return Err(End::Problem(Problem::fatal(
+                return Err(SessionEnd::Problem(Problem::fatal(
                     "08P01",
                     format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
                     "",

@@ -12,14 +12,14 @@ use hotrow_wire::{Frame, frontend, put_frame};
 
 use super::forward::put_ready;
 use super::submit::is_transaction;
-use super::{End, Session};
+use super::{Session, SessionEnd};
 use crate::lane::{Packed, Plan};
 use crate::server::held;
 use crate::statements::Statement;
 
 impl Session {
     /// A Query with no connection held.
-    pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
+    pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
         if !self.gather.is_empty() {
             // An extended query without its Sync: the server sorts it out.
             return self.pass_gathered_with(frame).await;
@@ -59,12 +59,14 @@ impl Session {
         }
         match self.acquire_connection().await {
             Ok(()) => self.forward_query(frame, statement).await,
-            Err(End::Problem(problem)) if !problem.fatal => self.refuse_statement(&statement, problem).await,
+            Err(SessionEnd::Problem(problem)) if !problem.fatal => {
+                self.refuse_statement(&statement, problem).await
+            }
             Err(end) => Err(end),
         }
     }
 
-    async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), End> {
+    async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), SessionEnd> {
         self.begins_in_vain(statement.leaves_open() == Some(true), &problem).await?;
         self.refuse_query(&problem);
         Ok(())
@@ -72,9 +74,9 @@ impl Session {
 
     /// Before an error of the gateway's own: where it stands for the beginning of a transaction and the client has sent
     /// more, the session ends with it, or else what is behind would run outside of any transaction.
-    pub(super) async fn begins_in_vain(&mut self, begins: bool, problem: &Problem) -> Result<(), End> {
+    pub(super) async fn begins_in_vain(&mut self, begins: bool, problem: &Problem) -> Result<(), SessionEnd> {
         if begins && (self.has_more || self.has_come().await) {
-            return Err(End::Problem(Problem { fatal: true, ..problem.clone() }));
+            return Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() }));
         }
         Ok(())
     }

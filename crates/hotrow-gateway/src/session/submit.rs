@@ -8,7 +8,7 @@ use hotrow_core::limits;
 use hotrow_core::session::Next;
 
 use super::names::Change;
-use super::{End, Sequences, Session};
+use super::{Sequences, Session, SessionEnd};
 use crate::lane::Returned;
 use crate::lane::Unblock;
 use crate::lane::{Envelope, Packed, Plan};
@@ -72,7 +72,11 @@ impl Session {
     /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
     /// the unit waits for it. One whose rows are on their way in different lanes runs alone. If a lane runs it, it does this
     /// to names.
-    pub(super) async fn submit(&mut self, mut packed: Envelope, changes: Vec<Change>) -> Result<(), End> {
+    pub(super) async fn submit(
+        &mut self,
+        mut packed: Envelope,
+        changes: Vec<Change>,
+    ) -> Result<(), SessionEnd> {
         let kind = packed.unit.kind();
         if packed.unit.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
@@ -122,21 +126,21 @@ impl Session {
 
     /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
     /// that is on its way stays open.
-    pub(super) async fn blocks_settled(&mut self) -> Result<(), End> {
+    pub(super) async fn blocks_settled(&mut self) -> Result<(), SessionEnd> {
         if std::mem::take(&mut self.has_block) { self.drained().await } else { Ok(()) }
     }
 
     /// Runs a unit, the earliest that is not done, on a connection of the session's own.
-    async fn alone(&mut self, packed: &Envelope) -> Result<(), End> {
+    async fn alone(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         let result = self.run_alone(packed).await;
-        if !matches!(result, Err(End::Server)) {
+        if !matches!(result, Err(SessionEnd::Server)) {
             self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
         }
         result
     }
 
     /// Deals with a unit that a lane has given back; it is the earliest that is not done.
-    pub(super) async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), End> {
+    pub(super) async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), SessionEnd> {
         self.has_returned_units = true;
         match returned {
             Returned::Resubmit(packed) => {
@@ -163,7 +167,11 @@ impl Session {
     }
 
     /// Runs a call that may wait alone; if that takes long it has the lock and waits, and others need not wait for it.
-    async fn alone_unless_long(&mut self, packed: &Envelope, unblock: Option<Unblock>) -> Result<(), End> {
+    async fn alone_unless_long(
+        &mut self,
+        packed: &Envelope,
+        unblock: Option<Unblock>,
+    ) -> Result<(), SessionEnd> {
         let alone = self.alone(packed);
         tokio::pin!(alone);
         let limit = Duration::from_millis(limits::WAITING_ALONE_MS_MAX);
@@ -176,7 +184,7 @@ impl Session {
     }
 
     /// Hands a unit, the earliest that is not done, to a lane again.
-    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), End> {
+    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), SessionEnd> {
         let Some(lane) = self.any_lane(&packed) else {
             return self.alone(&packed).await;
         };

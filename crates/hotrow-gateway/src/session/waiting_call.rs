@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use hotrow_core::limits;
 use tokio::sync::oneshot;
 
-use super::{End, Session};
+use super::{Session, SessionEnd};
+use crate::lane::Backlog;
 use crate::lane::CallWait;
 use crate::lane::Envelope;
-use crate::lane::Left;
 use crate::session::stop::Stage;
 use hotrow_core::unit::put_refusals;
 
@@ -35,7 +35,7 @@ impl Session {
         slot: u64,
         mut packed: Envelope,
         wait: CallWait,
-    ) -> Result<(), End> {
+    ) -> Result<(), SessionEnd> {
         let pool = self.pool.clone();
         let over = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut waiting_slot)) => {
@@ -83,7 +83,7 @@ impl Session {
                 self.leaves = true;
                 return WaitEnd::TimedOut;
             }
-            let Ok(Left { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
+            let Ok(Backlog { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
             let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
             tokio::select! {
                 biased;
