@@ -27,7 +27,7 @@ use crate::server::database::DatabaseState;
 use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
-use crate::statements::{Decided, Known, Statement, Verdict};
+use crate::statements::{CachedVerdict, Statement, Verdict, VerdictRecord};
 use identity::Identity;
 use pools::UseCount;
 use waiting::WaitingCalls;
@@ -369,7 +369,7 @@ impl Pool {
                     self.database_state().catalogue_epoch(),
                     self.config().catalogue_age,
                 );
-                matches!(known, Known::Fresh(Verdict::Pass))
+                matches!(known, CachedVerdict::Fresh(Verdict::Pass))
             }
             Analysis::Pass(pass) => pass.boundary.is_none(),
             _ => false,
@@ -384,8 +384,8 @@ impl Pool {
         };
         let epoch = self.database_state().catalogue_epoch();
         match statement.known(epoch, self.config().catalogue_age) {
-            Known::Fresh(verdict) => Ok(verdict),
-            Known::Old(verdict) => {
+            CachedVerdict::Fresh(verdict) => Ok(verdict),
+            CachedVerdict::Ageing(verdict) => {
                 statement.ask_again();
                 let (pool, statement) = (self.clone(), statement.clone());
                 tokio::spawn(async move {
@@ -397,11 +397,11 @@ impl Pool {
                 });
                 Ok(verdict)
             }
-            Known::No => {
+            CachedVerdict::Missing => {
                 let _one_at_a_time = statement.deciding.lock().await;
                 match statement.known(epoch, self.config().catalogue_age) {
-                    Known::Fresh(verdict) | Known::Old(verdict) => Ok(verdict),
-                    Known::No => self.ask(statement, candidate, epoch).await,
+                    CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
+                    CachedVerdict::Missing => self.ask(statement, candidate, epoch).await,
                 }
             }
         }
@@ -446,7 +446,7 @@ impl Pool {
             }
             Err(error) => return Err(error),
         };
-        statement.decide(Decided::now(verdict.clone(), why_not, state, epoch));
+        statement.decide(VerdictRecord::now(verdict.clone(), why_not, state, epoch));
         Ok(verdict)
     }
 }

@@ -144,10 +144,10 @@ impl Session {
         if self.is_settled() && self.answer_here(&statement, status) {
             self.unname(b"");
             self.release_connection().await;
-            self.note_cancel_target();
+            self.update_cancel_target();
             return Ok(());
         }
-        if !self.note_effect(&statement) {
+        if !self.record_effect(&statement) {
             // The server raises it, in its turn and with what it does to a transaction.
             frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
             self.expected.sent(Message::Query(RunEffects::default()));
@@ -167,7 +167,7 @@ impl Session {
 
     /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
     /// sequence values.
-    fn note_effect(&mut self, statement: &Arc<Statement>) -> bool {
+    fn record_effect(&mut self, statement: &Arc<Statement>) -> bool {
         match &statement.analysis {
             Analysis::SetPack(on) => self.set_pack(*on),
             Analysis::ResetPack => self.set_pack(true),
@@ -312,12 +312,12 @@ impl Session {
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
-                if !self.note_effect(statement) {
+                if !self.record_effect(statement) {
                     // The server is asked for something that fails, so that it and the client agree on what follows.
                     self.fail_sequence_read();
                     return Ok(());
                 }
-                self.note_portal(bind.portal, statement)?;
+                self.record_portal(bind.portal, statement)?;
                 let name = self.prepare(&named, bind.statement.is_empty());
                 match bind.statement.is_empty() {
                     true => self.output().extend_from_slice(frame.bytes),
@@ -370,7 +370,7 @@ impl Session {
     }
 
     /// Notes a portal whose statement may be COPY, is about names of statements, or clears what is left behind.
-    fn note_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
+    fn record_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
         let clears = statement.clears() != Effect::NONE;
         if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
             if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {

@@ -12,7 +12,7 @@ use crate::lane::cancelled;
 use crate::metrics::METRICS;
 use crate::server::held::{self, HeldConnection};
 use crate::server::upstream;
-use crate::session::control::Target;
+use crate::session::control::BackendKey;
 use crate::statements::Statement;
 use hotrow_core::unit::put_refusals;
 
@@ -50,9 +50,9 @@ impl Holding {
     }
 
     /// The backend that works for the session.
-    pub fn cancel_target(&self) -> Target {
+    pub fn backend_key(&self) -> BackendKey {
         let upstream = &self.held.upstream;
-        Target {
+        BackendKey {
             process_id: upstream.process_id,
             secret: upstream.secret.clone(),
             address: upstream.address.clone(),
@@ -90,7 +90,7 @@ impl Session {
             name_reset: false,
             delayed_ready: None,
         });
-        if self.note_cancel_target() {
+        if self.update_cancel_target() {
             self.release_connection().await;
             return Err(SessionEnd::Problem(cancelled()));
         }
@@ -98,7 +98,7 @@ impl Session {
     }
 
     async fn wait_for_connection(&mut self) -> Result<HeldConnection, SessionEnd> {
-        self.control.waits("waits for a connection");
+        self.control.set_waiting("waits for a connection");
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),
@@ -135,7 +135,7 @@ impl Session {
             holding.held.release_turn(); // it may keep the connection for long
             return;
         }
-        self.control.leave_target().await;
+        self.control.clear_target().await;
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
@@ -188,7 +188,7 @@ impl Session {
     /// answered, or else the answers of the units behind it would be taken for its own.
     fn lost_while_alone(&mut self, owed: usize) {
         self.disconnect();
-        self.note_cancel_target();
+        self.update_cancel_target();
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }

@@ -485,8 +485,8 @@ impl Session {
     }
 
     /// Notes on which connection a cancel request has to act; whether one has come while the session waited for it.
-    fn note_cancel_target(&self) -> bool {
-        let target = self.holding.as_ref().map(|holding| holding.cancel_target());
+    fn update_cancel_target(&self) -> bool {
+        let target = self.holding.as_ref().map(|holding| holding.backend_key());
         self.control.set_target(target)
     }
 }

@@ -149,7 +149,7 @@ impl Session {
         if ready {
             self.release_connection().await;
             if self.holding.is_some() {
-                self.note_cancel_target();
+                self.update_cancel_target();
             }
             if self.stop.stage() == Stage::Leaving && self.holding.is_some() && self.mailbox.pending() == 0 {
                 self.stop_if_idle()?;

@@ -39,7 +39,7 @@ impl Session {
         let pool = self.pool.clone();
         let over = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut waiting_slot)) => {
-                self.control.waits(CALL_WAITS);
+                self.control.set_waiting(CALL_WAITS);
                 // A cancel request that has found nothing in the lanes meant this call.
                 let cancels = self.control.cancels();
                 let over = match std::mem::replace(&mut packed.cancels, cancels) == cancels {
