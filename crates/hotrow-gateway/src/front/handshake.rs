@@ -176,8 +176,8 @@ async fn begin(
     let mailbox = Mailbox::new(session, write);
     let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
     out.extend_from_slice(backend::AUTHENTICATION_OK);
-    let told = pool.server_settings();
-    for (name, value) in &told.parameters {
+    let reported_settings = pool.server_settings();
+    for (name, value) in &reported_settings.parameters {
         let value = if name == "application_name" { &application_name } else { value };
         backend::put_parameter_status(&mut out, name, value);
     }
@@ -186,8 +186,16 @@ async fn begin(
     mailbox.append(|bytes| bytes.extend_from_slice(&out));
     let process_id = control.process_id;
     let _client = METRICS.clients.enter();
-    let start =
-        Start { pool, mailbox, control, read, input, application_name, told, stop: shared.stopping() };
+    let start = Start {
+        pool,
+        mailbox,
+        control,
+        read,
+        input,
+        application_name,
+        reported_settings,
+        stop: shared.stopping(),
+    };
     if shared.is_stopping() {
         send_away(&start.mailbox.write, &stopping()).await;
     } else {

@@ -134,15 +134,18 @@ mod tests {
     #[test]
     fn what_holds_a_connection_is_told_in_words() {
         let activity = SessionActivity::new("x");
-        let told = |active, status, pack, left| {
+        let reported_settings = |active, status, pack, left| {
             activity.set_held(active, status, pack, left);
             activity.describe_held()
         };
-        assert_eq!(told(true, Status::Transaction, true, Effect::NONE), "active");
-        assert_eq!(told(false, Status::Transaction, true, Effect::NONE), "idle in transaction");
-        assert_eq!(told(false, Status::Failed, true, Effect::NONE), "idle in transaction (aborted)");
+        assert_eq!(reported_settings(true, Status::Transaction, true, Effect::NONE), "active");
+        assert_eq!(reported_settings(false, Status::Transaction, true, Effect::NONE), "idle in transaction");
+        assert_eq!(
+            reported_settings(false, Status::Failed, true, Effect::NONE),
+            "idle in transaction (aborted)"
+        );
         let left = Effect { temporary: true, listen: true, ..Effect::NONE };
-        assert_eq!(told(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
-        assert_eq!(told(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
+        assert_eq!(reported_settings(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
+        assert_eq!(reported_settings(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
     }
 }

@@ -40,13 +40,13 @@ impl Session {
             rest = &rest[frame.bytes.len()..];
         }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
-        self.blocks_settled().await?;
+        self.wait_for_blocks().await?;
         if self.holding.is_some() {
             return Ok(0);
         }
         self.settle_names();
         if !self.naming.is_empty() {
-            self.drained().await?; // what the names in it stand for is not known before
+            self.drain_lanes().await?; // what the names in it stand for is not known before
             if self.holding.is_some() {
                 return Ok(0);
             }
@@ -78,7 +78,7 @@ impl Session {
         (self.scratch, self.normaliser) = (scratch, normaliser);
         self.expected.names.extend(unnamed);
         let Some(packed) = packed else { return Ok(0) };
-        let changes = self.taking_unnamed();
+        let changes = self.unnamed_removal();
         self.submit(self.envelope(packed, since), changes).await?;
         Ok(bytes)
     }

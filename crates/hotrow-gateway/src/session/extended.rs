@@ -21,10 +21,10 @@ use crate::statements::Statement;
 impl Session {
     /// A Sync: the unit is whole.
     pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
-        self.blocks_settled().await?;
+        self.wait_for_blocks().await?;
         let mut gather = std::mem::take(&mut self.gather);
         if self.depends_on_lanes(&gather) {
-            self.drained().await?;
+            self.drain_lanes().await?;
         }
         if self.holding.is_some() || !self.run_unit(&gather, frame, since).await? {
             gather.push(frame);
@@ -76,7 +76,7 @@ impl Session {
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
                 let (begins, _) = self.leave_open(gather.raw(), false);
-                self.begins_in_vain(begins, &problem).await?;
+                self.end_if_begin_failed(begins, &problem).await?;
                 self.refuse_query(&problem);
                 return Ok(true);
             }
@@ -167,7 +167,7 @@ impl Session {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
             out.extend_from_slice(backend::READY_IDLE);
         });
-        closes.iter().filter(|close| close.statement).for_each(|close| self.unname(close.name));
+        closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
     }
 
     /// Takes a connection and forwards what has been gathered so far.
@@ -220,7 +220,7 @@ impl Session {
         is_whole: bool,
         problem: &Problem,
     ) -> Result<(), SessionEnd> {
-        self.begins_in_vain(begins, problem).await?;
+        self.end_if_begin_failed(begins, problem).await?;
         self.mailbox.append_in_turn(|out| problem.put(out));
         if is_whole {
             self.ready_in_turn();

@@ -142,7 +142,7 @@ impl Session {
     ) -> Result<(), SessionEnd> {
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status) {
-            self.unname(b"");
+            self.remove_name(b"");
             self.release_connection().await;
             self.update_cancel_target();
             return Ok(());
@@ -160,7 +160,7 @@ impl Session {
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Query(runs));
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-            self.held().on_trial = Some(statement);
+            self.held().earning_credit = Some(statement);
         }
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Session {
                     false => bind.put(bind.portal, &name, self.output()),
                 }
                 if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-                    self.held().on_trial = Some(named.statement);
+                    self.held().earning_credit = Some(named.statement);
                 }
             }
             None if upstream::is_own_name(bind.statement) => {

@@ -28,7 +28,7 @@ pub struct Holding {
     /// Bytes still to come of a message that is being relayed in pieces.
     pub(super) message_bytes_left: usize,
     /// The statement whose success is worth noting: it lost its credit by failing in lanes.
-    pub(super) on_trial: Option<Arc<Statement>>,
+    pub(super) earning_credit: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
     pub(super) must_close: bool,
     /// Something ran that is not proven to leave nothing behind: the server is asked before another session gets it.
@@ -66,7 +66,7 @@ impl Session {
         if self.holding.is_some() {
             return Ok(());
         }
-        self.drained().await?;
+        self.drain_lanes().await?;
         // A transaction that failed and ran alone may have stayed open: then it is the one.
         if self.holding.is_some() { Ok(()) } else { self.acquire_connection_now().await }
     }
@@ -82,7 +82,7 @@ impl Session {
             failed: false,
             status: Status::Idle,
             message_bytes_left: 0,
-            on_trial: None,
+            earning_credit: None,
             must_close: false,
             unproven: false,
             may_unlock: false,

@@ -126,21 +126,21 @@ pub struct Session {
     /// The client's own switch.
     pack: bool,
     /// What the client knows of the server's settings, unless it has heard of others from a connection that it held.
-    told: Arc<ServerSettings>,
+    reported_settings: Arc<ServerSettings>,
     /// The lane that has units of this session.
     lane: Option<(LaneKind, usize)>,
     /// A lane has given units back to this session, and may remember it.
     has_returned_units: bool,
     /// A transaction with BEGIN and COMMIT is on its way, or was.
-    has_block: bool,
+    has_block_under_way: bool,
     /// The client has sent something behind the message that is being dealt with.
     has_more: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
     /// It has ended: no call waits any longer.
-    ends: bool,
+    has_ended: bool,
     /// The gateway has ended a call's wait because it stops: the session goes when it has nothing to do.
-    leaves: bool,
+    must_leave: bool,
     stop: Arc<Stop>,
 }
 
@@ -159,7 +159,7 @@ pub struct Start {
     /// The client's name for itself.
     pub application_name: String,
     /// What the client was told of the server's settings.
-    pub told: Arc<ServerSettings>,
+    pub reported_settings: Arc<ServerSettings>,
     /// Whether the gateway stops; the mailbox wakes the session when it does.
     pub stop: Arc<Stop>,
 }
@@ -169,7 +169,7 @@ impl Session {
     pub fn new(start: Start) -> Self {
         Session {
             pack: true,
-            told: start.told,
+            reported_settings: start.reported_settings,
             pool: start.pool,
             mailbox: start.mailbox,
             control: start.control,
@@ -193,11 +193,11 @@ impl Session {
             changes_catalogue: false,
             lane: None,
             has_returned_units: false,
-            has_block: false,
+            has_block_under_way: false,
             has_more: false,
             skipping: false,
-            ends: false,
-            leaves: false,
+            has_ended: false,
+            must_leave: false,
             stop: start.stop,
         }
     }
@@ -208,18 +208,18 @@ impl Session {
         if self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0) {
             end = Err(SessionEnd::Server); // whatever the reason, it can't be said within a message
         }
-        self.ends = true;
+        self.has_ended = true;
         self.disconnect(); // not given back: what was open is rolled back by the server
         let patience = self.pool.config().drain_timeout;
         if !matches!(end, Err(SessionEnd::Server)) {
             // What went to lanes is answered first, also to a client that has only stopped sending.
-            let _ = tokio::time::timeout(patience, self.drained()).await;
+            let _ = tokio::time::timeout(patience, self.drain_lanes()).await;
         }
         self.disconnect();
         if let Err(SessionEnd::Problem(problem)) = &end {
             self.mailbox.append(|out| problem.put(out));
         }
-        let _ = tokio::time::timeout(patience, self.written()).await;
+        let _ = tokio::time::timeout(patience, self.flush_to_client()).await;
         if self.has_returned_units {
             let session = self.mailbox.session;
             self.pool.send_all(|| Message::Gone(session));
@@ -250,8 +250,8 @@ impl Session {
     /// Waits, with no connection held, for the client, for a lane, or for the end.
     async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
         let stage = self.stop.stage();
-        if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
-            self.drained().await?;
+        if (stage == Stage::Leaving || self.must_leave) && self.gather.is_empty() {
+            self.drain_lanes().await?;
             return Err(SessionEnd::Problem(stopping()));
         }
         let silent = stage == Stage::TakenOver && self.gather.is_empty() && pending == 0;
@@ -270,7 +270,7 @@ impl Session {
                 return Ok(());
             }
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
-            () = quiet(), if silent => {
+            () = silence(), if silent => {
                 return Err(SessionEnd::Problem(stopping()));
             }
         }
@@ -278,7 +278,7 @@ impl Session {
             self.mailbox.watch(false);
         }
         if self.mailbox.has_returned() {
-            self.drained().await?;
+            self.drain_lanes().await?;
         }
         Ok(())
     }
@@ -305,21 +305,21 @@ impl Session {
 
     /// Tells the client which settings have changed at the server, as that would with the answer to the next statement. A
     /// client with a connection of its own hears of them there.
-    fn tell_settings(&mut self) {
+    fn report_settings(&mut self) {
         if self.holding.is_some() {
             return;
         }
-        let Some(newer) = self.pool.newer_settings(&self.told) else { return };
-        for (name, value) in newer.changed_since(&self.told) {
+        let Some(newer) = self.pool.newer_settings(&self.reported_settings) else { return };
+        for (name, value) in newer.changed_since(&self.reported_settings) {
             self.mailbox.append_in_turn(|out| backend::put_parameter_status(out, name, value));
         }
-        self.told = newer;
+        self.reported_settings = newer;
     }
 
     async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), SessionEnd> {
         let since = Instant::now();
         self.control.activity.message_received(since);
-        self.tell_settings();
+        self.report_settings();
         let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         loop {
@@ -426,7 +426,7 @@ impl Session {
 
     /// Waits until everything that went to lanes is answered, running alone what a lane gave back. Then it is known what
     /// names mean.
-    async fn drained(&mut self) -> Result<(), SessionEnd> {
+    async fn drain_lanes(&mut self) -> Result<(), SessionEnd> {
         if self.mailbox.pending() == 0 {
             self.settle_names();
             return Ok(());
@@ -444,9 +444,9 @@ impl Session {
     }
 
     /// Waits until the client has read so much that it may get more.
-    async fn has_room(&mut self) -> Result<(), SessionEnd> {
+    async fn wait_for_room(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
-            if self.stop.stage() == Stage::Leaving && !self.ends {
+            if self.stop.stage() == Stage::Leaving && !self.has_ended {
                 return Err(SessionEnd::Problem(stopping()));
             }
             tokio::select! {
@@ -458,7 +458,7 @@ impl Session {
     }
 
     /// Waits until the client's socket has taken all answers.
-    async fn written(&mut self) -> Result<(), SessionEnd> {
+    async fn flush_to_client(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 {
             self.mailbox.write.writable().await?;
         }
@@ -503,7 +503,7 @@ pub fn no_connection(error: &crate::server::held::Error) -> Problem {
 }
 
 /// Long enough for a client that has just come to say what it came for.
-async fn quiet() {
+async fn silence() {
     tokio::time::sleep(Duration::from_millis(limits::HANDED_QUIET_MS)).await;
 }
 

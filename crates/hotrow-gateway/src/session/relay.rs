@@ -341,7 +341,7 @@ impl Session {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let failed = std::mem::take(&mut holding.failed);
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
-        if let Some(statement) = holding.on_trial.take()
+        if let Some(statement) = holding.earning_credit.take()
             && !failed
         {
             statement.succeeded();

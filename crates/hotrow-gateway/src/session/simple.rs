@@ -24,19 +24,19 @@ impl Session {
             // An extended query without its Sync: the server sorts it out.
             return self.pass_gathered_with(frame).await;
         }
-        self.blocks_settled().await?;
+        self.wait_for_blocks().await?;
         if self.holding.is_some() {
             return self.forward(frame).await;
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
-            self.drained().await?;
+            self.drain_lanes().await?;
             if self.holding.is_some() {
                 return self.forward(frame).await;
             }
         }
         if self.answer_here(&statement, Status::Idle) {
-            self.unname(b""); // as the server does at every Query
+            self.remove_name(b""); // as the server does at every Query
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX {
@@ -47,7 +47,7 @@ impl Session {
                     let shape = normaliser.run(text);
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
                     self.normaliser = normaliser;
-                    let changes = self.taking_unnamed();
+                    let changes = self.unnamed_removal();
                     return self.submit(self.envelope(packed, since), changes).await;
                 }
                 Ok(None) => {}
@@ -67,22 +67,26 @@ impl Session {
     }
 
     async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), SessionEnd> {
-        self.begins_in_vain(statement.leaves_open() == Some(true), &problem).await?;
+        self.end_if_begin_failed(statement.leaves_open() == Some(true), &problem).await?;
         self.refuse_query(&problem);
         Ok(())
     }
 
     /// Before an error of the gateway's own: where it stands for the beginning of a transaction and the client has sent
     /// more, the session ends with it, or else what is behind would run outside of any transaction.
-    pub(super) async fn begins_in_vain(&mut self, begins: bool, problem: &Problem) -> Result<(), SessionEnd> {
-        if begins && (self.has_more || self.has_come().await) {
+    pub(super) async fn end_if_begin_failed(
+        &mut self,
+        begins: bool,
+        problem: &Problem,
+    ) -> Result<(), SessionEnd> {
+        if begins && (self.has_more || self.has_more_input().await) {
             return Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() }));
         }
         Ok(())
     }
 
     /// Whether more has come from the client, without waiting for it.
-    async fn has_come(&mut self) -> bool {
+    async fn has_more_input(&mut self) -> bool {
         tokio::select! {
             biased;
             count = self.read.fill(&mut self.input) => matches!(count, Ok(1..)),

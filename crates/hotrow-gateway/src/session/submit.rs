@@ -82,9 +82,9 @@ impl Session {
             self.sequences = Sequences::Elsewhere;
         }
         if packed.unit.must_run_alone() {
-            self.drained().await?;
+            self.drain_lanes().await?;
             self.mailbox.reserve();
-            return self.alone(&packed).await;
+            return self.run_alone_and_finish(&packed).await;
         }
         packed.cancels = self.control.cancels();
         let (lane, first) = loop {
@@ -92,7 +92,7 @@ impl Session {
                 Next::First => {
                     let Some(lane) = self.any_lane(&packed) else {
                         self.mailbox.reserve();
-                        return self.alone(&packed).await;
+                        return self.run_alone_and_finish(&packed).await;
                     };
                     break (lane, true);
                 }
@@ -106,14 +106,14 @@ impl Session {
                 }
                 Next::Wait => {}
             }
-            self.drained().await?;
+            self.drain_lanes().await?;
         };
         self.lane = Some((kind, lane));
-        self.has_block |= packed.unit.may_stay_open();
+        self.has_block_under_way |= packed.unit.may_stay_open();
         self.control.activity.count_packed();
         packed.slot = self.mailbox.reserve();
         packed.changes_names = !changes.is_empty();
-        self.will_name(packed.slot, changes);
+        self.record_naming(packed.slot, changes);
         self.pool.submit(lane, self.mailbox.session, first, packed);
         Ok(())
     }
@@ -126,12 +126,12 @@ impl Session {
 
     /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
     /// that is on its way stays open.
-    pub(super) async fn blocks_settled(&mut self) -> Result<(), SessionEnd> {
-        if std::mem::take(&mut self.has_block) { self.drained().await } else { Ok(()) }
+    pub(super) async fn wait_for_blocks(&mut self) -> Result<(), SessionEnd> {
+        if std::mem::take(&mut self.has_block_under_way) { self.drain_lanes().await } else { Ok(()) }
     }
 
     /// Runs a unit, the earliest that is not done, on a connection of the session's own.
-    async fn alone(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
+    async fn run_alone_and_finish(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         let result = self.run_alone(packed).await;
         if !matches!(result, Err(SessionEnd::Server)) {
             self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
@@ -144,9 +144,9 @@ impl Session {
         self.has_returned_units = true;
         match returned {
             Returned::Resubmit(packed) => {
-                self.has_room().await?; // the lane may have given it back because the client does not read
+                self.wait_for_room().await?; // the lane may have given it back because the client does not read
                 if packed.has_lost_credit() {
-                    return self.alone(&packed).await;
+                    return self.run_alone_and_finish(&packed).await;
                 }
                 self.submit_again(slot, packed).await
             }
@@ -155,7 +155,7 @@ impl Session {
                 let result = if packed.unit.may_wait() && unblock.is_some() {
                     self.alone_unless_long(&packed, unblock).await
                 } else {
-                    let result = self.alone(&packed).await;
+                    let result = self.run_alone_and_finish(&packed).await;
                     drop(unblock);
                     result
                 };
@@ -172,7 +172,7 @@ impl Session {
         packed: &Envelope,
         unblock: Option<Unblock>,
     ) -> Result<(), SessionEnd> {
-        let alone = self.alone(packed);
+        let alone = self.run_alone_and_finish(packed);
         tokio::pin!(alone);
         let limit = Duration::from_millis(limits::WAITING_ALONE_MS_MAX);
         let in_time = tokio::time::timeout(limit, &mut alone).await;
@@ -186,7 +186,7 @@ impl Session {
     /// Hands a unit, the earliest that is not done, to a lane again.
     pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), SessionEnd> {
         let Some(lane) = self.any_lane(&packed) else {
-            return self.alone(&packed).await;
+            return self.run_alone_and_finish(&packed).await;
         };
         self.lane = Some((packed.unit.kind(), lane));
         packed.slot = slot;

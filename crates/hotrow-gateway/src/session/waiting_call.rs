@@ -79,8 +79,8 @@ impl Session {
         let timer = tokio::time::sleep_until(due.into());
         tokio::pin!(timer);
         loop {
-            if self.stop.stage() != Stage::Serving || self.ends {
-                self.leaves = true;
+            if self.stop.stage() != Stage::Serving || self.has_ended {
+                self.must_leave = true;
                 return WaitEnd::TimedOut;
             }
             let Ok(Backlog { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
@@ -118,7 +118,7 @@ impl Session {
 
     /// Nobody wants an answer any more, nor to the calls behind this one.
     fn client_left(&mut self) -> WaitEnd {
-        self.ends = true;
+        self.has_ended = true;
         WaitEnd::ClientLeft
     }
 }
