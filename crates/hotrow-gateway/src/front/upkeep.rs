@@ -18,7 +18,7 @@ pub async fn run(shared: Arc<Shared>) {
         tokio::time::sleep(Duration::from_millis(limits::UPKEEP_MS)).await;
         match round(&shared).await {
             Ok(()) => failed = false,
-            Err(error) if failed || error.is_away() => {
+            Err(error) if failed || error.is_retryable() => {
                 tracing::debug!(%error, "no upkeep of the schema pack")
             }
             Err(error) => {

@@ -34,7 +34,7 @@ impl Upstream {
                     server.hosts.served(address);
                     return Ok(upstream);
                 }
-                Ok(Err(error)) if !error.is_away() => return Err(error),
+                Ok(Err(error)) if !error.is_retryable() => return Err(error),
                 Ok(Err(error)) => failed = Some(error),
                 Err(_) => failed = Some(Error::Timeout { address: address.clone() }),
             }

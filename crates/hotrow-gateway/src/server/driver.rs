@@ -46,7 +46,7 @@ pub async fn connect(url: &str) -> Result<Client, Error> {
     for address in server.hosts.in_turn() {
         let (read, write, end_point) = match connect::open(&server, address).await {
             Ok(opened) => opened,
-            Err(error) if error.is_away() => {
+            Err(error) if error.is_retryable() => {
                 failed = Some(error);
                 continue;
             }

@@ -153,7 +153,7 @@ impl HeldConnections {
         pool: u64,
         application_name: &str,
     ) -> Option<HeldConnection> {
-        let turn = match config.upstream.hosts.are_here {
+        let turn = match config.upstream.hosts.are_local {
             true => Some(self.turns.try_acquire()?),
             false => None,
         };
@@ -199,7 +199,7 @@ impl HeldConnections {
     /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
     /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
     async fn turn(&self, config: &Config) -> Option<Permit> {
-        if !config.upstream.hosts.are_here {
+        if !config.upstream.hosts.are_local {
             return None;
         }
         match self.turns.try_acquire() {
@@ -331,7 +331,7 @@ pub async fn connect_with_retries(
     let mut pause = Duration::from_millis(limits::RECONNECT_MIN_MS);
     loop {
         match Upstream::connect(&config.upstream, parameters, login, false).await {
-            Err(error) if error.is_away() && since.elapsed() + pause < config.server_wait => {
+            Err(error) if error.is_retryable() && since.elapsed() + pause < config.server_wait => {
                 tracing::debug!(%error, "the server is away: trying again");
             }
             done => return done,

@@ -272,7 +272,7 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             "57P03",
             format!("the server gave no connection: {error}; the statement was not executed"),
             // What the server refuses, it may grant the next time: too many connections, for one.
-            match cause.is_away() || matches!(cause, upstream::Error::Refused { .. }) {
+            match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
                 true => "It is safe to send it again.",
                 false => "It will be so again until the gateway's settings or the server's are changed.",
             },

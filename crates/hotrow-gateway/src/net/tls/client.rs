@@ -53,7 +53,7 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// Whether another host, or the same one in a moment, may do better.
-    pub fn is_away(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         matches!(self, ConnectError::Io(_) | ConnectError::Handshake(HandshakeError::Io(_)))
     }
 }
