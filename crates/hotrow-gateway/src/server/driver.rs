@@ -37,7 +37,7 @@ pub enum Error {
 /// ends the connection fails the question under way, which says so.
 pub async fn connect(url: &str) -> Result<Client, Error> {
     let server: config::Upstream = url.parse()?;
-    let (rest, _) = conninfo::split(url, &tls::client::WORDS);
+    let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
     config.user(&server.user).dbname(&server.database);
     // Whether there is TLS is settled before the driver gets the connection: it has nothing to ask for.
