@@ -209,10 +209,10 @@ fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_
 }
 
 /// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection.
-fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, text: &str) {
+fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text: &str) {
     let waiting = format!(
         "select 1 from pg_stat_activity
-            where wait_event_type = 'Lock' and application_name <> 'hotrow lane 0' and query like '{text}'"
+            where pg_blocking_pids(pid) @> '{{{outsider}}}' and application_name <> 'hotrow lane 0' and query like '{text}'"
     );
     while observer.query(&waiting).rows().is_empty() {
         thread::sleep(Duration::from_millis(5));
@@ -220,18 +220,23 @@ fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, text: &str) {
     stage.proxy.cut_others();
 }
 
+fn backend(line: &mut Line) -> String {
+    line.query("select pg_backend_pid()").rows()[0][0].clone().unwrap()
+}
+
 #[test]
 fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
     let mut stage = Stage::new("block_alone", "");
     let mut outsider = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
     let mut observer = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
+    let pid = backend(&mut outsider);
     // Cut off at its second statement and at its third.
     for touch in ["update inv set sold = sold", "update blocks set n = n"] {
         stage.warm_up();
         assert_eq!(outsider.query("begin").error(), None);
         assert_eq!(outsider.query(touch).error(), None);
         stage.send_block();
-        cut_off_as_it_waits(&stage, &mut observer, "update %");
+        cut_off_as_it_waits(&stage, &mut observer, &pid, "update %");
         assert_eq!(outsider.query("rollback").error(), None);
         assert_eq!(stage.receive_block(), [Fate::Unknown, Fate::Acknowledged], "{:#?}", stage.book.errors);
     }
@@ -290,16 +295,17 @@ fn a_lane_that_breaks_again_while_it_asks_asks_again() {
 
 #[test]
 fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() {
-    let mut stage = Stage::new("alone", "");
-    let mut outsider = Line::connect(server().port(), "alone").unwrap().expect("the server takes us");
-    let mut observer = Line::connect(server().port(), "alone").unwrap().expect("the server takes us");
+    let mut stage = Stage::new("left_alone", "");
+    let mut outsider = Line::connect(server().port(), "left_alone").unwrap().expect("the server takes us");
+    let mut observer = Line::connect(server().port(), "left_alone").unwrap().expect("the server takes us");
+    let pid = backend(&mut outsider);
     for _ in 0..5 {
         stage.warm_up();
         assert_eq!(outsider.query("begin").error(), None);
         assert_eq!(outsider.query("update inv set sold = sold").error(), None);
         let tasks = [Task::Sell, Task::Order(stage.number()), Task::Order(stage.number())];
         stage.send(&tasks);
-        cut_off_as_it_waits(&stage, &mut observer, "%update inv%");
+        cut_off_as_it_waits(&stage, &mut observer, &pid, "%update inv%");
         let fates = stage.receive(&tasks);
         assert_eq!(
             fates,

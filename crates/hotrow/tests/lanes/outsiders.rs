@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::{Answer, Line, Until};
 use hotrow_testkit::{Gateway, server};
 
@@ -18,9 +19,9 @@ const HELD: Duration = Duration::from_secs(10);
 /// A lane gives way after 100 ms; a debug build on a busy machine may stand still for seconds. Less than `HELD`.
 const SOON: Duration = Duration::from_secs(8);
 
-/// A schema with two tables of ten rows, and a direct connection.
-fn prepare(schema: &str) -> Line {
-    let mut direct = connect(server().port(), schema);
+/// A schema with two tables of ten rows on the server at this port, and a direct connection.
+fn prepare(port: u16, schema: &str) -> Line {
+    let mut direct = connect(port, schema);
     let made = direct.query(&format!(
         "create schema {schema};
          create table inv (id int primary key, sold bigint not null default 0);
@@ -54,7 +55,7 @@ fn returned(answer: &Answer) -> u64 {
 
 /// An outsider takes a lock; `blocked` units run into it, `free` ones go on. When the lock has gone, all get through.
 fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, usize)]) -> Gateway {
-    let mut outsider = prepare(schema);
+    let mut outsider = prepare(server().port(), schema);
     let gateway = Gateway::start(&["--lanes", "1"]);
     let mut lines: Vec<Line> = blocked.iter().chain(free).map(|_| connect(gateway.port(), schema)).collect();
     for (line, (sql, id)) in lines.iter_mut().zip(blocked.iter().chain(free)) {
@@ -137,7 +138,7 @@ fn a_table_that_an_outsider_has_locked_holds_up_only_who_wants_it() {
 
 #[test]
 fn a_client_that_leaves_while_it_waits_for_a_lock_does_not_leave_the_row_blocked() {
-    let mut outsider = prepare("leaver");
+    let mut outsider = prepare(server().port(), "leaver");
     let gateway = Gateway::start(&["--lanes", "1", "--drain-timeout-ms", "400"]);
     let mut leaver = connect(gateway.port(), "leaver");
     let mut neighbour = connect(gateway.port(), "leaver");
@@ -162,9 +163,12 @@ fn a_client_that_leaves_while_it_waits_for_a_lock_does_not_leave_the_row_blocked
 #[test]
 fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
     const UNITS: usize = 200;
-    let mut direct = prepare("crowd");
-    let gateways = [Gateway::start(&[]), Gateway::start(&["--lanes", "2"])];
-    let ports = [gateways[0].port(), gateways[1].port(), server().port()];
+    // A server of its own: its deadlocks are counted.
+    let server = PrivateServer::builder().label("crowd").start().unwrap();
+    let mut direct = prepare(server.port(), "crowd");
+    let gateways =
+        [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "2"])];
+    let ports = [gateways[0].port(), gateways[1].port(), server.port()];
     let (clients, depths) = (18, [1, 8, 3]);
     let work = |number: usize| {
         let mut random = fastrand::Rng::with_seed(number as u64);
