@@ -194,7 +194,8 @@ fn a_call_that_can_wait_is_told_how_long_by_the_server() {
     assert_eq!(merged("select i from hotrow.increment($1, '1 s') i"), None);
     let sql = "select * from hotrow.increment($1, '1 s')";
     assert!(
-        explain(&analyse(sql), Some(&decided(sql, &[], &facts))).contains("\n  waits     in the gateway")
+        explain(&analyse(sql), Some(&decided(sql, &[], &facts)), &[])
+            .contains("\n  waits     in the gateway")
     );
 }
 
@@ -321,7 +322,7 @@ fn a_rule_is_only_for_its_own_function() {
 #[test]
 fn it_is_explained() {
     let sql = "select * from hotrow.increment($1)";
-    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())));
+    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())), &[]);
     assert_eq!(
         text,
         "merged

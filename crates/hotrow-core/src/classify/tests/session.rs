@@ -207,7 +207,7 @@ fn reasons_name_the_command() {
         ("vacuum", "VACUUM is not a SELECT"),
     ] {
         assert!(pass(sql).reason.to_string().contains(reason), "{sql}");
-        assert!(explain(&analyse(sql), None).contains("passed through\n  reason"), "{sql}");
+        assert!(explain(&analyse(sql), None, &[]).contains("passed through\n  reason"), "{sql}");
     }
 }
 
