@@ -59,7 +59,7 @@ pub enum Error {
 
 /// Runs it.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
-    let resolved = args.settings.clone().resolve(args.config.as_deref())?;
+    let resolved = resolve(&args)?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_new(&resolved.log)?)
         .with_writer(std::io::stderr);
@@ -215,9 +215,17 @@ async fn stop(
     tracing::info!("stopped");
 }
 
-/// Reads the settings again and goes on with them.
+/// The settings of the command line, the environment and the file.
+fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment: Vec<(String, String)> = environment.collect();
+    args.settings.clone().or_environment(&environment)?.resolve(args.config.as_deref())
+}
+
+/// Reads the settings again and applies them.
 fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), settings::Error> {
-    let new = args.settings.clone().resolve(args.config.as_deref())?;
+    let new = resolve(args)?;
     for name in resolved.needs_restart_for(&new) {
         tracing::warn!("{name} has changed, and takes effect with the next start");
     }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::SystemTime;
 
 use futures_util::TryStreamExt;
-use hotrow_sql::State as Installed;
+use hotrow_sql::{MIGRATIONS, State as Installed};
 use tokio_postgres::{Client, IsolationLevel, Row, RowStream, Transaction};
 
 use super::fold::{Difference, Entry, Fold, Head, Strategy};
@@ -15,11 +15,19 @@ pub enum Error {
     /// The server can't be reached.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
-    /// Some other pack, or none.
+    /// The pack is not there.
+    #[error("the schema pack is not installed in this database: run hotrow migrate --upstream URL")]
+    NotInstalled,
+    /// The pack is older than this program.
     #[error(
-        "the schema pack in this database is not the one that this program knows: run hotrow migrate --check"
+        "the schema pack in this database lacks {0} migrations of this program: run hotrow migrate --upstream URL"
     )]
-    Pack,
+    Older(usize),
+    /// The pack is newer than this program.
+    #[error(
+        "the schema pack in this database is newer than this program (migration {0}): use the newer program"
+    )]
+    Newer(i32),
     /// The server refuses.
     #[error(transparent)]
     Server(#[from] hotrow_sql::Error),
@@ -37,7 +45,9 @@ pub async fn connect(upstream: &str) -> Result<Client, Error> {
     client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
     match hotrow_sql::check(&client).await? {
         Installed::Fits => Ok(client),
-        Installed::Missing(_) | Installed::Newer(_) => Err(Error::Pack),
+        Installed::Missing(missing) if missing == MIGRATIONS.len() => Err(Error::NotInstalled),
+        Installed::Missing(missing) => Err(Error::Older(missing)),
+        Installed::Newer(number) => Err(Error::Newer(number)),
     }
 }
 
