@@ -12,7 +12,7 @@ use crate::verifier::Verifier;
 
 /// What is known before the first message.
 #[derive(Debug)]
-pub struct Offer {
+pub struct LoginContext {
     /// Who the client says it is.
     pub user: String,
     /// What is known of that user.
@@ -27,7 +27,7 @@ pub struct Offer {
 
 /// A message to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum AuthMessage {
     /// AuthenticationSASL with these mechanisms.
     Sasl(&'static [&'static str]),
     /// AuthenticationSASLContinue.
@@ -49,16 +49,16 @@ enum State {
     First(Server),
     Last(ServerFinal),
     Md5 { user: String, secret: Password, salt: [u8; 4] },
-    Cleartext(Offer),
+    Cleartext(LoginContext),
 }
 
 /// What comes of an answer.
 #[derive(Debug)]
 pub enum Step {
     /// Go on with this message.
-    Ask(Ask, Exchange),
+    Continue(AuthMessage, Exchange),
     /// The client is who it says; tell it this, if anything.
-    Done(Option<Ask>, Proven),
+    Done(Option<AuthMessage>, Proven),
 }
 
 /// What the client has shown that the server would like to see, too.
@@ -99,29 +99,29 @@ pub enum Refusal {
 
 impl Exchange {
     /// The first message for this method; none where nothing has to be asked.
-    pub fn begin(method: Method, offer: Offer) -> Option<(Ask, Self)> {
+    pub fn begin(method: Method, context: LoginContext) -> Option<(AuthMessage, Self)> {
         match method {
             Method::Trust | Method::Reject | Method::Cert => None,
-            Method::Password => Some((Ask::Cleartext, Exchange(Box::new(State::Cleartext(offer))))),
+            Method::Password => Some((AuthMessage::Cleartext, Exchange(Box::new(State::Cleartext(context))))),
             Method::Md5 => {
                 // As in PostgreSQL: md5 where that is what is known, SCRAM for the others and for those who aren't there.
-                match offer.account.as_ref().and_then(|account| account.md5(&offer.user)) {
+                match context.account.as_ref().and_then(|account| account.md5(&context.user)) {
                     Some(secret) => {
-                        let salt = *offer.nonce.first_chunk().expect("18 bytes begin with 4");
-                        let state = State::Md5 { user: offer.user, secret, salt };
-                        Some((Ask::Md5(salt), Exchange(Box::new(state))))
+                        let salt = *context.nonce.first_chunk().expect("18 bytes begin with 4");
+                        let state = State::Md5 { user: context.user, secret, salt };
+                        Some((AuthMessage::Md5(salt), Exchange(Box::new(state))))
                     }
-                    None => Some(Self::scram(offer)),
+                    None => Some(Self::scram(context)),
                 }
             }
-            Method::ScramSha256 => Some(Self::scram(offer)),
+            Method::ScramSha256 => Some(Self::scram(context)),
         }
     }
 
-    fn scram(offer: Offer) -> (Ask, Self) {
-        let Offer { user, account, key, nonce, end_point } = offer;
+    fn scram(context: LoginContext) -> (AuthMessage, Self) {
+        let LoginContext { user, account, key, nonce, end_point } = context;
         let server = Server::new(&user, account.as_deref(), &key, nonce, end_point);
-        (Ask::Sasl(server.mechanisms()), Exchange(Box::new(State::First(server))))
+        (AuthMessage::Sasl(server.mechanisms()), Exchange(Box::new(State::First(server))))
     }
 
     /// Whether the next answer takes a millisecond to check, and should not be checked where others wait.
@@ -141,26 +141,26 @@ impl Exchange {
             State::First(server) => {
                 let (mechanism, message) = initial_response(body)?;
                 let next = server.first(mechanism, message).map_err(scram)?;
-                Ok(Step::Ask(
-                    Ask::SaslContinue(next.message().to_owned()),
+                Ok(Step::Continue(
+                    AuthMessage::SaslContinue(next.message().to_owned()),
                     Exchange(Box::new(State::Last(next))),
                 ))
             }
             State::Last(server) => {
                 let (message, key) = server.last(body).map_err(scram)?;
-                Ok(Step::Done(Some(Ask::SaslFinal(message)), Proven::Key(key)))
+                Ok(Step::Done(Some(AuthMessage::SaslFinal(message)), Proven::Key(key)))
             }
             State::Md5 { user, secret, salt } => {
                 let right = md5_response(&secret, salt) == password(body)?;
                 if right { Ok(Step::Done(None, Proven::Nothing)) } else { Err(Refusal::Wrong(user)) }
             }
-            State::Cleartext(offer) => {
+            State::Cleartext(context) => {
                 let password = password(body)?;
-                let right = is_password(&offer, &password);
+                let right = is_password(&context, &password);
                 if right {
                     Ok(Step::Done(None, Proven::Password(password)))
                 } else {
-                    Err(Refusal::Wrong(offer.user))
+                    Err(Refusal::Wrong(context.user))
                 }
             }
         }
@@ -168,8 +168,8 @@ impl Exchange {
 }
 
 /// The same work whether there is such a user or not.
-fn is_password(offer: &Offer, password: &Password) -> bool {
-    let Offer { user, account, key, .. } = offer;
+fn is_password(context: &LoginContext, password: &Password) -> bool {
+    let LoginContext { user, account, key, .. } = context;
     match account.as_ref().and_then(|account| account.verifier()) {
         Some(verifier) => verifier.is_of(password),
         None => {

@@ -25,8 +25,8 @@ mod verifier;
 
 pub use account::Account;
 pub use credential::Credential;
-pub use exchange::{Ask, Exchange, Offer, Proven, Refusal, Step};
-pub use hba::{Asking, Certificate, Hba, HbaError, Method, Rule};
+pub use exchange::{AuthMessage, Exchange, LoginContext, Proven, Refusal, Step};
+pub use hba::{Certificate, Hba, HbaError, LoginAttempt, Method, Rule};
 pub use md5::Md5Response;
 pub use scram::client::{Challenge, ClientFinal, ClientFirst, ServerError};
 pub use scram::{Binding, PLAIN as SCRAM_SHA_256, PLUS as SCRAM_SHA_256_PLUS};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::scram::Binding;
 use crate::scram::client::ClientFirst;
 use crate::stored::{ProcessKey, Secret};
-use crate::{Account, Exchange, Hba, Method, Offer, Step, Users};
+use crate::{Account, Exchange, Hba, LoginContext, Method, Step, Users};
 
 /// Texts that go deeper than noise does.
 fn texts() -> impl Strategy<Value = String> {
@@ -18,8 +18,8 @@ fn texts() -> impl Strategy<Value = String> {
 fn begin(method: Method, secret: &str) -> Exchange {
     let key = ProcessKey::new([1; 32]);
     let account = Secret::parse(secret).map(|secret| Arc::new(Account::new("ann", secret, &key)));
-    let offer = Offer { user: "ann".into(), account, key, nonce: [3; 18], end_point: None };
-    Exchange::begin(method, offer).unwrap().1
+    let context = LoginContext { user: "ann".into(), account, key, nonce: [3; 18], end_point: None };
+    Exchange::begin(method, context).unwrap().1
 }
 
 proptest! {
@@ -37,7 +37,7 @@ proptest! {
         prop_assert!(begin(Method::Password, verifier).answer("ann", &bytes).is_err());
         let length = u32::try_from(first.len()).unwrap().to_be_bytes();
         let response = [b"SCRAM-SHA-256\0", &length[..], first.as_bytes()].concat();
-        if let Ok(Step::Ask(_, exchange)) = begin(Method::ScramSha256, verifier).answer("ann", &response) {
+        if let Ok(Step::Continue(_, exchange)) = begin(Method::ScramSha256, verifier).answer("ann", &response) {
             prop_assert!(exchange.answer("ann", last.as_bytes()).is_err());
         }
     }

@@ -58,14 +58,14 @@ pub enum Command {
     /// SHUTDOWN.
     Shutdown,
     /// What drivers say before or around a query, and what the server would answer; nothing is done.
-    Courtesy(Courtesy),
+    Ignored(IgnoredCommand),
     /// Nothing.
     Empty,
 }
 
 /// What drivers say of themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Courtesy {
+pub enum IgnoredCommand {
     /// A transaction begins, in which nothing can be undone.
     Begin,
     /// It ends.
@@ -115,14 +115,14 @@ pub fn user_list(text: &str) -> Vec<String> {
 
 impl Command {
     /// The word of a command that only administrators may give.
-    pub fn admin_word(&self) -> Option<&'static str> {
+    pub fn admin_keyword(&self) -> Option<&'static str> {
         match self {
             Command::Pause(_) => Some("PAUSE"),
             Command::Resume(_) => Some("RESUME"),
             Command::Reconnect(_) => Some("RECONNECT"),
             Command::Reload => Some("RELOAD"),
             Command::Shutdown => Some("SHUTDOWN"),
-            Command::Show(_) | Command::Courtesy(_) | Command::Empty => None,
+            Command::Show(_) | Command::Ignored(_) | Command::Empty => None,
         }
     }
 }
@@ -130,7 +130,7 @@ impl Command {
 /// Nothing that the console knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway's console does not know {0:?}")]
-pub struct Unknown(pub String);
+pub struct UnknownCommand(pub String);
 
 /// What to say instead.
 pub fn hint() -> String {
@@ -140,8 +140,8 @@ pub fn hint() -> String {
 }
 
 /// Takes one command, with or without a semicolon behind it.
-pub fn read(text: &str) -> Result<Command, Unknown> {
-    let unknown = || Unknown(text.trim().chars().take(100).collect());
+pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
+    let unknown = || UnknownCommand(text.trim().chars().take(100).collect());
     let text_only = text.trim().trim_end_matches(';').trim_end();
     let words: Vec<&str> = text_only.split_whitespace().collect();
     let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
@@ -163,10 +163,10 @@ pub fn read(text: &str) -> Result<Command, Unknown> {
         ["RECONNECT", ..] => Command::Reconnect(name()?),
         ["RELOAD"] => Command::Reload,
         ["SHUTDOWN"] => Command::Shutdown,
-        ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Courtesy(Courtesy::Begin),
-        ["COMMIT" | "END", ..] => Command::Courtesy(Courtesy::Commit),
-        ["ROLLBACK" | "ABORT", ..] => Command::Courtesy(Courtesy::Rollback),
-        ["SET", _, _, ..] => Command::Courtesy(Courtesy::Set),
+        ["BEGIN", ..] | ["START", "TRANSACTION", ..] => Command::Ignored(IgnoredCommand::Begin),
+        ["COMMIT" | "END", ..] => Command::Ignored(IgnoredCommand::Commit),
+        ["ROLLBACK" | "ABORT", ..] => Command::Ignored(IgnoredCommand::Rollback),
+        ["SET", _, _, ..] => Command::Ignored(IgnoredCommand::Set),
         _ => return Err(unknown()),
     })
 }
@@ -204,18 +204,18 @@ mod tests {
 
     #[test]
     fn words_are_read_in_any_case_with_or_without_a_semicolon() {
-        assert_eq!(read("SHOW CLIENTS"), Ok(Command::Show(Topic::Clients)));
-        assert_eq!(read(" show  statements ; "), Ok(Command::Show(Topic::Statements)));
-        assert_eq!(read("help;"), Ok(Command::Show(Topic::Help)));
-        assert_eq!(read("pause"), Ok(Command::Pause(None)));
-        assert_eq!(read("Pause Shop;"), Ok(Command::Pause(Some("shop".into()))));
-        assert_eq!(read("resume \"My\"\"Shop\""), Ok(Command::Resume(Some("My\"Shop".into()))));
-        assert_eq!(read("RECONNECT shop"), Ok(Command::Reconnect(Some("shop".into()))));
-        assert_eq!(read("reload"), Ok(Command::Reload));
-        assert_eq!(read("SHUTDOWN;"), Ok(Command::Shutdown));
-        assert_eq!(read(" ;"), Ok(Command::Empty));
+        assert_eq!(parse("SHOW CLIENTS"), Ok(Command::Show(Topic::Clients)));
+        assert_eq!(parse(" show  statements ; "), Ok(Command::Show(Topic::Statements)));
+        assert_eq!(parse("help;"), Ok(Command::Show(Topic::Help)));
+        assert_eq!(parse("pause"), Ok(Command::Pause(None)));
+        assert_eq!(parse("Pause Shop;"), Ok(Command::Pause(Some("shop".into()))));
+        assert_eq!(parse("resume \"My\"\"Shop\""), Ok(Command::Resume(Some("My\"Shop".into()))));
+        assert_eq!(parse("RECONNECT shop"), Ok(Command::Reconnect(Some("shop".into()))));
+        assert_eq!(parse("reload"), Ok(Command::Reload));
+        assert_eq!(parse("SHUTDOWN;"), Ok(Command::Shutdown));
+        assert_eq!(parse(" ;"), Ok(Command::Empty));
         for (_, word, _) in TOPICS {
-            assert!(read(&format!("show {word}")).is_ok(), "{word}");
+            assert!(parse(&format!("show {word}")).is_ok(), "{word}");
         }
     }
 
@@ -241,24 +241,24 @@ mod tests {
     fn commands_are_for_administrators() {
         for (words, _) in COMMANDS {
             let word = words.split(' ').next().unwrap();
-            assert_eq!(read(word).unwrap().admin_word(), Some(word));
+            assert_eq!(parse(word).unwrap().admin_keyword(), Some(word));
         }
         for text in ["show clients", "begin", "set a = b", ""] {
-            assert_eq!(read(text).unwrap().admin_word(), None, "{text}");
+            assert_eq!(parse(text).unwrap().admin_keyword(), None, "{text}");
         }
     }
 
     #[test]
     fn what_drivers_say_does_no_harm() {
-        for (text, courtesy) in [
-            ("BEGIN", Courtesy::Begin),
-            ("BEGIN ISOLATION LEVEL SERIALIZABLE", Courtesy::Begin),
-            ("commit", Courtesy::Commit),
-            ("ROLLBACK", Courtesy::Rollback),
-            ("SET extra_float_digits = 3", Courtesy::Set),
-            ("SET application_name = 'PostgreSQL JDBC Driver'", Courtesy::Set),
+        for (text, command) in [
+            ("BEGIN", IgnoredCommand::Begin),
+            ("BEGIN ISOLATION LEVEL SERIALIZABLE", IgnoredCommand::Begin),
+            ("commit", IgnoredCommand::Commit),
+            ("ROLLBACK", IgnoredCommand::Rollback),
+            ("SET extra_float_digits = 3", IgnoredCommand::Set),
+            ("SET application_name = 'PostgreSQL JDBC Driver'", IgnoredCommand::Set),
         ] {
-            assert_eq!(read(text), Ok(Command::Courtesy(courtesy)), "{text}");
+            assert_eq!(parse(text), Ok(Command::Ignored(command)), "{text}");
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
             "reload all",
             "SET",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
         let hint = hint();
         assert!(hint.contains("SHOW CLIENTS | LANES") && hint.contains("PAUSE [database]"), "{hint}");

@@ -14,7 +14,7 @@ pub struct Waiting<C> {
     /// The last number that was given to a call.
     last: u64,
     /// How many words the server has said.
-    words: u64,
+    notifications: u64,
     /// Of each key what the last word about it was. A call that was sent before may have been answered before, too.
     woken: HashMap<Key, u64>,
     /// Words up to this one are forgotten: each may have been about any key.
@@ -25,7 +25,7 @@ pub struct Waiting<C> {
 
 /// What was known when a call was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(u64);
+pub struct NotificationCount(u64);
 
 /// A call's place among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl<C> Default for Waiting<C> {
             calls: HashMap::new(),
             count: 0,
             last: 0,
-            words: 0,
+            notifications: 0,
             woken: HashMap::new(),
             forgotten: 0,
             spaces: Vec::new(),
@@ -76,7 +76,7 @@ impl<C> Waiting<C> {
     }
 
     /// A call with such a key is about to be sent.
-    pub fn sends(&mut self, spec: &KeySpec) -> Mark {
+    pub fn sends(&mut self, spec: &KeySpec) -> NotificationCount {
         for column in &spec.columns {
             let space = (spec.table, column.form);
             if !self.spaces.contains(&space) {
@@ -87,12 +87,12 @@ impl<C> Waiting<C> {
                 self.spaces.push(space);
             }
         }
-        Mark(self.words)
+        NotificationCount(self.notifications)
     }
 
     /// A call that was sent then has found nothing.
-    pub fn enter(&mut self, key: Key, mark: Mark, call: C) -> Entered {
-        if mark.0 < self.forgotten || self.woken.get(&key).is_some_and(|word| *word > mark.0) {
+    pub fn enter(&mut self, key: Key, sent_at: NotificationCount, call: C) -> Entered {
+        if sent_at.0 < self.forgotten || self.woken.get(&key).is_some_and(|word| *word > sent_at.0) {
             return Entered::Again;
         }
         if self.count == limits::WAITING_CALLS_MAX {
@@ -116,7 +116,7 @@ impl<C> Waiting<C> {
     }
 
     /// The server says that there is something for a key of a key space: `space key`. The calls that are to be asked again.
-    pub fn word(&mut self, payload: &str) -> Vec<C> {
+    pub fn notified(&mut self, payload: &str) -> Vec<C> {
         let Some((space, key)) = payload.split_once(' ') else { return Vec::new() };
         let table = key_space(space);
         let forms: Vec<_> =
@@ -125,13 +125,13 @@ impl<C> Waiting<C> {
         let keys = forms
             .into_iter()
             .filter_map(|form| KeySpec::in_space(table, "", form, source.clone()).key(|_| None));
-        self.words += 1;
+        self.notifications += 1;
         let mut calls = Vec::new();
         for key in keys.collect::<Vec<_>>() {
             if self.woken.len() == limits::WAITING_CALLS_MAX {
                 self.forget();
             }
-            self.woken.insert(key, self.words);
+            self.woken.insert(key, self.notifications);
             calls.extend(self.calls.remove(&key).into_iter().flat_map(BTreeMap::into_values));
         }
         self.count -= calls.len();
@@ -146,8 +146,8 @@ impl<C> Waiting<C> {
     }
 
     fn forget(&mut self) {
-        self.words += 1;
-        self.forgotten = self.words;
+        self.notifications += 1;
+        self.forgotten = self.notifications;
         self.woken.clear();
     }
 }
@@ -164,8 +164,8 @@ mod tests {
 
     /// A call of this box is sent and finds nothing.
     fn enters(waiting: &mut Waiting<&'static str>, name: &str, call: &'static str) -> Entered {
-        let mark = waiting.sends(&spec(ValueForm::Bytes, name));
-        waiting.enter(key(name), mark, call)
+        let sent_at = waiting.sends(&spec(ValueForm::Bytes, name));
+        waiting.enter(key(name), sent_at, call)
     }
 
     fn key(name: &str) -> Key {
@@ -178,32 +178,32 @@ mod tests {
         for (name, call) in [("a b", "1"), ("c", "2"), ("a b", "3")] {
             assert!(matches!(enters(&mut waiting, name, call), Entered::Waits(_)));
         }
-        assert_eq!(waiting.word("shop.box a b"), ["1", "3"]);
+        assert_eq!(waiting.notified("shop.box a b"), ["1", "3"]);
         assert_eq!((waiting.len(), waiting.iter().count()), (1, 1));
         for nobodys in ["shop.box a", "other.box c", "nonsense", ""] {
-            assert!(waiting.word(nobodys).is_empty(), "{nobodys:?}");
+            assert!(waiting.notified(nobodys).is_empty(), "{nobodys:?}");
         }
-        assert_eq!(waiting.word("shop.box c"), ["2"]);
-        assert!(waiting.is_empty() && waiting.word("shop.box c").is_empty());
+        assert_eq!(waiting.notified("shop.box c"), ["2"]);
+        assert!(waiting.is_empty() && waiting.notified("shop.box c").is_empty());
     }
 
     #[test]
     fn a_word_that_comes_before_the_answer_is_not_missed() {
         let mut waiting = Waiting::default();
-        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
-        assert!(waiting.word("shop.box a").is_empty());
-        assert_eq!(waiting.enter(key("a"), mark, "late"), Entered::Again);
-        assert!(matches!(waiting.enter(key("b"), mark, "other"), Entered::Waits(_)));
+        let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        assert!(waiting.notified("shop.box a").is_empty());
+        assert_eq!(waiting.enter(key("a"), sent_at, "late"), Entered::Again);
+        assert!(matches!(waiting.enter(key("b"), sent_at, "other"), Entered::Waits(_)));
         assert!(matches!(enters(&mut waiting, "a", "sent again"), Entered::Waits(_)));
     }
 
     #[test]
     fn what_was_said_while_nobody_listened_may_have_been_about_anything() {
         let mut waiting = Waiting::default();
-        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
         enters(&mut waiting, "b", "1");
         assert_eq!(waiting.listens(), ["1"]);
-        assert_eq!(waiting.enter(key("a"), mark, "2"), Entered::Again);
+        assert_eq!(waiting.enter(key("a"), sent_at, "2"), Entered::Again);
         assert!(matches!(enters(&mut waiting, "a", "2"), Entered::Waits(_)));
     }
 
@@ -213,29 +213,29 @@ mod tests {
         let Entered::Waits(ticket) = enters(&mut waiting, "a", "1") else { panic!() };
         enters(&mut waiting, "a", "2");
         assert_eq!((waiting.leave(ticket), waiting.leave(ticket)), (Some("1"), None));
-        assert_eq!(waiting.word("shop.box a"), ["2"]);
+        assert_eq!(waiting.notified("shop.box a"), ["2"]);
     }
 
     #[test]
     fn a_key_is_known_by_its_value_whatever_its_spelling() {
         let mut waiting = Waiting::default();
         let spec = spec(ValueForm::Integer, "7");
-        let mark = waiting.sends(&spec);
-        waiting.enter(spec.key(|_| None).unwrap(), mark, "seven");
-        assert_eq!(waiting.word("shop.box 07"), ["seven"]);
+        let sent_at = waiting.sends(&spec);
+        waiting.enter(spec.key(|_| None).unwrap(), sent_at, "seven");
+        assert_eq!(waiting.notified("shop.box 07"), ["seven"]);
     }
 
     #[test]
     fn what_is_remembered_is_bounded_and_what_is_forgotten_is_asked_again() {
         let mut waiting = Waiting::default();
-        let mark = waiting.sends(&spec(ValueForm::Bytes, "a"));
+        let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
         for number in 0..limits::WAITING_CALLS_MAX {
-            waiting.word(&format!("shop.box {number}"));
+            waiting.notified(&format!("shop.box {number}"));
         }
-        assert!(matches!(waiting.enter(key("a"), mark, "x"), Entered::Waits(_)));
-        waiting.word("shop.box one more");
+        assert!(matches!(waiting.enter(key("a"), sent_at, "x"), Entered::Waits(_)));
+        waiting.notified("shop.box one more");
         assert!(waiting.woken.len() <= limits::WAITING_CALLS_MAX);
-        assert_eq!(waiting.enter(key("b"), mark, "x"), Entered::Again);
+        assert_eq!(waiting.enter(key("b"), sent_at, "x"), Entered::Again);
         for _ in waiting.len()..limits::WAITING_CALLS_MAX {
             assert!(matches!(enters(&mut waiting, "z", "x"), Entered::Waits(_)));
         }

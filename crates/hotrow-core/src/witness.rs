@@ -67,7 +67,7 @@ pub struct Log {
 
 /// What binds the server that answers to the one that was sent the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bond {
+pub enum Continuity {
     /// It is the same one, and has not crashed since.
     SameLife,
     /// It has the same history up to some point: the same one after a crash, or a standby that was promoted.
@@ -84,24 +84,28 @@ pub enum Bond {
     None,
 }
 
-impl Bond {
+impl Continuity {
     /// Between the server before and the one now, for a transaction in doubt.
     pub fn for_doubt(doubt: Doubt, before: Option<&Server>, now: Option<&Server>) -> Self {
-        let bond = Self::between(before, now);
-        match (bond, doubt, is_marked(doubt, before, now)) {
-            (Bond::SameCluster { .. }, Doubt::Id(_), Some(true)) => Bond::Logged,
-            (Bond::SameCluster { .. } | Bond::SameLife, Doubt::IdAfter(_), Some(false)) => Bond::NotLogged,
-            _ => bond,
+        let continuity = Self::between(before, now);
+        match (continuity, doubt, is_marked(doubt, before, now)) {
+            (Continuity::SameCluster { .. }, Doubt::Id(_), Some(true)) => Continuity::Logged,
+            (Continuity::SameCluster { .. } | Continuity::SameLife, Doubt::IdAfter(_), Some(false)) => {
+                Continuity::NotLogged
+            }
+            _ => continuity,
         }
     }
 
     /// Between the server before and the one now.
     pub fn between(before: Option<&Server>, now: Option<&Server>) -> Self {
-        let (Some(before), Some(now)) = (before, now) else { return Bond::None };
+        let (Some(before), Some(now)) = (before, now) else { return Continuity::None };
         match before.cluster == now.cluster {
-            true if before.life == now.life => Bond::SameLife,
-            true if before.cluster.is_some() => Bond::SameCluster { first_id: first_id_since(before, now) },
-            _ => Bond::None,
+            true if before.life == now.life => Continuity::SameLife,
+            true if before.cluster.is_some() => {
+                Continuity::SameCluster { first_id: first_id_since(before, now) }
+            }
+            _ => Continuity::None,
         }
     }
 }
@@ -135,15 +139,16 @@ pub enum Question {
 }
 
 /// What to ask about a batch that was sent to the server `before`.
-pub fn question(doubt: Doubt, before: Option<&Server>, bond: Bond) -> Question {
-    if bond == Bond::NotLogged {
+pub fn question(doubt: Doubt, before: Option<&Server>, continuity: Continuity) -> Question {
+    if continuity == Continuity::NotLogged {
         return Question::Nothing(Outcome::Aborted);
     }
     let after = match doubt {
         Doubt::Id(id) => return Question::Status(id),
         Doubt::IdAfter(last) => last.map(|last| last + 1),
     };
-    let (Bond::SameCluster { first_id: Some(to) }, Some(log)) = (bond, before.and_then(|before| before.log))
+    let (Continuity::SameCluster { first_id: Some(to) }, Some(log)) =
+        (continuity, before.and_then(|before| before.log))
     else {
         return Question::Nothing(Outcome::Unknown);
     };
@@ -157,7 +162,7 @@ pub fn question(doubt: Doubt, before: Option<&Server>, bond: Bond) -> Question {
 
 /// What a server said of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum XactStatus {
     /// It is committed.
     Committed,
     /// It is rolled back.
@@ -173,15 +178,16 @@ pub enum Word {
 }
 
 /// What is believed of this id; none if it has to be asked again.
-pub fn believe(id: u64, word: Word, bond: Bond) -> Option<Outcome> {
-    match (word, bond) {
-        (Word::InRecovery, _) => None,
-        (_, Bond::SameCluster { first_id: Some(first) }) if id >= first => Some(Outcome::Aborted),
-        (Word::InProgress, _) => None,
-        (Word::Committed, Bond::SameLife | Bond::Logged) => Some(Outcome::Committed),
-        (Word::Aborted | Word::NotGivenOut, Bond::SameLife | Bond::SameCluster { .. } | Bond::Logged) => {
-            Some(Outcome::Aborted)
-        }
+pub fn believe(id: u64, status: XactStatus, continuity: Continuity) -> Option<Outcome> {
+    match (status, continuity) {
+        (XactStatus::InRecovery, _) => None,
+        (_, Continuity::SameCluster { first_id: Some(first) }) if id >= first => Some(Outcome::Aborted),
+        (XactStatus::InProgress, _) => None,
+        (XactStatus::Committed, Continuity::SameLife | Continuity::Logged) => Some(Outcome::Committed),
+        (
+            XactStatus::Aborted | XactStatus::NotGivenOut,
+            Continuity::SameLife | Continuity::SameCluster { .. } | Continuity::Logged,
+        ) => Some(Outcome::Aborted),
         _ => Some(Outcome::Unknown),
     }
 }

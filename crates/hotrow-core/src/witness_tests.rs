@@ -10,22 +10,22 @@ fn with_log(life: &str, checkpoint: u64, first_id: Option<u64>, next_id: u64) ->
     Server { log: Some(Log { checkpoint, first_id, next_id }), ..server(life, Some("c")) }
 }
 
-const SAME_CLUSTER: Bond = Bond::SameCluster { first_id: None };
+const SAME_CLUSTER: Continuity = Continuity::SameCluster { first_id: None };
 
 #[test]
 fn what_binds_two_servers() {
     let before = server("1", Some("c"));
-    let bond = |now: Server| Bond::between(Some(&before), Some(&now));
-    assert_eq!(bond(before.clone()), Bond::SameLife);
-    assert_eq!(bond(server("2", Some("c"))), SAME_CLUSTER);
-    assert_eq!(bond(server("2", Some("d"))), Bond::None);
-    assert_eq!(bond(server("1", Some("d"))), Bond::None);
-    assert_eq!(bond(server("2", None)), Bond::None);
+    let continuity = |now: Server| Continuity::between(Some(&before), Some(&now));
+    assert_eq!(continuity(before.clone()), Continuity::SameLife);
+    assert_eq!(continuity(server("2", Some("c"))), SAME_CLUSTER);
+    assert_eq!(continuity(server("2", Some("d"))), Continuity::None);
+    assert_eq!(continuity(server("1", Some("d"))), Continuity::None);
+    assert_eq!(continuity(server("2", None)), Continuity::None);
     let unknown = server("1", None);
-    assert_eq!(Bond::between(Some(&unknown), Some(&unknown)), Bond::SameLife);
-    assert_eq!(Bond::between(Some(&unknown), Some(&server("2", None))), Bond::None);
-    assert_eq!(Bond::between(None, Some(&before)), Bond::None);
-    assert_eq!(Bond::between(None, None), Bond::None);
+    assert_eq!(Continuity::between(Some(&unknown), Some(&unknown)), Continuity::SameLife);
+    assert_eq!(Continuity::between(Some(&unknown), Some(&server("2", None))), Continuity::None);
+    assert_eq!(Continuity::between(None, Some(&before)), Continuity::None);
+    assert_eq!(Continuity::between(None, None), Continuity::None);
 }
 
 #[test]
@@ -41,32 +41,36 @@ fn the_first_id_of_a_life_counts_only_if_the_life_began_after_the_connection() {
         (with_log("2", 400, Some(60), 61), None),
         (server("2", Some("c")), None),
     ] {
-        assert_eq!(Bond::between(Some(&before), Some(&now)), Bond::SameCluster { first_id }, "{now:?}");
+        assert_eq!(
+            Continuity::between(Some(&before), Some(&now)),
+            Continuity::SameCluster { first_id },
+            "{now:?}"
+        );
     }
     let now = with_log("2", 600, Some(90), 91);
-    assert_eq!(Bond::between(Some(&server("1", Some("c"))), Some(&now)), SAME_CLUSTER);
-    assert_eq!(Bond::between(Some(&Server { cluster: None, ..before }), Some(&now)), Bond::None);
+    assert_eq!(Continuity::between(Some(&server("1", Some("c"))), Some(&now)), SAME_CLUSTER);
+    assert_eq!(Continuity::between(Some(&Server { cluster: None, ..before }), Some(&now)), Continuity::None);
 }
 
 #[test]
 fn only_what_can_be_proven_is_believed() {
     let (yes, no, unknown) = (Some(Outcome::Committed), Some(Outcome::Aborted), Some(Outcome::Unknown));
     // The id asked about is 7; two lives give out 7 and 8 as their first id.
-    let lost = Bond::SameCluster { first_id: Some(7) };
-    let below = Bond::SameCluster { first_id: Some(8) };
-    for (word, same_life, same_cluster, lost_id, below_first, none) in [
-        (Word::Committed, yes, unknown, no, unknown, unknown),
-        (Word::Aborted, no, no, no, no, unknown),
-        (Word::NotGivenOut, no, no, no, no, unknown),
-        (Word::Forgotten, unknown, unknown, no, unknown, unknown),
-        (Word::InProgress, None, None, no, None, None),
-        (Word::InRecovery, None, None, None, None, None),
+    let lost = Continuity::SameCluster { first_id: Some(7) };
+    let below = Continuity::SameCluster { first_id: Some(8) };
+    for (status, same_life, same_cluster, lost_id, below_first, none) in [
+        (XactStatus::Committed, yes, unknown, no, unknown, unknown),
+        (XactStatus::Aborted, no, no, no, no, unknown),
+        (XactStatus::NotGivenOut, no, no, no, no, unknown),
+        (XactStatus::Forgotten, unknown, unknown, no, unknown, unknown),
+        (XactStatus::InProgress, None, None, no, None, None),
+        (XactStatus::InRecovery, None, None, None, None, None),
     ] {
-        assert_eq!(believe(7, word, Bond::SameLife), same_life, "{word:?}");
-        assert_eq!(believe(7, word, SAME_CLUSTER), same_cluster, "{word:?}");
-        assert_eq!(believe(7, word, lost), lost_id, "{word:?}");
-        assert_eq!(believe(7, word, below), below_first, "{word:?}");
-        assert_eq!(believe(7, word, Bond::None), none, "{word:?}");
+        assert_eq!(believe(7, status, Continuity::SameLife), same_life, "{status:?}");
+        assert_eq!(believe(7, status, SAME_CLUSTER), same_cluster, "{status:?}");
+        assert_eq!(believe(7, status, lost), lost_id, "{status:?}");
+        assert_eq!(believe(7, status, below), below_first, "{status:?}");
+        assert_eq!(believe(7, status, Continuity::None), none, "{status:?}");
     }
     assert_eq!(believe_none_committed(true), Outcome::Aborted);
     assert_eq!(believe_none_committed(false), Outcome::Unknown);
@@ -75,9 +79,9 @@ fn only_what_can_be_proven_is_believed() {
 #[test]
 fn a_batch_without_an_id_is_looked_for_between_its_connections_last_id_and_the_new_life() {
     let before = with_log("1", 500, None, 70);
-    let ask = |doubt, bond| question(doubt, Some(&before), bond);
-    let crashed = |first| Bond::SameCluster { first_id: Some(first) };
-    assert_eq!(ask(Doubt::Id(7), Bond::None), Question::Status(7));
+    let ask = |doubt, continuity| question(doubt, Some(&before), continuity);
+    let crashed = |first| Continuity::SameCluster { first_id: Some(first) };
+    assert_eq!(ask(Doubt::Id(7), Continuity::None), Question::Status(7));
     for (last, first, ids) in
         [(None, 90, 70..90), (Some(80), 90, 81..90), (Some(89), 90, 90..90), (Some(95), 90, 90..90)]
     {
@@ -87,8 +91,8 @@ fn a_batch_without_an_id_is_looked_for_between_its_connections_last_id_and_the_n
     assert_eq!(ask(Doubt::IdAfter(None), crashed(far)), Question::AnyCommitted(70..far));
     assert_eq!(ask(Doubt::IdAfter(None), crashed(far + 1)), Question::Nothing(Outcome::Unknown));
     // While the old life may go on, so may the batch.
-    for bond in [Bond::SameLife, SAME_CLUSTER, Bond::None] {
-        assert_eq!(ask(Doubt::IdAfter(Some(80)), bond), Question::Nothing(Outcome::Unknown));
+    for continuity in [Continuity::SameLife, SAME_CLUSTER, Continuity::None] {
+        assert_eq!(ask(Doubt::IdAfter(Some(80)), continuity), Question::Nothing(Outcome::Unknown));
     }
     assert_eq!(question(Doubt::IdAfter(Some(80)), None, crashed(90)), Question::Nothing(Outcome::Unknown));
 }
@@ -101,48 +105,51 @@ fn with_mark(server: Server, name: &str, at: u64) -> Server {
 fn a_mark_proves_what_the_log_has_kept() {
     let before = with_mark(with_log("1", 500, None, 70), "m", 60);
     let crashed = |name, at| with_mark(with_log("2", 600, Some(90), 91), name, at);
-    let bond = |doubt, now: &Server| Bond::for_doubt(doubt, Some(&before), Some(now));
-    let unmarked = Bond::SameCluster { first_id: Some(90) };
+    let continuity = |doubt, now: &Server| Continuity::for_doubt(doubt, Some(&before), Some(now));
+    let unmarked = Continuity::SameCluster { first_id: Some(90) };
     for (doubt, at, expected) in [
         // The client's role may have set it back.
         (Doubt::Id(80), 79, unmarked),
-        (Doubt::Id(80), 80, Bond::Logged),
-        (Doubt::Id(80), 85, Bond::Logged),
-        (Doubt::IdAfter(Some(80)), 80, Bond::NotLogged),
+        (Doubt::Id(80), 80, Continuity::Logged),
+        (Doubt::Id(80), 85, Continuity::Logged),
+        (Doubt::IdAfter(Some(80)), 80, Continuity::NotLogged),
         // It may be the batch's own id, or that of the batch behind it.
         (Doubt::IdAfter(Some(80)), 81, unmarked),
         (Doubt::IdAfter(Some(80)), 1, unmarked),
-        (Doubt::IdAfter(None), 60, Bond::NotLogged),
+        (Doubt::IdAfter(None), 60, Continuity::NotLogged),
         (Doubt::IdAfter(None), 61, unmarked),
     ] {
-        assert_eq!(bond(doubt, &crashed("m", at)), expected, "{doubt:?}, {at}");
-        assert_eq!(bond(doubt, &crashed("other", at)), unmarked, "{doubt:?}, {at}");
+        assert_eq!(continuity(doubt, &crashed("m", at)), expected, "{doubt:?}, {at}");
+        assert_eq!(continuity(doubt, &crashed("other", at)), unmarked, "{doubt:?}, {at}");
         let none = Server { mark: None, ..crashed("m", at) };
-        assert_eq!(bond(doubt, &none), unmarked, "{doubt:?}, {at}");
+        assert_eq!(continuity(doubt, &none), unmarked, "{doubt:?}, {at}");
     }
     // A standby was promoted.
     let now = with_mark(server("2", Some("c")), "m", 60);
-    assert_eq!(bond(Doubt::IdAfter(None), &now), Bond::NotLogged);
-    assert_eq!(bond(Doubt::Id(80), &now), SAME_CLUSTER);
-    assert_eq!(bond(Doubt::Id(60), &now), Bond::Logged);
+    assert_eq!(continuity(Doubt::IdAfter(None), &now), Continuity::NotLogged);
+    assert_eq!(continuity(Doubt::Id(80), &now), SAME_CLUSTER);
+    assert_eq!(continuity(Doubt::Id(60), &now), Continuity::Logged);
     // The same life has everything in memory: a known id's status is enough, and another id can only be the one that is marked.
-    assert_eq!(bond(Doubt::Id(80), &before), Bond::SameLife);
-    assert_eq!(bond(Doubt::IdAfter(None), &before), Bond::NotLogged);
-    assert_eq!(bond(Doubt::IdAfter(None), &with_mark(before.clone(), "m", 61)), Bond::SameLife);
-    assert_eq!(bond(Doubt::Id(80), &with_mark(server("2", Some("d")), "m", 99)), Bond::None);
+    assert_eq!(continuity(Doubt::Id(80), &before), Continuity::SameLife);
+    assert_eq!(continuity(Doubt::IdAfter(None), &before), Continuity::NotLogged);
+    assert_eq!(continuity(Doubt::IdAfter(None), &with_mark(before.clone(), "m", 61)), Continuity::SameLife);
+    assert_eq!(continuity(Doubt::Id(80), &with_mark(server("2", Some("d")), "m", 99)), Continuity::None);
 }
 
 #[test]
 fn a_logged_id_is_believed_as_in_the_same_life_and_nothing_is_asked_if_a_missing_id_was_not_logged() {
-    for (word, outcome) in [
-        (Word::Committed, Some(Outcome::Committed)),
-        (Word::Aborted, Some(Outcome::Aborted)),
-        (Word::Forgotten, Some(Outcome::Unknown)),
-        (Word::InProgress, None),
-        (Word::InRecovery, None),
+    for (status, outcome) in [
+        (XactStatus::Committed, Some(Outcome::Committed)),
+        (XactStatus::Aborted, Some(Outcome::Aborted)),
+        (XactStatus::Forgotten, Some(Outcome::Unknown)),
+        (XactStatus::InProgress, None),
+        (XactStatus::InRecovery, None),
     ] {
-        assert_eq!(believe(7, word, Bond::Logged), outcome, "{word:?}");
+        assert_eq!(believe(7, status, Continuity::Logged), outcome, "{status:?}");
     }
-    assert_eq!(question(Doubt::Id(7), None, Bond::Logged), Question::Status(7));
-    assert_eq!(question(Doubt::IdAfter(None), None, Bond::NotLogged), Question::Nothing(Outcome::Aborted));
+    assert_eq!(question(Doubt::Id(7), None, Continuity::Logged), Question::Status(7));
+    assert_eq!(
+        question(Doubt::IdAfter(None), None, Continuity::NotLogged),
+        Question::Nothing(Outcome::Aborted)
+    );
 }

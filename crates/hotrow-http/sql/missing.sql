@@ -1,35 +1,4 @@
--- The functions that the API calls and that are not there, or that this user may not call.
+-- The functions among those named that do not exist, or that this user cannot execute.
 select function
-from pg_catalog.unnest(array[
-    'hotrow.create_counter(text, text, bigint, bigint)',
-    'hotrow.counter(text)',
-    'hotrow.increment(text, bigint, uuid)',
-    'hotrow.drain(text, uuid)',
-    'hotrow.create_sale(text, bigint, bigint, timestamptz, timestamptz, interval)',
-    'hotrow.sale(text)',
-    'hotrow.reserve(text, text, bigint, uuid, boolean)',
-    'hotrow.reserve_all(text[], bigint[], text, uuid)',
-    'hotrow.confirm(uuid)',
-    'hotrow.cancel(uuid)',
-    'hotrow.extend(uuid, interval)',
-    'hotrow.restock(text, bigint, uuid)',
-    'hotrow.create_queue(text, int, boolean, int, interval, boolean, interval, text)',
-    'hotrow.drop_queue(text)',
-    'hotrow.pause(text)',
-    'hotrow.resume(text)',
-    'hotrow.redrive(text, int, uuid)',
-    'hotrow.queue_stats(text)',
-    'hotrow.list_queues(text, int)',
-    'hotrow.enqueue(text, uuid, jsonb, text, timestamptz, timestamptz, int)',
-    'hotrow.enqueue_all(text, jsonb)',
-    'hotrow.take(text, int, interval, interval)',
-    'hotrow.complete(text, bigint, int, jsonb)',
-    'hotrow.complete_all(text, hotrow.receipts, int, jsonb)',
-    'hotrow.fail(text, bigint, text, interval)',
-    'hotrow.release(text, bigint)',
-    'hotrow.release_batch(text[], bigint[])',
-    'hotrow.extend_lease(text, bigint, interval)',
-    'hotrow.find_order(text, uuid)',
-    'hotrow.list_orders(text, text, bigint, int)'
-]) as function
+from pg_catalog.unnest($1::pg_catalog.text[]) as function
 where pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(function), 'execute') is not true

@@ -17,14 +17,28 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, WrongType};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
-use crate::api::Upstream;
+use crate::answer::Answer;
 use crate::columns;
 use crate::problem::Problem;
 use crate::sqlstate;
-use crate::takes::Waits;
 
 /// Makes a new client of the gateway.
 pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
+
+/// How calls reach the gateway, and with which user.
+pub struct Upstream {
+    /// Connects a new client to the gateway.
+    pub connect: Connector,
+    /// The user of all calls.
+    pub user: String,
+    /// The database of all calls.
+    pub database: String,
+    /// A query that answers whether this user can trust the installed schema pack. Its parameters are this user and two texts,
+    /// which are empty here.
+    pub pack_trusted: &'static str,
+    /// The sender is dropped when the server is told to stop: then requests that wait for an order are answered.
+    pub stop: watch::Receiver<()>,
+}
 
 /// One parameter of a call.
 pub type Value = Box<dyn ToSql + Sync + Send>;
@@ -66,6 +80,34 @@ pub struct Call {
     pub sql: &'static str,
     /// Its kind.
     pub effect: Effect,
+}
+
+/// The sessions of calls that wait.
+pub struct Waits {
+    idle: Mutex<Vec<Slot>>,
+    /// One permit for each call that can wait.
+    pub room: Arc<Semaphore>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Waits { idle: Mutex::default(), room: Arc::new(Semaphore::new(limits::HTTP_WAITS_MAX)) }
+    }
+}
+
+impl Waits {
+    /// A session that is idle, or a new one.
+    pub fn slot(&self) -> Slot {
+        self.idle.lock().expect("nothing panics while it holds the slots").pop().unwrap_or_default()
+    }
+
+    /// Keeps a session for the next call that waits.
+    pub fn keep(&self, slot: Slot) {
+        let mut idle = self.idle.lock().expect("nothing panics while it holds the slots");
+        if idle.len() < limits::HTTP_WAIT_SESSIONS_KEPT {
+            idle.push(slot);
+        }
+    }
 }
 
 /// All sessions. Those for calls that are merged have no others on them: what is sent behind a call that is passed
@@ -307,6 +349,17 @@ impl Slot {
             *place = None;
         }
     }
+}
+
+/// The row of a call that always returns one row.
+pub async fn one(
+    clients: &Arc<Clients>,
+    call: Call,
+    key: Key,
+    values: Vec<Value>,
+) -> Result<Answer, Problem> {
+    let row = clients.rows(call, key, values).await?.pop();
+    row.map(Answer).ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
 }
 
 #[cfg(test)]

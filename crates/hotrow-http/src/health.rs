@@ -1,26 +1,26 @@
-//! Whether the process lives, whether it can serve, and the document that says what. Nobody needs a token for these.
+//! Whether the process runs, whether it can serve calls, and the document that describes them. None of these needs a token.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use hotrow_sql::{Function, Place, functions};
 
 use crate::answer::json;
-use crate::clients::{Call, Clients, Effect, Key};
+use crate::clients::{Call, Clients, Effect, Key, values};
 use crate::problem::{Kind, Problem};
-use crate::sqlstate;
+use crate::{openapi, sqlstate};
 
 const MISSING: Call = Call { sql: include_str!("../sql/missing.sql"), effect: Effect::Reads };
-const DOCUMENT: &str = include_str!("openapi.json");
 
 /// `GET /health/live`
 pub async fn live() -> Response {
     json("{\"status\":\"live\"}")
 }
 
-/// `GET /health/ready`: the server answers, and every function that the API calls may be called.
+/// `GET /health/ready`: the server answers, and the user can execute every function that the API calls.
 pub async fn ready(State(clients): State<Arc<Clients>>) -> Result<Response, Problem> {
-    let rows = clients.rows(MISSING, Key::of("health"), Vec::new()).await?;
+    let rows = clients.rows(MISSING, Key::of("health"), values![called_functions()]).await?;
     if rows.is_empty() {
         return Ok(json("{\"status\":\"ready\"}"));
     }
@@ -29,7 +29,15 @@ pub async fn ready(State(clients): State<Arc<Clients>>) -> Result<Response, Prob
     Err(Problem::new(Kind::PackMissing, detail, sqlstate::hint(Kind::PackMissing)))
 }
 
+/// The functions that have a route, and the batch twin that gives back the orders of a client that has gone.
+fn called_functions() -> Vec<String> {
+    let routed = functions().iter().filter(|function| matches!(function.http, Place::At(_)));
+    let release = functions().iter().find(|function| function.name == "release");
+    let release_batch = release.and_then(Function::batch_signature);
+    routed.map(Function::signature).chain(release_batch).collect()
+}
+
 /// `GET /openapi.json`
 pub async fn document() -> Response {
-    json(DOCUMENT)
+    json(openapi::document())
 }

@@ -13,7 +13,7 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tokio::time::Instant;
 
-use crate::server::Bounds;
+use crate::bounds::Bounds;
 
 /// The requests of one connection.
 #[derive(Debug)]

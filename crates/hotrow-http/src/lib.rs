@@ -1,22 +1,24 @@
-//! What Hotrow offers over HTTP: the schema pack as JSON, health, metrics. Knows nothing of the gateway's inside; it is
-//! handed a way to become its client, so that calls over HTTP are merged with everybody's.
+//! The schema pack as JSON over HTTP, health and metrics. The crate knows nothing of the gateway's inside: it is handed a way to
+//! become a client of the gateway, so that calls over HTTP are merged with the calls of other clients.
 //!
 //! | to follow a request | read |
 //! |---|---|
-//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed |
-//! | who may | `auth` |
-//! | which call | `api`, then `counters`, `sales`, `reservations`, `feeds`, `queues`, `orders`, `takes`, `receipts`, `health` |
-//! | what it says | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
+//! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed; `bounds`: how long clients can take |
+//! | access | `auth` |
+//! | the route | `api`, `routes`; `health` for what needs no call of the pack |
+//! | the call | the area's folder: `counters`, `sales` (and `sales/reservations`), `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
+//! | its input | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
-//! | the answer | `answer` for rows, `columns` for their values, `problem` for everything else |
+//! | the answer | `answer` for rows, `columns` for their values, `problem` for everything else, `sqlstate` for what the server refuses |
 //!
-//! `page` shows people what is in the queues, by the same calls.
+//! `page` shows people what is in the queues, by the same calls. `metrics` has an address of its own.
 //!
-//! The document for clients is `openapi.json`, beside this file.
+//! `openapi` puts the document for clients together, from an `openapi.json` for each area.
 
 mod answer;
 mod api;
 mod auth;
+mod bounds;
 mod clients;
 mod columns;
 mod counters;
@@ -26,21 +28,21 @@ mod health;
 mod idle;
 mod input;
 mod metrics;
-mod orders;
+mod openapi;
 mod page;
 mod problem;
 mod queues;
-mod receipts;
-mod reservations;
+mod routes;
 mod sales;
 mod seconds;
 mod server;
 mod sqlstate;
-mod takes;
 mod time;
 
-pub use api::{Upstream, router};
+pub use api::{router, routes};
 pub use auth::{TokenError, Tokens};
-pub use clients::Connector;
+pub use bounds::Bounds;
+pub use clients::{Connector, Upstream};
 pub use metrics::serve_metrics;
-pub use server::{Bounds, serve};
+pub use openapi::document;
+pub use server::serve;

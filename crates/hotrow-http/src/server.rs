@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 
+use crate::bounds::Bounds;
 use crate::idle::{Activity, Watched};
 
 /// What one connection too many is told, before anything is read from it.
@@ -22,31 +23,6 @@ const FULL: &[u8] =
 
 /// How long a connection that is told to end has for its answer to that.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-/// How long clients may take, and how many they may be.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Connections at once.
-    pub connections: usize,
-    /// For the headers of a request, and from one request to the next.
-    pub headers: Duration,
-    /// Between two bytes, in either direction, and for a request that does not go on.
-    pub idle: Duration,
-    /// For what is under way when the server is told to stop.
-    pub stop: Duration,
-}
-
-impl Bounds {
-    /// Those of [`limits`], and so long for the end.
-    pub fn new(stop: Duration) -> Self {
-        Bounds {
-            connections: limits::HTTP_CONNECTIONS_MAX,
-            headers: Duration::from_millis(limits::HTTP_REQUEST_TIMEOUT_MS),
-            idle: Duration::from_millis(limits::HTTP_IDLE_MS),
-            stop,
-        }
-    }
-}
 
 /// Serves until `stop` is ready, then lets requests that are under way finish. False if some did not in time.
 pub async fn serve(

@@ -1,16 +1,18 @@
-//! The commands: one for each public function of counters and sales, with its arguments. Never judges them.
+//! The commands: one for each function of counters and sales that has a model, with its arguments. The answers are in
+//! `world.rs`.
 
 use std::fmt;
 
+use crate::functions::functions;
 use crate::{Id, Time};
 
-/// How a counter keeps its history; its answers don't depend on it.
+/// How a counter keeps its history. Its answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
-    /// Value in the counter's row, one ledger row per command.
+    /// The counter's row has the value, and the ledger has a row for each command.
     #[default]
     Ledger,
-    /// Commands only, folded when asked.
+    /// Only the commands are kept; the value is folded when it is needed.
     Log,
 }
 
@@ -23,7 +25,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A call of a function. Reservations' ids are random in SQL: here the command says which id a new reservation gets.
+/// A call of a function. SQL draws random IDs for reservations; here the command says which ID a new reservation gets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
 pub enum Command {
@@ -87,8 +89,24 @@ pub enum Command {
     },
 }
 
+functions! {
+    Command:
+    CreateCounter "create_counter",
+    Increment "increment",
+    Drain "drain",
+    Counter "counter",
+    CreateSale "create_sale",
+    Reserve "reserve",
+    ReserveAll "reserve_all",
+    Confirm "confirm",
+    Cancel "cancel",
+    Extend "extend",
+    Restock "restock",
+    Sale "sale",
+}
+
 impl Command {
-    /// The id under which a retry is recognised.
+    /// The request ID, by which a retry is recognised.
     pub fn request(&self) -> Option<Id> {
         match self {
             Self::Increment { request, .. }
@@ -100,7 +118,7 @@ impl Command {
         }
     }
 
-    /// The same command without request id and without the ids of new reservations: what a retry must repeat.
+    /// The same command without its request ID and without the IDs of new reservations. A retry must be equal to it.
     pub fn canonical(&self) -> Self {
         let mut command = self.clone();
         match &mut command {
@@ -114,7 +132,7 @@ impl Command {
         command
     }
 
-    /// Says which ids new reservations get: those that the SQL drew.
+    /// Sets the IDs of new reservations to those that the SQL has drawn.
     pub fn give(&mut self, ids: &[Id]) {
         match self {
             Self::Reserve { new, .. } => *new = ids.first().copied().unwrap_or_default(),
@@ -126,32 +144,31 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.function())?;
         match self {
             Self::CreateCounter { counter, strategy, min, max } => {
-                write!(f, "create_counter {counter} {strategy}")?;
+                write!(f, " {counter} {strategy}")?;
                 option(f, "min", *min)?;
                 option(f, "max", *max)
             }
-            Self::Increment { counter, amount, .. } => write!(f, "increment {counter} {amount}"),
-            Self::Drain { counter, .. } => write!(f, "drain {counter}"),
-            Self::Counter { counter } => write!(f, "counter {counter}"),
+            Self::Increment { counter, amount, .. } => write!(f, " {counter} {amount}"),
+            Self::Drain { counter, .. } | Self::Counter { counter } => write!(f, " {counter}"),
             Self::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
-                write!(f, "create_sale {item} {stock}")?;
+                write!(f, " {item} {stock}")?;
                 option(f, "per_buyer", *per_buyer)?;
                 option(f, "starts", *starts_at)?;
                 option(f, "ends", *ends_at)?;
                 option(f, "hold", *hold)
             }
-            Self::Reserve { item, buyer, quantity, .. } => write!(f, "reserve {item} {buyer} {quantity}"),
+            Self::Reserve { item, buyer, quantity, .. } => write!(f, " {item} {buyer} {quantity}"),
             Self::ReserveAll { items, quantities, buyer, .. } => {
                 let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
-                write!(f, "reserve_all {} {} {buyer}", items.join(","), quantities.join(","))
+                write!(f, " {} {} {buyer}", items.join(","), quantities.join(","))
             }
-            Self::Confirm { reservation } => write!(f, "confirm {reservation}"),
-            Self::Cancel { reservation } => write!(f, "cancel {reservation}"),
-            Self::Extend { reservation, hold } => write!(f, "extend {reservation} {hold}"),
-            Self::Restock { item, quantity, .. } => write!(f, "restock {item} {quantity}"),
-            Self::Sale { item } => write!(f, "sale {item}"),
+            Self::Confirm { reservation } | Self::Cancel { reservation } => write!(f, " {reservation}"),
+            Self::Extend { reservation, hold } => write!(f, " {reservation} {hold}"),
+            Self::Restock { item, quantity, .. } => write!(f, " {item} {quantity}"),
+            Self::Sale { item } => write!(f, " {item}"),
         }?;
         self.request().map_or(Ok(()), |request| write!(f, " #{request}"))
     }

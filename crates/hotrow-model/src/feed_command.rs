@@ -1,8 +1,9 @@
-//! Calls of feeds, what they may ask for, and how they and their answers are written. Never judges them.
+//! The commands of feeds, their limits, and how they and their answers are written. The answers are in `feed.rs`.
 
 use std::fmt;
 
 pub use crate::Fault;
+use crate::functions::functions;
 
 /// The order of unread messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +19,11 @@ pub enum Sort {
 pub struct Message {
     /// Its number in the inbox.
     pub entry: i64,
-    /// Who sent it.
+    /// The user that sent it.
     pub from: i64,
-    /// The post that it is, if it is one.
+    /// The number of the post, if it is one.
     pub post: Option<i64>,
-    /// What it says.
+    /// The text.
     pub content: String,
 }
 
@@ -43,8 +44,23 @@ pub enum FeedCommand {
     FanOut { most: usize },
 }
 
+functions! {
+    FeedCommand:
+    Follow "follow",
+    Unfollow "unfollow",
+    Mute "mute",
+    Post "post",
+    Push "push",
+    Consume "consume",
+    Peek "peek",
+    Unread "unread",
+    MarkReadUpTo "mark_read_up_to",
+    Past "past",
+    FanOut "fan_out",
+}
+
 impl FeedCommand {
-    /// Whether the arguments are such as a call may have.
+    /// Whether a call can have these arguments.
     pub fn check(&self) -> Result<(), Fault> {
         let fine = match self {
             Self::Follow { backfill, .. } => (0..=1000).contains(backfill),
@@ -58,7 +74,7 @@ impl FeedCommand {
         fine.then_some(()).ok_or(Fault::Argument)
     }
 
-    /// The same call without its request id: what a retry must repeat.
+    /// The same call without its request ID. A retry must be equal to it.
     pub fn canonical(&self) -> Self {
         let mut command = self.clone();
         if let Self::Post { request, .. } | Self::Push { request, .. } = &mut command {
@@ -67,8 +83,8 @@ impl FeedCommand {
         command
     }
 
-    /// The function's name and, for each argument, its literal and its type: what SQL text is made of.
-    pub fn call(&self) -> (&'static str, Vec<(String, &'static str)>) {
+    /// The arguments: for each, its literal and its type.
+    pub fn arguments(&self) -> Vec<(String, &'static str)> {
         let number = |value: &i64| (value.to_string(), "bigint");
         let size = |value: &i64| (value.to_string(), "int");
         let text = |value: &str| (format!("'{value}'"), "text");
@@ -77,39 +93,34 @@ impl FeedCommand {
             (literal, "uuid")
         };
         match self {
-            Self::Follow { user, followee, backfill } => {
-                ("follow", vec![number(user), number(followee), size(backfill)])
-            }
-            Self::Unfollow { user, followee } => ("unfollow", vec![number(user), number(followee)]),
+            Self::Follow { user, followee, backfill } => vec![number(user), number(followee), size(backfill)],
+            Self::Unfollow { user, followee } => vec![number(user), number(followee)],
             Self::Mute { user, followee, muted } => {
-                ("mute", vec![number(user), number(followee), (muted.to_string(), "boolean")])
+                vec![number(user), number(followee), (muted.to_string(), "boolean")]
             }
-            Self::Post { author, content, request } => {
-                ("post", vec![number(author), text(content), id(request)])
-            }
+            Self::Post { author, content, request } => vec![number(author), text(content), id(request)],
             Self::Push { user, from, content, at, request } => {
-                // In seconds since 1970 began; none: now.
+                // In seconds since 1970. NULL stands for now.
                 let at = at.map_or_else(|| "null".to_owned(), |at| format!("to_timestamp({at})"));
                 let at = (at, "timestamptz");
-                ("push", vec![number(user), number(from), text(content), at, id(request)])
+                vec![number(user), number(from), text(content), at, id(request)]
             }
-            Self::Consume { user, max, sort } => {
-                ("consume", vec![number(user), size(max), text(sort.name())])
+            Self::Consume { user, max, sort } | Self::Peek { user, max, sort } => {
+                vec![number(user), size(max), text(sort.name())]
             }
-            Self::Peek { user, max, sort } => ("peek", vec![number(user), size(max), text(sort.name())]),
-            Self::Unread { user } => ("unread", vec![number(user)]),
-            Self::MarkReadUpTo { user, entry } => ("mark_read_up_to", vec![number(user), number(entry)]),
+            Self::Unread { user } => vec![number(user)],
+            Self::MarkReadUpTo { user, entry } => vec![number(user), number(entry)],
             Self::Past { user, before, max } => {
                 let before = before.map_or_else(|| "null".to_owned(), |entry| entry.to_string());
-                ("past", vec![number(user), (before, "bigint"), size(max)])
+                vec![number(user), (before, "bigint"), size(max)]
             }
-            Self::FanOut { most } => ("fan_out", vec![(most.to_string(), "int")]),
+            Self::FanOut { most } => vec![(most.to_string(), "int")],
         }
     }
 }
 
 impl Sort {
-    /// As the argument says it.
+    /// The name as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Oldest => "oldest",
@@ -121,9 +132,8 @@ impl Sort {
 
 impl fmt::Display for FeedCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (function, arguments) = self.call();
-        let arguments: Vec<_> = arguments.into_iter().map(|(literal, _)| literal).collect();
-        write!(f, "{function}({})", arguments.join(", "))
+        let arguments: Vec<_> = self.arguments().into_iter().map(|(literal, _)| literal).collect();
+        write!(f, "{}({})", self.function(), arguments.join(", "))
     }
 }
 

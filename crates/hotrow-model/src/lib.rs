@@ -1,5 +1,5 @@
-//! What the schema pack's counters, sales, queues and feeds answer, as plain data: the specification that the SQL is held to. Never
-//! talks to a server, never reads a clock, never draws a random number.
+//! The answers of the schema pack's counters, sales, queues and feeds, as plain data: the specification of the SQL. It talks to
+//! no server, reads no clock and draws no random numbers.
 //!
 //! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
 //! function does. Answers are written as the columns of the SQL function's row, so that both sides print alike:
@@ -13,17 +13,19 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `command.rs`, `parse.rs` | the commands, and how scripts write them |
+//! | `command.rs`, `parse.rs` | the commands of counters and sales, and how scripts write them |
+//! | `functions.rs` | the names of the functions that commands call |
 //! | `arguments.rs` | which arguments are errors instead of refusals |
+//! | `id.rs` | IDs of requests and reservations |
 //! | `answer.rs` | the answers, and how they are written |
 //! | `counter.rs` | a counter: value, version, bounds |
 //! | `sale.rs`, `reservation.rs` | items and their stock, reservations and their life |
-//! | `queue.rs` | an ordered queue, with calls and answers of its own |
-//! | `requests.rs` | what is answered when a request comes again |
+//! | `queue.rs` | an ordered queue, with commands and answers of its own |
+//! | `requests.rs` | the recorded answers, which a repeated request gets |
 //! | `world.rs` | counters and sales together |
-//! | `feed.rs`, `feed_command.rs` | feeds, their calls and how they are written |
+//! | `feed.rs`, `feed_command.rs` | feeds, their commands and how they are written |
 //! | `script.rs` | scripts that the model and the SQL both run |
-//! | `linear.rs` | whether what many clients saw at once has an order that explains it |
+//! | `linear.rs` | whether one order explains the answers that concurrent clients got |
 
 mod answer;
 mod arguments;
@@ -31,6 +33,7 @@ mod command;
 mod counter;
 mod feed;
 mod feed_command;
+mod functions;
 mod id;
 pub mod linear;
 mod parse;
@@ -51,5 +54,5 @@ pub use parse::ParseError;
 pub use queue::{Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};
 pub use world::World;
 
-/// A moment, counted in steps of any length; whoever feeds the model says what a step is.
+/// A moment, counted in steps. The caller of the model decides how long a step is.
 pub type Time = i64;

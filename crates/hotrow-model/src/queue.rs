@@ -1,4 +1,4 @@
-//! An ordered queue, as plain data: which order is handed out next, and what becomes of it. Never knows its callers.
+//! An ordered queue, as plain data: which order is handed out next, and the outcome of each order. Callers are not known here.
 //!
 //! Orders of a strict group that are open (taken, ready, or waiting for another attempt) are its members; one of them is
 //! its turn, the others stand aside until it is done.
@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Time;
+use crate::functions::functions;
 
-/// What `create_queue` was told.
+/// The settings of `create_queue`.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are the function's parameters")]
 pub struct QueueTerms {
@@ -19,7 +20,7 @@ pub struct QueueTerms {
     pub dead_letter: bool,
 }
 
-/// What a take gave for an order, good until somebody else takes it.
+/// A receipt for an order that was taken. It is valid until the order is taken again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
     lease: usize,
@@ -37,7 +38,7 @@ pub enum QueueCommand {
         not_before: Option<Time>,
         priority: i64,
     },
-    /// For good where there is no lease.
+    /// Without a lease the orders are done at once.
     Take {
         max: usize,
         lease: Option<Time>,
@@ -63,7 +64,20 @@ pub enum QueueCommand {
     Resume,
 }
 
-/// What is answered.
+functions! {
+    QueueCommand:
+    Enqueue "enqueue",
+    Take "take",
+    Complete "complete",
+    Fail "fail",
+    Release "release",
+    ExtendLease "extend_lease",
+    Redrive "redrive",
+    Pause "pause",
+    Resume "resume",
+}
+
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the functions' columns")]
 pub enum QueueAnswer {
@@ -89,12 +103,12 @@ impl fmt::Display for QueueAnswer {
     }
 }
 
-/// The least comes first: urgent before usual, then the queue's order, then arrival.
+/// The least rank comes first: by priority, then by the queue's order, then by arrival.
 type Rank = (i64, i64, i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nobody has looked at it yet.
+    /// No call has looked at it yet.
     Arrived,
     /// Waits for its group.
     Aside,
@@ -103,7 +117,7 @@ enum State {
         lease: usize,
         due: Time,
     },
-    /// Waits for a time: for its first one if it has not joined yet.
+    /// Waits for a time, which is its first one if it has not joined yet.
     Later {
         due: Time,
         joined: bool,
@@ -139,7 +153,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(terms: QueueTerms) -> Self {
         let orders = BTreeMap::new();
         Self { terms, orders, last_id: 0, last_in_line: None, leases: 0, paused: false }
@@ -188,7 +202,7 @@ impl Queue {
             }
         });
         let answers: Vec<_> = answers.collect();
-        // A batch that adds nothing uses no ids.
+        // A batch that adds nothing uses no IDs.
         let added = |answer: &QueueAnswer| matches!(answer, QueueAnswer::Enqueued { duplicate: false, .. });
         if answers.iter().any(added) {
             self.last_id = base + i64::try_from(answers.len()).unwrap_or(i64::MAX);
@@ -196,7 +210,7 @@ impl Queue {
         answers
     }
 
-    /// The orders that are in a state, as it is called in lists, in the order in which they came.
+    /// The orders in a state, named as in lists, in order of arrival.
     pub fn listed(&self, state: &str, at: Time) -> Vec<u64> {
         let is_in = |order: &Order| match order.state {
             State::Arrived if !order.in_line && order.not_before.is_some_and(|time| time > at) => "delayed",
@@ -234,7 +248,7 @@ impl Queue {
         if let Some(known) = self.orders.get(&order) {
             return QueueAnswer::Enqueued { id: known.id, duplicate: true };
         }
-        // Who does not say when an order was created means now, which is later than any whole step before.
+        // Without a created_at an order counts as created now, which is later than any earlier whole step.
         let created = created_at.map_or(at * 2 + 1, |created_at| created_at * 2);
         let rank = (-priority, if self.terms.by_created_at { created } else { 0 }, id);
         let in_line =
@@ -282,7 +296,7 @@ impl Queue {
         taken
     }
 
-    /// What time has brought: first leases that ended, then orders whose time has come.
+    /// The changes that time has made: first the leases that ended, then the orders whose time has come.
     fn end_leases(&mut self, at: Time) {
         let ended = self.named(|order| matches!(order.state, State::Leased { due, .. } if due <= at));
         let back = self.named(|order| matches!(order.state, State::Later { due, joined: true } if due <= at));
@@ -310,7 +324,7 @@ impl Queue {
         self.admit(now);
     }
 
-    /// Orders that may be taken from now on, in their order: each is ready, or stands aside if its group has a member.
+    /// Orders that can be taken from now on, in their order. Each is ready, or is put aside if its group has a member.
     fn admit(&mut self, names: Vec<u64>) {
         for name in names {
             let busy = self.has_members(self.orders[&name].group.clone().as_ref());
@@ -368,7 +382,7 @@ impl Queue {
         order.state = state;
     }
 
-    /// An order is done; the least of those that stand aside is its group's next one.
+    /// An order is done; the next order of its group is the least of those that are aside.
     fn leave(&mut self, name: u64, state: State) {
         let order = self.order(name);
         order.state = state;

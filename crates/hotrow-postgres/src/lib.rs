@@ -24,6 +24,7 @@
 //! | `builder.rs`, `settings.rs` | what a server is started with |
 //! | `server.rs`, `process.rs` | a running server: its life, crashes included |
 //! | `standby.rs` | a second server that follows the first |
+//! | `error.rs` | why there is no server |
 //! | `reach.rs`, `query.rs` | its addresses, and one question to it by the simple query protocol |
 //!
 //! # The feature `fetch`

@@ -1,23 +1,25 @@
-//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing,
-//! and never looks at tables, nor at anything that others have put into the schema.
+//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing, and
+//! does not look at tables or at anything that others have put into the schema.
 
 use std::fmt;
 
 use tokio_postgres::GenericClient;
 
 use crate::Error;
-use crate::migrations::{GRANTS, GROUP_GRANTS, MIGRATIONS};
+use crate::functions::{Grant, functions};
+use crate::generate::granted;
+use crate::migrations::MIGRATIONS;
 
-/// Something that is not as this program installs it.
+/// A difference from what this program installs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// A function is missing, or it says something else, or belongs to somebody else than the schema.
+    /// A function is missing, has other text or settings, or does not belong to the schema's owner.
     Function(String),
-    /// A function that is for the group, or for nobody, may be called by everybody.
+    /// Every role can execute a function that is only for the group role or the owner.
     ForEverybody(String),
-    /// There is no such group role.
+    /// The group role does not exist.
     NoRole(String),
-    /// The group role may not call this.
+    /// The group role cannot use this.
     NoGrant(String),
 }
 
@@ -32,7 +34,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What differs where no migration is missing; `role` is the group role's name.
+/// The differences, if no migration is missing. `role` is the name of the group role.
 pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<Difference>, Error> {
     const FOUND: &str = "select p.proname::text, p.prosrc, l.lanname::text, p.provolatile::text, p.prosecdef,
             coalesce(p.proconfig, '{}'), p.proowner = n.nspowner, has_function_privilege('public', p.oid, 'execute')
@@ -56,7 +58,7 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
         let name = format!("hotrow.{}", wanted.name);
         match found.iter().find(|(function, ..)| *function == wanted) {
             Some((_, true, everybody)) => {
-                if *everybody && !GRANTS.contains(&format!("{name}(")) {
+                if *everybody && !is_public(&wanted.name) {
                     differences.push(Difference::ForEverybody(name));
                 }
             }
@@ -69,30 +71,30 @@ pub async fn differences(client: &impl GenericClient, role: &str) -> Result<Vec<
             if !row.get::<_, bool>(0) {
                 differences.push(Difference::NoGrant("the schema hotrow".to_owned()));
             }
-            let ungranted = client.query(UNGRANTED, &[&role, &granted_functions()]).await?;
+            let ungranted = client.query(UNGRANTED, &[&role, &granted(Grant::Group)]).await?;
             differences.extend(ungranted.iter().map(|row| Difference::NoGrant(row.get(0))));
         }
     }
     Ok(differences)
 }
 
-/// What makes a function what it is; of two with one name the bodies differ.
+/// The properties of a function that are compared. Overloaded functions differ in their bodies.
 #[derive(Debug, PartialEq, Eq)]
 struct Function {
     name: String,
     body: String,
     language: String,
-    /// As the server's catalogue has it.
+    /// As the catalogue writes it: `i`, `s` or `v`.
     volatility: String,
     definer: bool,
     settings: Vec<String>,
 }
 
-/// The functions of all migrations, which are all written in one way:
-/// `create function hotrow.name(...) ... language x ... [set a = b] as $$...$$`.
+/// The functions of all migrations. All of them are written as `create function hotrow.name(...) ... language x ... [set a = b]
+/// as $$...$$`.
 fn installed_functions() -> Vec<Function> {
     let migrations =
-        MIGRATIONS.iter().flat_map(|migration| migration.sql.split("\ncreate function hotrow.").skip(1));
+        MIGRATIONS.iter().flat_map(|migration| migration.file.split("\ncreate function hotrow.").skip(1));
     migrations.map(function).collect()
 }
 
@@ -122,10 +124,8 @@ fn function(text: &str) -> Function {
     }
 }
 
-/// What the group role may call, as the server reads it.
-fn granted_functions() -> Vec<&'static str> {
-    let lines = GROUP_GRANTS.lines().map(str::trim).filter(|line| line.starts_with("hotrow."));
-    lines.map(|line| line.trim_end_matches(',')).collect()
+fn is_public(name: &str) -> bool {
+    functions().iter().any(|function| function.name == name && function.grant == Grant::Public)
 }
 
 #[cfg(test)]
@@ -136,11 +136,13 @@ mod tests {
     fn every_function_of_the_migrations_is_read() {
         let functions = installed_functions();
         let created = |text: &str| text.matches("create function").count();
-        assert_eq!(functions.len(), MIGRATIONS.iter().map(|migration| created(migration.sql)).sum::<usize>());
+        assert_eq!(
+            functions.len(),
+            MIGRATIONS.iter().map(|migration| created(migration.file)).sum::<usize>()
+        );
         let increment = functions.iter().find(|function| function.name == "increment").unwrap();
         assert!(increment.definer && increment.body.contains("#variable_conflict"), "{increment:?}");
         assert_eq!((increment.language.as_str(), increment.volatility.as_str()), ("plpgsql", "v"));
         assert_eq!(increment.settings[..2], ["search_path=pg_catalog, pg_temp", "jit=off"]);
-        assert_eq!(granted_functions().len(), GROUP_GRANTS.matches("\n    hotrow.").count());
     }
 }

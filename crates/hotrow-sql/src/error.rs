@@ -1,4 +1,4 @@
-//! Why the pack can't be installed or looked at. Never what its functions refuse: that is for their callers.
+//! Why the pack cannot be installed or compared. What its functions refuse is not here.
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -6,18 +6,18 @@ pub enum Error {
     /// The server is too old.
     #[error("the server is PostgreSQL {found}; the schema pack needs 14 or later: upgrade the server")]
     ServerTooOld {
-        /// What it says it is.
+        /// Its version.
         found: String,
     },
-    /// A later program has installed more than this one knows.
+    /// A newer program has installed migrations that this one does not know.
     #[error("the database has migration {found}, this program knows {known}: use the newer program")]
     Newer {
-        /// The last that is installed.
+        /// The last migration that is installed.
         found: i32,
-        /// The last that is known.
+        /// The last migration that this program knows.
         known: i32,
     },
-    /// The schema belongs to another role, whose code would run under the rights of this one.
+    /// The schema belongs to another role, whose code would run with the rights of this one.
     #[error(
         "the schema hotrow belongs to {owner}, which could run code of its own under this login's rights: log in as {owner}"
     )]
@@ -25,7 +25,7 @@ pub enum Error {
         /// The owner.
         owner: String,
     },
-    /// Somebody else than the schema's owner has put something into it, or could.
+    /// A role other than the schema's owner has put something into the schema, or could.
     #[error(
         "the schema hotrow belongs to {owner}, but {thing}, so that code of others could run under the owner's rights: drop it, \
          change its owner or revoke that right, then try again"
@@ -36,16 +36,16 @@ pub enum Error {
         /// What was found.
         thing: String,
     },
-    /// The session has another role than the one that has logged in.
+    /// The session's current role is not the role that has logged in.
     #[error(
         "the session acts as {role} because of a setting of the database, of the login or of the URL: remove the setting role, \
          and log in as the role that is to own the schema pack"
     )]
     ActsAs {
-        /// As whom.
+        /// The current role.
         role: String,
     },
-    /// The schema is missing and this role may not make it.
+    /// The schema does not exist, and this role cannot create it.
     #[error(
         "the role may not create the schema: have an administrator run `create schema hotrow authorization ROLE;` with its name, then migrate again"
     )]
@@ -53,17 +53,17 @@ pub enum Error {
     /// The server refuses a migration.
     #[error("{name}: {}", explain(.source))]
     Migration {
-        /// Which one.
+        /// The migration's name.
         name: &'static str,
-        /// What it says.
+        /// The server's error.
         source: tokio_postgres::Error,
     },
-    /// The connection is lost, or the server refuses something else.
+    /// The connection is lost, or the server refuses another statement.
     #[error("the server: {}", explain(.0))]
     Server(#[from] tokio_postgres::Error),
 }
 
-/// The server's own words, which the driver's error keeps to itself.
+/// The server's own message, which the driver's error does not print.
 fn explain(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => {

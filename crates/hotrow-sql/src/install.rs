@@ -1,15 +1,19 @@
-//! Installs the pack: finds what is missing and runs it, all in one transaction. Never what the pack holds.
+//! Installs the pack: finds the missing migrations and runs them, all in one transaction. What the pack holds is not known
+//! here.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 use crate::Error;
-use crate::migrations::{BOOTSTRAP, GRANTS, GROUP_GRANTS, MIGRATIONS, Migration, TRUST};
+use crate::functions::Grant;
+use crate::generate::grants;
+use crate::migrations::{BOOTSTRAP, MIGRATIONS, Migration, REVOKE, TRUST};
 
-/// The role whose members may call the pack's functions.
+/// The role whose members can execute the pack's functions.
 pub const DEFAULT_ROLE: &str = "hotrow_caller";
 
-/// What installers meet at: "hotrow" as a number. Of two at once the second finds everything done.
+/// The key of the installers' advisory lock: "hotrow" as a number. If two installers run at once, the second finds nothing
+/// missing.
 const INSTALLER_LOCK: i64 = 0x68_6f74_726f_7700;
 
 const OLDEST_SERVER: i32 = 140_000;
@@ -17,22 +21,22 @@ const OLDEST_SERVER: i32 = 140_000;
 /// What `migrate` has done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// What was missing and has been run.
+    /// The migrations that were missing and have been run.
     pub migrations: Vec<Migration>,
-    /// Who may call it.
+    /// The role that can execute the functions.
     pub role: GroupRole,
 }
 
 /// The group role and its grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupRole {
-    /// It was there; its grants are as they should be.
+    /// It existed, and has its grants.
     Granted,
-    /// It was made, and granted what it needs.
+    /// It was created, and has its grants.
     Created,
-    /// It is missing, and the installing role may not make it: nobody but the owner can call the functions.
+    /// It does not exist, and the installing role cannot create it: only the owner can execute the functions.
     Missing {
-        /// What an administrator runs before the next `migrate`.
+        /// The statement that an administrator runs before the next `migrate`.
         statement: String,
     },
 }
@@ -40,16 +44,16 @@ pub enum GroupRole {
 /// How the database compares with this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// All is installed.
+    /// Everything is installed.
     Fits,
-    /// So many migrations are missing.
+    /// This number of migrations is missing.
     Missing(usize),
-    /// The database has migrations that this program does not know, up to this one.
+    /// The database has migrations that this program does not know, up to this number.
     Newer(i32),
 }
 
-/// Compares what is installed with what this program knows. Changes nothing but the session's search_path, and runs nothing
-/// that others have put into the database.
+/// Compares what is installed with what this program knows. Changes only the session's search_path, and runs nothing that
+/// others have put into the database.
 pub async fn check(client: &impl GenericClient) -> Result<State, Error> {
     pin(client).await?;
     if let Some(schema) = schema(client).await? {
@@ -69,7 +73,7 @@ async fn compare(client: &impl GenericClient) -> Result<State, Error> {
     })
 }
 
-/// What `migrate` would run, in order. Changes nothing but the session's search_path.
+/// The migrations that `migrate` would run, in order. Changes only the session's search_path.
 pub async fn plan(client: &impl GenericClient) -> Result<Vec<Migration>, Error> {
     pin(client).await?;
     oldest_server(client).await?;
@@ -79,8 +83,8 @@ pub async fn plan(client: &impl GenericClient) -> Result<Vec<Migration>, Error> 
     Ok(missing(&installed(client).await?))
 }
 
-/// Runs what is missing, in one transaction, and grants `role` what it needs to call it. Any number of installers may
-/// run at once, and again.
+/// Runs the missing migrations in one transaction, and grants `role` what it needs. Several installers can run at once, and an
+/// installer can run again.
 pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error> {
     let transaction = client.transaction().await?;
     transaction
@@ -97,7 +101,8 @@ pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error
     for migration in &migrations {
         run(&transaction, migration).await?;
     }
-    transaction.batch_execute(GRANTS).await?;
+    transaction.batch_execute(REVOKE).await?;
+    transaction.batch_execute(&grants(Grant::Public, "public")).await?;
     let role = grant(&transaction, role).await?;
     transaction.commit().await?;
     Ok(Installed { migrations, role })
@@ -116,7 +121,7 @@ async fn oldest_server(client: &impl GenericClient) -> Result<(), Error> {
     Ok(())
 }
 
-/// The numbers that are installed; none where the pack is not there at all.
+/// The numbers of the installed migrations; none if the pack is not installed.
 async fn installed(client: &impl GenericClient) -> Result<Vec<i32>, Error> {
     let there = client.query_one("select to_regclass('hotrow.migration') is not null", &[]).await?;
     if !there.get::<_, bool>(0) {
@@ -134,12 +139,13 @@ fn newest() -> i32 {
     MIGRATIONS.last().map_or(0, |migration| migration.number)
 }
 
-/// Functions and operators of the server's own only: the database's owner can choose the search_path of whoever connects.
+/// Only the server's own functions and operators are used after this: the owner of the database can choose the search_path of
+/// all who connect.
 async fn pin(client: &impl GenericClient) -> Result<(), Error> {
     Ok(client.batch_execute("set search_path = pg_catalog, pg_temp").await?)
 }
 
-/// What `sql/trust.sql` says about a schema that is there.
+/// The result of `sql/base/trust.sql` about an existing schema.
 struct Schema {
     owner: String,
     mine: bool,
@@ -159,7 +165,7 @@ async fn schema(client: &impl GenericClient) -> Result<Option<Schema>, Error> {
 }
 
 impl Schema {
-    /// Refuses a schema that could run other people's code under the rights of this session.
+    /// Refuses a schema that could run code of others with the rights of this session.
     fn trusted(&self) -> Result<(), Error> {
         match &self.foreign_thing {
             _ if !self.trusted => Err(Error::Owner { owner: self.owner.clone() }),
@@ -169,8 +175,8 @@ impl Schema {
     }
 }
 
-/// Everything in the schema has one owner, as whom its functions run: where that is a superuser, another superuser acts as
-/// that one.
+/// Everything in the schema has one owner, with whose rights its functions run. If the owner is a superuser, another superuser
+/// acts as the owner.
 async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
     let acting = "select current_user::text where current_user <> session_user";
     if let Some(row) = transaction.query_opt(acting, &[]).await? {
@@ -184,7 +190,7 @@ async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
     if !schema.superuser {
         return Err(Error::Owner { owner: schema.owner });
     }
-    // Already quoted where it has to be: that is how the server writes a role's name.
+    // The server has already quoted the name where that is necessary.
     Ok(transaction.batch_execute(&format!("set local role {}", schema.owner)).await?)
 }
 
@@ -195,7 +201,7 @@ async fn bootstrap(transaction: &Transaction<'_>) -> Result<(), Error> {
             if schema_missing.get::<_, bool>(0)
                 && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
         {
-            // The transaction is over; the name of the role is known to whoever reads this.
+            // The transaction is aborted. The caller knows the role's name.
             Err(Error::Schema)
         }
         outcome => Ok(outcome?),
@@ -204,7 +210,7 @@ async fn bootstrap(transaction: &Transaction<'_>) -> Result<(), Error> {
 
 async fn run(transaction: &Transaction<'_>, migration: &Migration) -> Result<(), Error> {
     let failed = |source| Error::Migration { name: migration.name, source };
-    transaction.batch_execute(migration.sql).await.map_err(failed)?;
+    transaction.batch_execute(&migration.sql()).await.map_err(failed)?;
     let record = "insert into hotrow.migration (number, name) values ($1, $2)";
     transaction.execute(record, &[&migration.number, &migration.name]).await.map_err(failed)?;
     Ok(())
@@ -224,12 +230,12 @@ async fn grant(transaction: &Transaction<'_>, role: &str) -> Result<GroupRole, E
             GroupRole::Created
         }
     };
-    transaction.batch_execute(&GROUP_GRANTS.replace(":role", &quoted)).await?;
+    transaction.batch_execute(&grants(Grant::Group, &quoted)).await?;
     Ok(outcome)
 }
 
-/// Makes the role as whoever logged in. Roles are the whole server's: an installer of another database may be making it
-/// at this moment, which is as good.
+/// Creates the role with the rights of the role that has logged in. Roles belong to the whole server: an installer of another
+/// database can create the role at the same moment, which has the same result.
 async fn create(transaction: &Transaction<'_>, statement: &str) -> Result<(), Error> {
     let owner: String = transaction.query_one("select current_user::text", &[]).await?.get(0);
     let make = format!(

@@ -1,69 +1,64 @@
-//! The migrations, in order, as text. Never when they run: that is `install.rs`.
+//! The list of the migrations and of the other SQL files. The installer (`install.rs`) decides when they run.
 
-/// One numbered file of the pack. It runs once in each database, and never changes after it has been released.
+/// A numbered SQL file of the pack. It runs once in each database. After a release it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
-    /// Its number: migrations run in this order.
+    /// The number. Migrations run in the order of their numbers.
     pub number: i32,
-    /// What it holds.
+    /// The file's name without its ending, under which the migration is recorded.
     pub name: &'static str,
-    /// Its statements.
-    pub sql: &'static str,
+    pub(crate) file: &'static str,
 }
 
 macro_rules! migrations {
-    ($($number:literal $name:literal;)*) => {
+    ($($number:literal $area:literal $name:literal;)*) => {
         &[$(Migration {
             number: $number,
             name: $name,
-            sql: include_str!(concat!("../sql/", $name, ".sql")),
+            file: include_str!(concat!("../sql/", $area, "/", $name, ".sql")),
         }),*]
     };
 }
 
-/// All migrations, oldest first.
+/// All migrations, in order. The number 26 is not used again, because a database can have recorded it.
 pub const MIGRATIONS: &[Migration] = migrations! {
-    1 "0001_settings";
-    2 "0002_requests";
-    3 "0003_history";
-    4 "0004_command_log";
-    5 "0005_counters";
-    6 "0006_sales";
-    7 "0007_reserve";
-    8 "0008_reserve_all";
-    9 "0009_reservations";
-    10 "0010_merge_rules";
-    11 "0011_rotation";
-    12 "0012_queues";
-    13 "0013_queue_state";
-    14 "0014_enqueue";
-    15 "0015_hand_out";
-    16 "0016_take";
-    17 "0017_complete";
-    18 "0018_extend_redrive";
-    19 "0019_queue_upkeep";
-    20 "0020_feeds";
-    21 "0021_push";
-    22 "0022_consume";
-    23 "0023_follow";
-    24 "0024_post";
-    25 "0025_feed_keeping";
-    26 "0026_feed_rules";
-    27 "0027_keep";
-    28 "0028_marks";
+    1 "base" "0001_settings";
+    2 "base" "0002_requests";
+    3 "counters" "0003_history";
+    4 "counters" "0004_command_log";
+    5 "counters" "0005_counters";
+    6 "sales" "0006_sales";
+    7 "sales" "0007_reserve";
+    8 "sales" "0008_reserve_all";
+    9 "sales" "0009_reservations";
+    10 "base" "0010_merge_rules";
+    11 "counters" "0011_rotation";
+    12 "queues" "0012_queues";
+    13 "queues" "0013_queue_state";
+    14 "queues" "0014_enqueue";
+    15 "queues" "0015_hand_out";
+    16 "queues" "0016_take";
+    17 "queues" "0017_complete";
+    18 "queues" "0018_extend_redrive";
+    19 "queues" "0019_queue_upkeep";
+    20 "feeds" "0020_feeds";
+    21 "feeds" "0021_push";
+    22 "feeds" "0022_consume";
+    23 "feeds" "0023_follow";
+    24 "feeds" "0024_post";
+    25 "feeds" "0025_feed_keeping";
+    27 "base" "0027_keep";
+    28 "base" "0028_marks";
 };
 
-/// What runs before the first of them, each time.
-pub(crate) const BOOTSTRAP: &str = include_str!("../sql/bootstrap.sql");
+/// Runs before the first migration, each time.
+pub(crate) const BOOTSTRAP: &str = include_str!("../sql/base/bootstrap.sql");
 
-/// What is asked about the schema before anything in it is used.
-pub(crate) const TRUST: &str = include_str!("../sql/trust.sql");
+/// A query about the schema. It runs before anything in the schema is used.
+pub(crate) const TRUST: &str = include_str!("../sql/base/trust.sql");
 
-/// What runs after the last of them, each time: what anybody may call.
-pub(crate) const GRANTS: &str = include_str!("../sql/grants.sql");
-
-/// The same for the group role, whose quoted name stands for `:role`.
-pub(crate) const GROUP_GRANTS: &str = include_str!("../sql/group_grants.sql");
+/// Runs after the last migration and before the grants, each time.
+pub(crate) const REVOKE: &str = include_str!("../sql/base/revoke.sql");
 
 #[cfg(test)]
 mod tests {
@@ -75,9 +70,22 @@ mod tests {
         for migration in MIGRATIONS {
             assert!(migration.name.starts_with(&format!("{:04}_", migration.number)), "{}", migration.name);
         }
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        let numbered = files.filter(|name| name.to_string_lossy().starts_with('0')).count();
-        assert_eq!(numbered, MIGRATIONS.len(), "a file in sql/ is not in the list");
+    }
+
+    #[test]
+    fn every_numbered_file_is_in_the_list() {
+        let files = |folder: &str| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut numbered = Vec::new();
+        for area in files(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")) {
+            for file in files(area.to_str().unwrap()) {
+                let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+                if name.starts_with('0') {
+                    numbered.push(name);
+                }
+            }
+        }
+        numbered.sort();
+        let listed: Vec<_> = MIGRATIONS.iter().map(|migration| migration.name).collect();
+        assert_eq!(numbered, listed, "a file in sql/ is not in the list");
     }
 }

@@ -2,6 +2,14 @@
 //!
 //! A frame is a tag, a length and a body. Whoever reads a socket calls [`split`] until it asks for more bytes, looks
 //! at a frame through the views in [`frontend`] and [`backend`], and passes the bytes on as they came.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `startup` | the first packets of a connection |
+//! | `authentication` | the messages of a log-in |
+//! | `frontend` | messages from clients |
+//! | `backend` | messages from servers |
+//! | `reader` | reads numbers and strings from a body |
 
 pub mod authentication;
 pub mod backend;

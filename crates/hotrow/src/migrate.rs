@@ -130,7 +130,7 @@ async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
     let plan = hotrow_sql::plan(client).await?;
     let mut text = String::new();
     for migration in &plan {
-        text.extend(["-- ", migration.name, "\n", migration.sql, "\n"]);
+        text.extend(["-- ", migration.name, "\n", &migration.sql(), "\n"]);
     }
     if plan.is_empty() {
         text.push_str("-- everything is installed\n");

@@ -15,11 +15,11 @@ fn account(secret: &str) -> Option<Arc<Account>> {
     Secret::parse(secret).map(|secret| Arc::new(Account::new("ann", secret, &key())))
 }
 
-fn begin(method: Method, secret: &str) -> Option<(Ask, Exchange)> {
+fn begin(method: Method, secret: &str) -> Option<(AuthMessage, Exchange)> {
     let account = account(secret);
     Exchange::begin(
         method,
-        Offer { user: "ann".into(), account, key: key(), nonce: [3; 18], end_point: None },
+        LoginContext { user: "ann".into(), account, key: key(), nonce: [3; 18], end_point: None },
     )
 }
 
@@ -36,23 +36,25 @@ fn initial_response(mechanism: &str, message: &str) -> Vec<u8> {
 fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusal> {
     let (ask, exchange) = begin(method, secret).unwrap();
     match ask {
-        Ask::Cleartext => done(exchange.answer("ann", &packet(password))?),
-        Ask::Md5(salt) => {
+        AuthMessage::Cleartext => done(exchange.answer("ann", &packet(password))?),
+        AuthMessage::Md5(salt) => {
             let secret = md5_secret("ann", &Password::new(password.into()));
             let response = [md5_response(&secret, salt).bytes(), &[0]].concat();
             done(exchange.answer("ann", &response)?)
         }
-        Ask::Sasl(_) => {
+        AuthMessage::Sasl(_) => {
             let first = ClientFirst::new([9; 18], Binding::None);
             let body = initial_response("SCRAM-SHA-256", &first.message());
-            let Step::Ask(Ask::SaslContinue(message), exchange) = exchange.answer("ann", &body)? else {
+            let Step::Continue(AuthMessage::SaslContinue(message), exchange) =
+                exchange.answer("ann", &body)?
+            else {
                 panic!("a challenge was due")
             };
             let challenge = first.challenged(message.as_bytes()).unwrap();
             let keys = Keys::derive(&Password::new(password.into()), &challenge.salt, challenge.iterations);
             let last = challenge.prove(&keys);
             match exchange.answer("ann", last.message.as_bytes())? {
-                Step::Done(Some(Ask::SaslFinal(message)), proven) => {
+                Step::Done(Some(AuthMessage::SaslFinal(message)), proven) => {
                     last.confirmed(message.as_bytes()).unwrap();
                     Ok(proven)
                 }
@@ -66,7 +68,7 @@ fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusa
 fn done(step: Step) -> Result<Proven, Refusal> {
     match step {
         Step::Done(_, proven) => Ok(proven),
-        Step::Ask(ask, _) => panic!("{ask:?}"),
+        Step::Continue(ask, _) => panic!("{ask:?}"),
     }
 }
 
@@ -100,8 +102,8 @@ fn each_method_with_each_secret() {
     for method in [Method::Trust, Method::Reject, Method::Cert] {
         assert!(begin(method, "hunter2").is_none(), "{method}");
     }
-    assert!(matches!(begin(MethodMd5, "hunter2"), Some((Ask::Md5(_), _))));
-    assert!(matches!(begin(MethodMd5, VERIFIER), Some((Ask::Sasl(_), _))));
+    assert!(matches!(begin(MethodMd5, "hunter2"), Some((AuthMessage::Md5(_), _))));
+    assert!(matches!(begin(MethodMd5, VERIFIER), Some((AuthMessage::Sasl(_), _))));
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn a_password_as_it_is_takes_the_same_hashes_for_everybody() {
 fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
     let account = account("hunter2");
     for _ in 0..3 {
-        let offer = Offer {
+        let context = LoginContext {
             user: "ann".into(),
             account: account.clone(),
             key: key(),
@@ -135,11 +137,11 @@ fn a_plain_password_is_hashed_once_and_not_at_every_log_in() {
         let first = ClientFirst::new([9; 18], Binding::None);
         let body = initial_response("SCRAM-SHA-256", &first.message());
         let (step, hashes) = counted(|| {
-            let (_, exchange) = Exchange::begin(Method::ScramSha256, offer).unwrap();
+            let (_, exchange) = Exchange::begin(Method::ScramSha256, context).unwrap();
             assert!(!exchange.is_expensive());
             exchange.answer("ann", &body).unwrap()
         });
-        assert!(matches!(step, Step::Ask(..)) && hashes < 10, "{hashes}");
+        assert!(matches!(step, Step::Continue(..)) && hashes < 10, "{hashes}");
     }
 }
 

@@ -1,9 +1,9 @@
-//! What the fields of a line of `pg_hba.conf` mean, and what of them isn't understood here, with words on what to write.
+//! What the fields of a line of `pg_hba.conf` mean, and what of them isn't understood here, with tokens on what to write.
 
 use core::net::IpAddr;
 use ipnet::IpNet;
 
-use super::tokens::{Field, Word};
+use super::tokens::{Field, Token};
 use super::{Certificate, Connection, Database, Method, Network, Rule, User};
 
 /// One line.
@@ -33,9 +33,9 @@ pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
     Ok(Rule { line, method, certificate, connection, databases, users, network })
 }
 
-fn single<'a>(field: Option<&'a Field>, what: &str) -> Result<&'a Word, String> {
+fn single<'a>(field: Option<&'a Field>, what: &str) -> Result<&'a Token, String> {
     match field.map(Vec::as_slice) {
-        Some([word]) => Ok(word),
+        Some([token]) => Ok(token),
         Some(_) => Err(format!("there can be only one {what}")),
         None => Err(format!("it ends before the {what}")),
     }
@@ -44,29 +44,29 @@ fn single<'a>(field: Option<&'a Field>, what: &str) -> Result<&'a Word, String> 
 fn list<T>(
     field: Option<&Field>,
     what: &str,
-    read: impl Fn(&Word) -> Result<T, String>,
+    read: impl Fn(&Token) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     field.ok_or_else(|| format!("it ends before the {what}"))?.iter().map(read).collect()
 }
 
-fn connection(word: &Word) -> Result<Connection, String> {
-    match &*word.text {
+fn connection(token: &Token) -> Result<Connection, String> {
+    match &*token.text {
         "local" => Ok(Connection::Local),
         "host" => Ok(Connection::Host),
         "hostssl" => Ok(Connection::HostSsl),
         "hostnossl" => Ok(Connection::HostNoSsl),
         "hostgssenc" | "hostnogssenc" => {
-            Err(format!("{}: GSS encryption is not spoken here; write host, or remove the line", word.text))
+            Err(format!("{}: GSS encryption is not spoken here; write host, or remove the line", token.text))
         }
         "include" | "include_if_exists" | "include_dir" => {
-            Err(format!("{}: other files are not read; put their lines here", word.text))
+            Err(format!("{}: other files are not read; put their lines here", token.text))
         }
         other => Err(format!("{other:?} is no type: write local, host, hostssl or hostnossl")),
     }
 }
 
-fn database(word: &Word) -> Result<Database, String> {
-    match word.keyword() {
+fn database(token: &Token) -> Result<Database, String> {
+    match token.keyword() {
         Some("all") => Ok(Database::All),
         Some("sameuser") => Ok(Database::SameUser),
         Some("replication") => Ok(Database::Replication),
@@ -74,18 +74,18 @@ fn database(word: &Word) -> Result<Database, String> {
             Err(format!("{role}: the gateway does not know who is in which role; name the databases"))
         }
         Some(text) => unnamed(text, "databases").map(|()| Database::Named(text.to_owned())),
-        None => Ok(Database::Named(word.text.clone())),
+        None => Ok(Database::Named(token.text.clone())),
     }
 }
 
-fn user(word: &Word) -> Result<User, String> {
-    match word.keyword() {
+fn user(token: &Token) -> Result<User, String> {
+    match token.keyword() {
         Some("all") => Ok(User::All),
         Some(text) if text.starts_with('+') => {
             Err(format!("{text}: the gateway does not know who is in which role; name the users"))
         }
         Some(text) => unnamed(text, "users").map(|()| User::Named(text.to_owned())),
-        None => Ok(User::Named(word.text.clone())),
+        None => Ok(User::Named(token.text.clone())),
     }
 }
 
@@ -101,8 +101,8 @@ fn unnamed(text: &str, what: &str) -> Result<(), String> {
 }
 
 fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, String> {
-    let word = single(fields.next(), "address")?;
-    match word.keyword() {
+    let token = single(fields.next(), "address")?;
+    match token.keyword() {
         Some("all") => return Ok(Network::All),
         Some(same @ ("samehost" | "samenet")) => {
             return Err(format!("{same}: the gateway does not look at its network; write the addresses"));
@@ -112,21 +112,21 @@ fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, 
     let wrong = || {
         format!(
             "{:?} is no address: write for example 10.0.0.0/8, ::1/128 or all; names of hosts are not looked up",
-            word.text
+            token.text
         )
     };
-    if word.text.contains('/') {
-        return word.text.parse().map(Network::Of).map_err(|_| wrong());
+    if token.text.contains('/') {
+        return token.text.parse().map(Network::Of).map_err(|_| wrong());
     }
-    let address: IpAddr = word.text.parse().map_err(|_| wrong())?;
+    let address: IpAddr = token.text.parse().map_err(|_| wrong())?;
     let mask = single(fields.next(), "mask")
         .map_err(|_| format!("{address} has no mask: write {address}/32 or /128 for one machine"))?;
     let network = mask.text.parse().ok().and_then(|mask| IpNet::with_netmask(address, mask).ok());
     network.map(Network::Of).ok_or_else(|| format!("{:?} is no mask for {address}", mask.text))
 }
 
-fn method(word: &Word) -> Result<Method, String> {
-    match &*word.text {
+fn method(token: &Token) -> Result<Method, String> {
+    match &*token.text {
         "trust" => Ok(Method::Trust),
         "reject" => Ok(Method::Reject),
         "scram-sha-256" => Ok(Method::ScramSha256),
@@ -139,8 +139,8 @@ fn method(word: &Word) -> Result<Method, String> {
     }
 }
 
-fn option(word: &Word, connection: Connection) -> Result<Certificate, String> {
-    let certificate = match &*word.text {
+fn option(token: &Token, connection: Connection) -> Result<Certificate, String> {
+    let certificate = match &*token.text {
         "clientcert=verify-full" => Certificate::OfUser,
         "clientcert=verify-ca" => Certificate::Verified,
         other => {

@@ -94,7 +94,7 @@ enum Network {
 
 /// A client, as the list sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking<'a> {
+pub struct LoginAttempt<'a> {
     /// Where it connects from; none on a Unix socket.
     pub address: Option<IpAddr>,
     /// Whether it came over TLS.
@@ -137,13 +137,13 @@ impl Hba {
     }
 
     /// The first line that fits.
-    pub fn decide(&self, asking: &Asking<'_>) -> Option<&Rule> {
-        self.0.iter().find(|rule| rule.fits(asking))
+    pub fn decide(&self, attempt: &LoginAttempt<'_>) -> Option<&Rule> {
+        self.0.iter().find(|rule| rule.fits(attempt))
     }
 
     /// The first line that lets somebody in from another machine who has shown nothing, or has shown a password to everybody
     /// between us.
-    pub fn careless(&self) -> Option<&Rule> {
+    pub fn insecure(&self) -> Option<&Rule> {
         self.0.iter().find(|rule| {
             let asks_nothing = rule.method == Method::Trust && rule.certificate != Certificate::OfUser;
             let in_the_clear = rule.method == Method::Password && rule.connection != Connection::HostSsl;
@@ -155,27 +155,27 @@ impl Hba {
 }
 
 impl Rule {
-    fn fits(&self, asking: &Asking<'_>) -> bool {
-        let connection = match (self.connection, asking.address) {
+    fn fits(&self, attempt: &LoginAttempt<'_>) -> bool {
+        let connection = match (self.connection, attempt.address) {
             (Connection::Local, None) | (Connection::Host, Some(_)) => true,
-            (Connection::HostSsl, Some(_)) => asking.tls,
-            (Connection::HostNoSsl, Some(_)) => !asking.tls,
+            (Connection::HostSsl, Some(_)) => attempt.tls,
+            (Connection::HostNoSsl, Some(_)) => !attempt.tls,
             (Connection::Local, Some(_)) | (_, None) => false,
         };
         connection
-            && asking.address.is_none_or(|address| self.network.has(address))
-            && self.databases.iter().any(|database| database.is(asking))
-            && self.users.iter().any(|user| user.is(asking.user))
+            && attempt.address.is_none_or(|address| self.network.has(address))
+            && self.databases.iter().any(|database| database.is(attempt))
+            && self.users.iter().any(|user| user.is(attempt.user))
     }
 }
 
 impl Database {
     /// The console has to be named, as replication has in PostgreSQL: who writes `all` thinks of databases.
-    fn is(&self, asking: &Asking<'_>) -> bool {
+    fn is(&self, attempt: &LoginAttempt<'_>) -> bool {
         match self {
-            Database::Named(name) => name == asking.database,
-            Database::All => !asking.console,
-            Database::SameUser => !asking.console && asking.user == asking.database,
+            Database::Named(name) => name == attempt.database,
+            Database::All => !attempt.console,
+            Database::SameUser => !attempt.console && attempt.user == attempt.database,
             Database::Replication => false, // such clients are sent away before anybody asks who they are
         }
     }

@@ -13,8 +13,8 @@ fn method(hba: &Hba, who: &str) -> Option<Method> {
     let database = words.next().unwrap();
     let address = words.next().filter(|word| *word != "unix").map(|address| address.parse().unwrap());
     let console = database == "hotrow";
-    let asking = Asking { address, tls: words.next() == Some("tls"), user, database, console };
-    hba.decide(&asking).map(|rule| rule.method)
+    let attempt = LoginAttempt { address, tls: words.next() == Some("tls"), user, database, console };
+    hba.decide(&attempt).map(|rule| rule.method)
 }
 
 #[test]
@@ -52,7 +52,7 @@ host    replication     all        all             trust
         assert_eq!(method(&list, who), expected, "{who}");
     }
     let address = "10.255.0.0".parse().ok();
-    let bob = Asking { address, tls: false, user: "bob", database: "b c", console: false };
+    let bob = LoginAttempt { address, tls: false, user: "bob", database: "b c", console: false };
     assert_eq!(list.decide(&bob).map(|rule| rule.method), Some(Method::Md5));
     let lines: Vec<_> = list.0.iter().map(|rule| rule.line).collect();
     assert_eq!(lines, [3, 4, 5, 6, 7, 8, 9, 11]);
@@ -64,8 +64,9 @@ fn the_console_has_to_be_named() {
     assert_eq!(method(&list, "ann@hotrow unix"), Some(Method::Md5));
     assert_eq!(method(&list, "hotrow@hotrow unix"), None);
     assert_eq!(method(&list, "hotrow@shop unix"), Some(Method::Trust));
-    let asking = Asking { address: None, tls: false, user: "hotrow", database: "hotrow", console: false };
-    let rule = list.decide(&asking).map(|rule| rule.method);
+    let attempt =
+        LoginAttempt { address: None, tls: false, user: "hotrow", database: "hotrow", console: false };
+    let rule = list.decide(&attempt).map(|rule| rule.method);
     assert_eq!(rule, Some(Method::Trust), "the server's database of this name is one of all");
 }
 
@@ -80,12 +81,12 @@ fn without_a_list_this_machine_is_trusted() {
     for who in ["ann@shop 10.0.0.1", "ann@shop 2001:db8::1", "ann@hotrow 128.0.0.1"] {
         assert_eq!(method(&list, who), None, "{who}");
     }
-    assert_eq!(list.careless(), None);
+    assert_eq!(list.insecure(), None);
 }
 
 #[test]
-fn careless_lines_are_found() {
-    for (line, careless) in [
+fn finds_insecure_lines() {
+    for (line, insecure) in [
         ("host all all all trust", true),
         ("hostssl all all all trust", true),
         ("host all all 127.0.0.0/7 trust", true),
@@ -101,7 +102,7 @@ fn careless_lines_are_found() {
         ("host all all all scram-sha-256", false),
         ("host all all all reject", false),
     ] {
-        assert_eq!(hba(line).careless().is_some(), careless, "{line}");
+        assert_eq!(hba(line).insecure().is_some(), insecure, "{line}");
     }
 }
 

@@ -1,21 +1,21 @@
-//! Lines of `pg_hba.conf` as fields of words: what quotes, commas, comments and continued lines mean. Not what words mean.
+//! Lines of `pg_hba.conf` as fields of tokens: what quotes, commas, comments and continued lines mean. Not what tokens mean.
 
-/// A word, and whether it stood in quotes, which takes its special meaning away.
+/// A token, and whether it stood in quotes, which takes its special meaning away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct Token {
     pub text: String,
     pub quoted: bool,
 }
 
-impl Word {
-    /// The word if it has not lost its special meaning.
+impl Token {
+    /// The token if it has not lost its special meaning.
     pub fn keyword(&self) -> Option<&str> {
         (!self.quoted).then_some(&*self.text)
     }
 }
 
-/// A field: one word, or several with commas.
-pub type Field = Vec<Word>;
+/// A field: one token, or several with commas.
+pub type Field = Vec<Token>;
 
 /// The lines that say something, with their numbers.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, Result<Vec<Field>, String>)> {
@@ -42,10 +42,10 @@ fn fields(line: &str) -> Result<Vec<Field>, String> {
         if rest.is_empty() || rest.starts_with('#') {
             return if goes_on { Err("it ends with a comma".to_owned()) } else { Ok(fields) };
         }
-        let (word, behind) = word(rest)?;
+        let (token, behind) = token(rest)?;
         match fields.last_mut() {
-            Some(field) if goes_on => field.push(word),
-            _ => fields.push(vec![word]),
+            Some(field) if goes_on => field.push(token),
+            _ => fields.push(vec![token]),
         }
         let behind_comma = behind.strip_prefix(',');
         goes_on = behind_comma.is_some();
@@ -53,32 +53,32 @@ fn fields(line: &str) -> Result<Vec<Field>, String> {
     }
 }
 
-/// The word at the front. Quotes may begin and end within it, and two of them are one.
-fn word(text: &str) -> Result<(Word, &str), String> {
-    let mut word = Word { text: String::new(), quoted: false };
+/// The token at the front. Quotes may begin and end within it, and two of them are one.
+fn token(text: &str) -> Result<(Token, &str), String> {
+    let mut token = Token { text: String::new(), quoted: false };
     let mut in_quotes = false;
     let mut letters = text.char_indices().peekable();
     while let Some((index, letter)) = letters.next() {
         match letter {
             '"' if in_quotes && letters.peek().is_some_and(|(_, next)| *next == '"') => {
-                word.text.push('"');
+                token.text.push('"');
                 letters.next();
             }
             '"' => {
                 in_quotes = !in_quotes;
-                word.quoted = true;
+                token.quoted = true;
             }
-            ',' | '#' if !in_quotes => return end(word, &text[index..]),
-            letter if letter.is_whitespace() && !in_quotes => return end(word, &text[index..]),
-            letter => word.text.push(letter),
+            ',' | '#' if !in_quotes => return end(token, &text[index..]),
+            letter if letter.is_whitespace() && !in_quotes => return end(token, &text[index..]),
+            letter => token.text.push(letter),
         }
     }
-    if in_quotes { Err("a quote is not closed".to_owned()) } else { end(word, "") }
+    if in_quotes { Err("a quote is not closed".to_owned()) } else { end(token, "") }
 }
 
-fn end(word: Word, rest: &str) -> Result<(Word, &str), String> {
-    if word.text.is_empty() && !word.quoted {
+fn end(token: Token, rest: &str) -> Result<(Token, &str), String> {
+    if token.text.is_empty() && !token.quoted {
         return Err("a comma has nothing before it".to_owned());
     }
-    Ok((word, rest))
+    Ok((token, rest))
 }

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use crate::key::{KeyColumn, KeySource};
 
-use crate::classify::judge::decision::{Decision, Kind, Packing};
+use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass};
 use crate::classify::reason::Reason;
+use crate::lane::LaneKind;
 
 /// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
 /// text has in place of its parameters; a key shows them, and `$n` for any other parameter.
@@ -78,8 +79,8 @@ fn remedy(reason: &Reason) -> Option<&'static str> {
 fn packed(packing: &Packing, literals: &[String]) -> String {
     let mut text = String::from(if packing.merging.is_some() { "merged\n" } else { "packed\n" });
     let lane = match packing.kind {
-        Kind::Write => "writes",
-        Kind::Read => "reads",
+        LaneKind::Write => "writes",
+        LaneKind::Read => "reads",
     };
     line(&mut text, "lane", lane);
     if !packing.table.is_empty() {
@@ -98,7 +99,7 @@ fn packed(packing: &Packing, literals: &[String]) -> String {
                     "in the gateway, until there is a result or the call's time is over",
                 );
             }
-        } else if packing.kind == Kind::Write {
+        } else if packing.kind == LaneKind::Write {
             line(&mut text, "at most", &format!("{} units of one row per commit", packing.rows_per_commit));
         }
     }

@@ -24,8 +24,8 @@ pub use facts::{
     Column, Facts, FunctionFact, Index, MergeRule, Parameter, Referrer, ResultKind, TableFacts, Trigger,
     TypeKind,
 };
-pub use judge::ahead::Ahead;
-pub use judge::decision::{Decision, Kind, Packing, decide, moves_any_sequence, names_to_look_up};
+pub use judge::decision::{Decision, Packing, decide, moves_any_sequence, names_to_look_up};
+pub use judge::lock_statement::LockStatement;
 pub use judge::merging::{Element, ElementSource, Merging, Returns};
 pub use judge::namesakes::names_in_sources;
 pub use judge::reach::{Reach, reach};

@@ -34,7 +34,7 @@ pub enum Reason {
     Utility(String),
     /// A clause or kind of expression that is never packed.
     #[error("{0}")]
-    Form(&'static str),
+    Unsupported(&'static str),
     /// No WHERE that could name a row.
     #[error("no WHERE with column = value joined by AND")]
     NoEquality,
@@ -133,7 +133,7 @@ impl Reason {
             Self::Session(_) => "session",
             Self::Copy => "copy",
             Self::Utility(_) => "utility",
-            Self::Form(_) => "form",
+            Self::Unsupported(_) => "form",
             Self::NoEquality => "no_equality",
             Self::Function { .. } => "function",
             Self::Operator(_) => "operator",

@@ -25,7 +25,7 @@ use hotrow_wire::backend::tag;
 
 use copy::Copy;
 use names::{Meaning, Unanswered};
-pub use prepared::{Place, Preparation, Prepared};
+pub use prepared::{Preparation, Prepared, StatementName};
 
 /// A message that the server answers, or skips behind an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,28 +42,28 @@ pub enum Message<S> {
     /// A Describe.
     Describe,
     /// An Execute.
-    Execute(Runs),
+    Execute(RunEffects),
     /// A Close of the client's: the statement's name, if it is one.
     Close(Option<Bytes>),
     /// A Close of the gateway's: what the connection has no more, if it had.
-    OwnClose(Option<Place>),
+    OwnClose(Option<StatementName>),
     /// A Sync.
     Sync,
     /// A Query.
-    Query(Runs),
+    Query(RunEffects),
     /// A FunctionCall.
     FunctionCall,
 }
 
 /// What a statement that is run does besides its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunEffects {
     /// It may be COPY FROM STDIN.
     pub may_copy: bool,
     /// It is DEALLOCATE of the client's statement of this name.
-    pub takes: Option<Bytes>,
+    pub deallocates: Option<Bytes>,
     /// It is DEALLOCATE ALL, or does the same.
-    pub takes_all: bool,
+    pub deallocates_all: bool,
 }
 
 /// What to do with a reply.
@@ -97,7 +97,7 @@ pub struct Expected<S> {
     /// What the owed messages do to the client's names.
     naming: Unanswered<Bytes, S>,
     /// What they do to what is prepared on the connection.
-    preparing: Unanswered<Place, Preparation>,
+    preparing: Unanswered<StatementName, Preparation>,
     /// Syncs that were ever sent: the number of the group that the next message belongs to.
     group: u64,
     /// The client has begun an extended query that neither a Sync nor a Query has ended.
@@ -196,8 +196,8 @@ impl<S: Clone> Expected<S> {
 
     /// Whether this statement is there for sure if the next message is run, parsed no earlier than the client's.
     pub fn is_prepared(&self, prepared: &Prepared, wanted: Preparation) -> bool {
-        let there = match self.preparing.meaning(&wanted.place, self.group) {
-            Meaning::Settled if self.taking_all == 0 => prepared.get(wanted.place),
+        let there = match self.preparing.meaning(&wanted.name, self.group) {
+            Meaning::Settled if self.taking_all == 0 => prepared.get(wanted.name),
             Meaning::Will(there) => there.copied(),
             Meaning::Settled | Meaning::InDoubt => None,
         };
@@ -205,7 +205,7 @@ impl<S: Clone> Expected<S> {
     }
 
     /// The statement that makes room for another one, if there are too many; one that no message is about.
-    pub fn oldest(&self, prepared: &Prepared) -> Option<Place> {
+    pub fn oldest(&self, prepared: &Prepared) -> Option<StatementName> {
         prepared
             .too_many()
             .find(|place| matches!(self.preparing.meaning(place, self.group), Meaning::Settled))
@@ -234,7 +234,7 @@ impl<S: Clone> Expected<S> {
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
-            self.taking_all += usize::from(runs.takes_all);
+            self.taking_all += usize::from(runs.deallocates_all);
             if runs.may_copy {
                 self.copy = Copy::Possible;
             }
@@ -246,7 +246,7 @@ impl<S: Clone> Expected<S> {
         if let Some((place, preparation)) = place {
             self.preparing.add(place, preparation, self.group);
         }
-        if let Message::Query(Runs { takes: Some(name), .. }) = &message {
+        if let Message::Query(RunEffects { deallocates: Some(name), .. }) = &message {
             // What is behind a Query is run whether or not it succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
@@ -338,7 +338,7 @@ impl<S: Clone> Expected<S> {
                 self.names.retain(|name, _| name.is_empty());
             }
             (b"DEALLOCATE\0", Some(Message::Execute(runs) | Message::Query(runs))) => {
-                if let Some(name) = &runs.takes {
+                if let Some(name) = &runs.deallocates {
                     self.shown.retain(|shown| shown != name);
                     self.names.remove(name);
                 }
@@ -358,8 +358,8 @@ impl<S: Clone> Expected<S> {
             self.names.remove(name);
         }
         let parsed = failed.as_ref().and_then(|message| message.changes().1);
-        if let Some((Place::Unnamed, _)) = parsed {
-            prepared.set(Place::Unnamed, None);
+        if let Some((StatementName::Unnamed, _)) = parsed {
+            prepared.set(StatementName::Unnamed, None);
         }
         while self.owed.front().is_some_and(|message| !matches!(message, Message::Sync)) {
             self.take();
@@ -407,12 +407,12 @@ impl<S: Clone> Expected<S> {
             Message::Sync | Message::FunctionCall => self.whole_units -= 1,
             Message::Query(runs) => {
                 self.whole_units -= 1;
-                self.taking_all -= usize::from(runs.takes_all);
-                if let Some(name) = &runs.takes {
+                self.taking_all -= usize::from(runs.deallocates_all);
+                if let Some(name) = &runs.deallocates {
                     self.naming.remove(name);
                 }
             }
-            Message::Execute(runs) => self.taking_all -= usize::from(runs.takes_all),
+            Message::Execute(runs) => self.taking_all -= usize::from(runs.deallocates_all),
             _ => {}
         }
         Some(message)
@@ -422,21 +422,21 @@ impl<S: Clone> Expected<S> {
 impl<S> Message<S> {
     /// What the message does if it succeeds: to one of the client's names, and to what the connection has prepared.
     #[expect(clippy::type_complexity, reason = "two changes, each of a thing and what becomes of it")]
-    fn changes(&self) -> (Option<(&Bytes, Option<&S>)>, Option<(Place, Option<Preparation>)>) {
+    fn changes(&self) -> (Option<(&Bytes, Option<&S>)>, Option<(StatementName, Option<Preparation>)>) {
         static UNNAMED: Bytes = Bytes::new();
-        let prepares = |preparation: &Preparation| (preparation.place, Some(*preparation));
+        let prepares = |preparation: &Preparation| (preparation.name, Some(*preparation));
         match self {
             Message::Parse(name, meaning, preparation) => {
                 (Some((name, Some(meaning))), preparation.as_ref().map(prepares))
             }
             Message::OwnParse(preparation) => (None, Some(prepares(preparation))),
             Message::Close(Some(name)) => {
-                (Some((name, None)), name.is_empty().then_some((Place::Unnamed, None)))
+                (Some((name, None)), name.is_empty().then_some((StatementName::Unnamed, None)))
             }
             Message::OwnClose(place) => (None, place.map(|place| (place, None))),
-            Message::Execute(Runs { takes: Some(name), .. }) => (Some((name, None)), None),
+            Message::Execute(RunEffects { deallocates: Some(name), .. }) => (Some((name, None)), None),
             // The server drops the unnamed statement at every Query.
-            Message::Query(_) => (Some((&UNNAMED, None)), Some((Place::Unnamed, None))),
+            Message::Query(_) => (Some((&UNNAMED, None)), Some((StatementName::Unnamed, None))),
             _ => (None, None),
         }
     }

@@ -6,7 +6,7 @@ use crate::limits;
 
 /// Where a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum StatementName {
     /// As the unnamed one.
     Unnamed,
     /// Under the name of the statement with this number.
@@ -17,7 +17,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparation {
     /// Where.
-    pub place: Place,
+    pub name: StatementName,
     /// Its number.
     pub statement: u64,
     /// When it was parsed, in numbers that ascend: it has the types of that time.
@@ -27,12 +27,12 @@ pub struct Preparation {
 impl Preparation {
     /// A statement under its own name.
     pub fn named(statement: u64, parsed: u64) -> Self {
-        Preparation { place: Place::Named(statement), statement, parsed }
+        Preparation { name: StatementName::Named(statement), statement, parsed }
     }
 
     /// The unnamed statement.
     pub fn unnamed(statement: u64, parsed: u64) -> Self {
-        Preparation { place: Place::Unnamed, statement, parsed }
+        Preparation { name: StatementName::Unnamed, statement, parsed }
     }
 }
 
@@ -53,7 +53,7 @@ impl Prepared {
 
     /// Notes that it is; returns one to close if there are too many.
     pub fn add(&mut self, statement: u64) -> Option<u64> {
-        self.set(Place::Named(statement), Some(Preparation::named(statement, 0)));
+        self.set(StatementName::Named(statement), Some(Preparation::named(statement, 0)));
         let oldest = (self.order.len() > limits::PREPARED_MAX).then(|| self.order.pop_front()).flatten()?;
         self.statements.remove(&oldest);
         Some(oldest)
@@ -65,25 +65,25 @@ impl Prepared {
     }
 
     /// What is there.
-    pub(super) fn get(&self, place: Place) -> Option<Preparation> {
-        match place {
-            Place::Unnamed => self.unnamed,
-            Place::Named(statement) => {
+    pub(super) fn get(&self, name: StatementName) -> Option<Preparation> {
+        match name {
+            StatementName::Unnamed => self.unnamed,
+            StatementName::Named(statement) => {
                 self.statements.get(&statement).map(|parsed| Preparation::named(statement, *parsed))
             }
         }
     }
 
     /// Notes what is there from now on.
-    pub(super) fn set(&mut self, place: Place, preparation: Option<Preparation>) {
-        match (place, preparation) {
-            (Place::Unnamed, preparation) => self.unnamed = preparation,
-            (Place::Named(statement), Some(Preparation { parsed, .. })) => {
+    pub(super) fn set(&mut self, name: StatementName, preparation: Option<Preparation>) {
+        match (name, preparation) {
+            (StatementName::Unnamed, preparation) => self.unnamed = preparation,
+            (StatementName::Named(statement), Some(Preparation { parsed, .. })) => {
                 if self.statements.insert(statement, parsed).is_none() {
                     self.order.push_back(statement);
                 }
             }
-            (Place::Named(statement), None) => {
+            (StatementName::Named(statement), None) => {
                 if self.statements.remove(&statement).is_some() {
                     self.order.retain(|other| *other != statement);
                 }
@@ -97,9 +97,9 @@ impl Prepared {
     }
 
     /// Those that make room for others if there are too many, the oldest first.
-    pub(super) fn too_many(&self) -> impl Iterator<Item = Place> {
+    pub(super) fn too_many(&self) -> impl Iterator<Item = StatementName> {
         let count = if self.order.len() >= limits::PREPARED_MAX { self.order.len() } else { 0 };
-        self.order.iter().take(count).map(|statement| Place::Named(*statement))
+        self.order.iter().take(count).map(|statement| StatementName::Named(*statement))
     }
 
     /// Nothing is prepared any more.

@@ -245,15 +245,17 @@ impl Session {
         self.put(Asked::Parse(name.to_owned(), Text::Empty), Message::Show(bytes(name)));
     }
 
-    fn runs(&mut self, text: &Text) -> Runs {
-        let mut runs =
-            Runs { may_copy: matches!(text, Text::Copy(_) | Text::Returns(_, true)), ..Runs::default() };
+    fn runs(&mut self, text: &Text) -> RunEffects {
+        let mut runs = RunEffects {
+            may_copy: matches!(text, Text::Copy(_) | Text::Returns(_, true)),
+            ..RunEffects::default()
+        };
         match text {
             Text::Deallocate(name) if self.expected.meaning(name.as_bytes()).is_some() => {
                 self.show(name);
-                runs.takes = Some(bytes(name));
+                runs.deallocates = Some(bytes(name));
             }
-            Text::DeallocateAll => runs.takes_all = true,
+            Text::DeallocateAll => runs.deallocates_all = true,
             _ => {}
         }
         runs
@@ -268,7 +270,7 @@ impl Session {
         };
         if !self.expected.is_prepared(&self.prepared, preparation) {
             if !name.is_empty() {
-                self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.place)));
+                self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.name)));
             }
             self.put(Asked::Parse(own.clone(), text.clone()), Message::OwnParse(preparation));
         }
@@ -281,7 +283,7 @@ impl Session {
             Some(text) => self.prepare(name, &text),
             None => {
                 if name.is_empty() {
-                    self.put(Asked::Close(String::new()), Message::OwnClose(Some(Place::Unnamed)));
+                    self.put(Asked::Close(String::new()), Message::OwnClose(Some(StatementName::Unnamed)));
                 }
                 name.to_owned()
             }
@@ -307,7 +309,10 @@ impl Session {
                     self.put(asked, Message::Parse(bytes(&name), text, None));
                 } else {
                     let own = format!("hotrow_{number}");
-                    self.put(Asked::Close(own.clone()), Message::OwnClose(Some(Place::Named(number))));
+                    self.put(
+                        Asked::Close(own.clone()),
+                        Message::OwnClose(Some(StatementName::Named(number))),
+                    );
                     let preparation = Preparation::named(number, 1);
                     let message = Message::Parse(bytes(&name), text.clone(), Some(preparation));
                     self.put(Asked::Parse(own, text), message);

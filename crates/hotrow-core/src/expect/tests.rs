@@ -22,15 +22,15 @@ fn bind() -> Sent {
 }
 
 fn execute() -> Sent {
-    Execute(Runs::default())
+    Execute(RunEffects::default())
 }
 
 fn query() -> Sent {
-    Query(Runs::default())
+    Query(RunEffects::default())
 }
 
-fn copies() -> Runs {
-    Runs { may_copy: true, ..Runs::default() }
+fn copies() -> RunEffects {
+    RunEffects { may_copy: true, ..RunEffects::default() }
 }
 
 /// A connection and what its session expects.
@@ -70,7 +70,8 @@ impl Connection {
 #[test]
 fn own_replies_are_swallowed_between_the_clients() {
     let own = OwnParse(Preparation::named(7, 3));
-    let mut c = Connection::with([OwnClose(Some(Place::Named(7))), own, bind(), Describe, execute(), Sync]);
+    let mut c =
+        Connection::with([OwnClose(Some(StatementName::Named(7))), own, bind(), Describe, execute(), Sync]);
     assert_eq!([c.reply(b'3', b""), c.reply(b'1', b"")], [Reply::Swallow; 2]);
     c.forward(b"2TDDCZ");
     assert!(c.expected.is_settled());
@@ -153,7 +154,7 @@ fn the_unnamed_statement_goes_with_a_query_and_with_a_parse_that_fails() {
 
 #[test]
 fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
-    let takes = || Runs { takes: Some(bytes("a")), ..Runs::default() };
+    let takes = || RunEffects { deallocates: Some(bytes("a")), ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), Sync, Query(takes())]);
     c.forward(b"1Z");
     assert!(c.expected.is_in_doubt(b"a"), "what is behind a Query is run even if it fails");
@@ -169,7 +170,7 @@ fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
 
 #[test]
 fn deallocate_all_leaves_the_unnamed_statement_and_nothing_that_is_prepared() {
-    let all = Runs { takes_all: true, ..Runs::default() };
+    let all = RunEffects { deallocates_all: true, ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), names("", 2), bind(), Execute(all), Sync]);
     assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"other"));
     c.forward(b"112");
@@ -199,9 +200,9 @@ fn statements_make_room_for_others() {
     let mut c = Connection::default();
     let most = u64::try_from(crate::limits::PREPARED_MAX).unwrap();
     (1..=most).for_each(|statement| assert_eq!(c.prepared.add(statement), None));
-    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(1)));
-    c.send([OwnClose(Some(Place::Named(1)))]);
-    assert_eq!(c.expected.oldest(&c.prepared), Some(Place::Named(2)), "the first is on its way out");
+    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(1)));
+    c.send([OwnClose(Some(StatementName::Named(1)))]);
+    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(2)), "the first is on its way out");
     assert_eq!(c.reply(b'3', b""), Reply::Swallow);
     assert_eq!(c.expected.oldest(&c.prepared), None);
     assert_eq!(c.prepared.add(1), None);

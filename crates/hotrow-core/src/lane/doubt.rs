@@ -1,35 +1,35 @@
 //! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
 
-use super::{Action, Batch, Doubt, Kind, Lane, Link, Outcome, Refusal, Unit, Xid};
+use super::{Action, Batch, ConnectionState, Doubt, Lane, LaneKind, Outcome, Refusal, Unit, Xid};
 use crate::limits;
 
 impl<P> Lane<P> {
     pub(super) fn lost(&mut self, actions: &mut Vec<Action<P>>) {
         let is_idle = self.under_way.is_empty() && self.queue.is_empty() && self.again.is_empty();
         if is_idle || self.may_rest() {
-            self.link = Link::Down; // an idle connection was closed: the next unit opens another
+            self.connection = ConnectionState::Down; // an idle connection was closed: the next unit opens another
         } else {
-            self.link = Link::Connecting;
+            self.connection = ConnectionState::Connecting;
             actions.push(Action::Connect);
         }
     }
 
     pub(super) fn connect_failed(&mut self, give_up: bool, actions: &mut Vec<Action<P>>) {
         if self.may_rest() {
-            self.link = Link::Down; // what waits does not need one before the lane goes on
+            self.connection = ConnectionState::Down; // what waits does not need one before the lane goes on
             return;
         }
         if !give_up {
-            self.link = Link::Connecting;
+            self.connection = ConnectionState::Connecting;
             actions.push(Action::Connect);
             return;
         }
-        self.link = Link::Down;
+        self.connection = ConnectionState::Down;
         while let Some(batch) = self.under_way.pop_front() {
-            match self.judge(&batch) {
-                Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => self.answer(batch, actions),
-                Verdict::Ask(_) => {
+            match self.after_loss(&batch) {
+                AfterLoss::RunAgain => self.run_again(batch),
+                AfterLoss::Answer => self.answer(batch, actions),
+                AfterLoss::Ask(_) => {
                     actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown));
                 }
             }
@@ -45,17 +45,17 @@ impl<P> Lane<P> {
     /// On a new connection: deals with the batches that were under way, in order, as far as it can without asking.
     pub(super) fn resolve_next(&mut self, actions: &mut Vec<Action<P>>) {
         while let Some(batch) = self.under_way.pop_front() {
-            match self.judge(&batch) {
-                Verdict::Undone => self.run_again(batch),
-                Verdict::Exact => self.answer(batch, actions),
-                Verdict::Ask(doubt) => {
+            match self.after_loss(&batch) {
+                AfterLoss::RunAgain => self.run_again(batch),
+                AfterLoss::Answer => self.answer(batch, actions),
+                AfterLoss::Ask(doubt) => {
                     self.under_way.push_front(batch);
                     actions.push(Action::Resolve(doubt));
                     return;
                 }
             }
         }
-        self.link = Link::Up;
+        self.connection = ConnectionState::Up;
         self.last_id = None;
         let again = std::mem::take(&mut self.again);
         self.requeue(again, actions);
@@ -63,7 +63,7 @@ impl<P> Lane<P> {
     }
 
     pub(super) fn resolved(&mut self, outcome: Outcome, actions: &mut Vec<Action<P>>) {
-        if self.link != Link::Resolving {
+        if self.connection != ConnectionState::Resolving {
             return;
         }
         let Some(batch) = self.under_way.pop_front() else { return };
@@ -76,15 +76,15 @@ impl<P> Lane<P> {
         self.resolve_next(actions);
     }
 
-    fn judge(&self, batch: &Batch<P>) -> Verdict {
-        if self.kind == Kind::Read || !batch.written || batch.failure.is_some() {
+    fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
+        if self.kind == LaneKind::Read || !batch.written || batch.failure.is_some() {
             // Reads change nothing; without its Sync a batch can't commit; after an error there is nothing to commit.
-            return Verdict::Undone;
+            return AfterLoss::RunAgain;
         }
         match batch.xid {
-            Xid::NothingWritten => Verdict::Exact,
-            Xid::Known(xid) => Verdict::Ask(Doubt::Id(xid)),
-            Xid::Missing => Verdict::Ask(Doubt::IdAfter(self.last_id)),
+            Xid::NothingWritten => AfterLoss::Answer,
+            Xid::Known(xid) => AfterLoss::Ask(Doubt::Id(xid)),
+            Xid::Missing => AfterLoss::Ask(Doubt::IdAfter(self.last_id)),
         }
     }
 
@@ -115,11 +115,11 @@ impl<P> Lane<P> {
     }
 }
 
-enum Verdict {
+enum AfterLoss {
     /// It left nothing behind: run it again.
-    Undone,
+    RunAgain,
     /// Its answers are complete and there was nothing to commit.
-    Exact,
+    Answer,
     /// The server may know.
     Ask(Doubt),
 }

@@ -24,14 +24,14 @@ pub use batch::{Batch, Xid};
 use blocked::Blocked;
 use queue::Queue;
 pub use unit::{Claim, Merge, Unit};
-pub use view::Place;
+pub use view::UnitState;
 
 use crate::key::Key;
 use crate::limits;
 
 /// Whether the lane's batches can change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LaneKind {
     /// Statements that write: a lost connection leaves their outcome in doubt.
     Write,
     /// Point reads: they can be run again at will.
@@ -157,7 +157,7 @@ pub enum Action<P> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+enum ConnectionState {
     Down,
     Connecting,
     Up,
@@ -168,8 +168,8 @@ enum Link {
 /// The state machine. Actions are appended to the caller's list.
 #[derive(Debug)]
 pub struct Lane<P> {
-    kind: Kind,
-    link: Link,
+    kind: LaneKind,
+    connection: ConnectionState,
     queue: Queue<P>,
     under_way: VecDeque<Batch<P>>,
     blocked: Blocked<P>,
@@ -190,10 +190,10 @@ pub struct Lane<P> {
 
 impl<P> Lane<P> {
     /// A lane without a connection; it asks for one when the first unit comes.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: LaneKind) -> Self {
         Lane {
             kind,
-            link: Link::Down,
+            connection: ConnectionState::Down,
             queue: Queue::default(),
             under_way: VecDeque::new(),
             blocked: Blocked::default(),
@@ -231,7 +231,7 @@ impl<P> Lane<P> {
 
     /// Whether a lost connection left a commit in doubt that is not resolved yet.
     pub fn in_doubt(&self) -> bool {
-        self.link != Link::Up && !self.under_way.is_empty()
+        self.connection != ConnectionState::Up && !self.under_way.is_empty()
     }
 
     /// How many more units have to come before the lane would do something with them at once.
@@ -263,7 +263,7 @@ impl<P> Lane<P> {
                 self.returned.remove(&session);
             }
             Event::Connected => {
-                self.link = Link::Resolving;
+                self.connection = ConnectionState::Resolving;
                 self.resolve_next(actions);
             }
             Event::ConnectFailed { give_up } => self.connect_failed(give_up, actions),
@@ -366,11 +366,11 @@ impl<P> Lane<P> {
         if self.queue.is_empty() {
             return;
         }
-        if self.link == Link::Down {
-            self.link = Link::Connecting;
+        if self.connection == ConnectionState::Down {
+            self.connection = ConnectionState::Connecting;
             actions.push(Action::Connect);
         }
-        if self.link != Link::Up {
+        if self.connection != ConnectionState::Up {
             return;
         }
         match self.under_way.len() {

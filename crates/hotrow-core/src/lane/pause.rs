@@ -1,11 +1,11 @@
 //! A lane at rest: what is under way is finished, the connection is closed, and what comes in the meantime waits.
 
-use super::{Action, Lane, Link, Refusal, Unit};
+use super::{Action, ConnectionState, Lane, Refusal, Unit};
 
 impl<P> Lane<P> {
     /// Whether it was told to pause, nothing is under way or in doubt any more, and it has no connection.
     pub fn is_at_rest(&self) -> bool {
-        self.paused && self.link == Link::Down
+        self.paused && self.connection == ConnectionState::Down
     }
 
     /// Whether anything needs a connection although the lane pauses: a commit in doubt does.
@@ -25,8 +25,8 @@ impl<P> Lane<P> {
 
     /// Closes the connection once nothing is under way on it.
     pub(super) fn rest(&mut self, actions: &mut Vec<Action<P>>) {
-        if self.link == Link::Up && self.may_rest() {
-            self.link = Link::Down;
+        if self.connection == ConnectionState::Up && self.may_rest() {
+            self.connection = ConnectionState::Down;
             actions.push(Action::Disconnect);
         }
     }

@@ -1,11 +1,11 @@
 //! What a lane is about, for people who look at it; changes nothing.
 
-use super::{Lane, Link, Unit};
+use super::{ConnectionState, Lane, Unit};
 use crate::key::Key;
 
 /// Where a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum UnitState {
     /// With the server, in the batch of this number.
     UnderWay(u64),
     /// In the queue.
@@ -17,14 +17,14 @@ pub enum Place {
 impl<P> Lane<P> {
     /// The state of its connection.
     pub fn connection(&self) -> &'static str {
-        match self.link {
-            Link::Down if self.paused => "closed: paused",
-            Link::Down => "closed",
-            Link::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
-            Link::Connecting => "connecting",
-            Link::Up if self.paused => "open, to be closed",
-            Link::Up => "open",
-            Link::Resolving => "asking what became of a commit",
+        match self.connection {
+            ConnectionState::Down if self.paused => "closed: paused",
+            ConnectionState::Down => "closed",
+            ConnectionState::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
+            ConnectionState::Connecting => "connecting",
+            ConnectionState::Up if self.paused => "open, to be closed",
+            ConnectionState::Up => "open",
+            ConnectionState::Resolving => "asking what became of a commit",
         }
     }
 
@@ -34,14 +34,14 @@ impl<P> Lane<P> {
     }
 
     /// All units that it has, earliest first, the parked ones last.
-    pub fn units(&self) -> impl Iterator<Item = (Place, &Unit<P>)> {
+    pub fn units(&self) -> impl Iterator<Item = (UnitState, &Unit<P>)> {
         let under_way = self
             .under_way
             .iter()
-            .flat_map(|batch| batch.units.iter().map(|unit| (Place::UnderWay(batch.number), unit)));
-        let again = self.again.iter().map(|unit| (Place::Queued, unit));
-        let queued = self.queue.iter().map(|unit| (Place::Queued, unit));
-        let parked = self.blocked.iter().map(|(key, unit)| (Place::Parked(key), unit));
+            .flat_map(|batch| batch.units.iter().map(|unit| (UnitState::UnderWay(batch.number), unit)));
+        let again = self.again.iter().map(|unit| (UnitState::Queued, unit));
+        let queued = self.queue.iter().map(|unit| (UnitState::Queued, unit));
+        let parked = self.blocked.iter().map(|(key, unit)| (UnitState::Parked(key), unit));
         under_way.chain(again).chain(queued).chain(parked)
     }
 }

@@ -1,8 +1,8 @@
-//! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`draft`),
-//! and how its client's answer is put together from the lane's (`asked`, `merged`). Never decides what is packed.
+//! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`builder`),
+//! and how its client's answer is put together from the lane's (`framing`, `merged`). Never decides what is packed.
 
-mod asked;
-mod draft;
+mod builder;
+mod framing;
 pub mod gather;
 pub mod merged;
 #[cfg(test)]
@@ -16,14 +16,14 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::split;
 
-use asked::Asked;
-pub use draft::{Draft, Plan, Prepared};
+pub use builder::{Plan, Prepared, UnitBuilder};
+use framing::ReplyFraming;
 use gather::Describe;
 use merged::Rows;
 
-use crate::classify::{self, Ahead, Boundary, Packing, Returns};
+use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::key::Key;
-use crate::lane::{Claim, Kind, Merge};
+use crate::lane::{Claim, LaneKind, Merge};
 
 /// A unit that a lane can run; `S` is the statement as the gateway knows it.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Packed<S> {
 #[derive(Debug)]
 enum Step<S> {
     Run(Run<S>),
-    Boundary(Boundary, Asked),
+    Boundary(Boundary, ReplyFraming),
 }
 
 /// A statement that the lane runs.
@@ -58,14 +58,14 @@ pub struct Run<S> {
     pub packing: Arc<Packing>,
     /// Its messages for the lane, within those of the unit.
     frames: Range<usize>,
-    asked: Asked,
+    framing: ReplyFraming,
 }
 
 impl<S> Packed<S> {
     /// Which lanes run it.
-    pub fn kind(&self) -> Kind {
-        let writes = |run: &Run<S>| run.packing.kind == classify::Kind::Write;
-        if self.runs().any(writes) { Kind::Write } else { Kind::Read }
+    pub fn kind(&self) -> LaneKind {
+        let writes = |run: &Run<S>| run.packing.kind == LaneKind::Write;
+        if self.runs().any(writes) { LaneKind::Write } else { LaneKind::Read }
     }
 
     /// Whether it moves a sequence that the session may ask for.
@@ -106,7 +106,7 @@ impl<S> Packed<S> {
     /// How many ReadyForQuery its client waits for.
     pub fn readies(&self) -> usize {
         let readies = self.steps.iter().filter(|step| match step {
-            Step::Run(Run { asked, .. }) | Step::Boundary(_, asked) => asked.ready,
+            Step::Run(Run { framing, .. }) | Step::Boundary(_, framing) => framing.ready,
         });
         readies.count().max(1)
     }
@@ -136,16 +136,16 @@ impl<S> Packed<S> {
 
     /// Whether the row of its one statement can be locked before it runs.
     pub fn is_lockable(&self) -> bool {
-        self.runs().any(|run| run.packing.ahead.is_some())
+        self.runs().any(|run| run.packing.lock_statement.is_some())
     }
 
     /// How the row of one of its statements is locked before it runs, and its parameters.
-    pub fn lock(&self, statement: u16) -> Option<(&Ahead, Bind<'_>)> {
+    pub fn lock(&self, statement: u16) -> Option<(&LockStatement, Bind<'_>)> {
         let run = self.runs().nth(statement.into())?;
         let mut frames = self.frames(run);
         while let Ok(Some(frame)) = split(frames, |_| usize::MAX) {
             if frame.tag == frontend::tag::BIND {
-                return run.packing.ahead.as_ref().zip(Bind::read(frame.body()).ok());
+                return run.packing.lock_statement.as_ref().zip(Bind::read(frame.body()).ok());
             }
             frames = &frames[frame.bytes.len()..];
         }
@@ -164,14 +164,14 @@ impl<S> Packed<S> {
 
     /// Writes the client's answer from its row of a merged call.
     pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
-        let Some(Run { asked, .. }) = self.runs().next() else { return };
-        asked.put_before(out);
-        if !asked.simple {
+        let Some(Run { framing, .. }) = self.runs().next() else { return };
+        framing.put_before(out);
+        if !framing.simple {
             out.extend_from_slice(backend::BIND_COMPLETE);
         }
-        rows.put(place, asked.simple || asked.describe == Describe::Portal, out);
+        rows.put(place, framing.simple || framing.describe == Describe::Portal, out);
         out.extend_from_slice(from_commit);
-        asked.put_behind(out);
+        framing.put_behind(out);
         out.extend_from_slice(backend::READY_IDLE);
     }
 
@@ -184,24 +184,24 @@ impl<S> Packed<S> {
         out: &mut BytesMut,
     ) {
         for (place, step) in self.steps.iter().enumerate() {
-            let asked = match step {
+            let framing = match step {
                 Step::Run(run) => {
-                    run.asked.put_before(out);
-                    run.asked.put(from_lane.next().unwrap_or_default(), out);
-                    run.asked
+                    run.framing.put_before(out);
+                    run.framing.put(from_lane.next().unwrap_or_default(), out);
+                    run.framing
                 }
-                Step::Boundary(boundary, asked) => {
-                    asked.put_before(out);
-                    asked.put_boundary(*boundary, out);
-                    *asked
+                Step::Boundary(boundary, framing) => {
+                    framing.put_before(out);
+                    framing.put_boundary(*boundary, out);
+                    *framing
                 }
             };
             let is_last = place + 1 == self.steps.len();
             if is_last {
                 out.extend_from_slice(from_commit);
             }
-            asked.put_behind(out);
-            if asked.ready && !is_last {
+            framing.put_behind(out);
+            if framing.ready && !is_last {
                 out.extend_from_slice(backend::READY_IN_TRANSACTION);
             }
         }

@@ -1,6 +1,7 @@
 //! What a lane is sent for a unit, and what its client is told, for every form in which drivers send statements. Messages are
 //! written as their tags; a Describe of a statement is `D`, of a portal `d`.
 
+use crate::lane::LaneKind;
 use bytes::BytesMut;
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{put_frame, split};
@@ -19,7 +20,7 @@ impl Prepared for Named {
     }
 }
 
-fn packing(kind: classify::Kind, returns_rows: bool) -> Arc<Packing> {
+fn packing(kind: LaneKind, returns_rows: bool) -> Arc<Packing> {
     let column =
         KeyColumn { name: "id".to_owned(), attnum: 1, form: ValueForm::Integer, source: KeySource::Param(0) };
     Arc::new(Packing {
@@ -30,7 +31,7 @@ fn packing(kind: classify::Kind, returns_rows: bool) -> Arc<Packing> {
         touches_sequence: false,
         returns_rows,
         merging: None,
-        ahead: None,
+        lock_statement: None,
         in_key_space: false,
         watch: None,
         why: String::new(),
@@ -38,7 +39,7 @@ fn packing(kind: classify::Kind, returns_rows: bool) -> Arc<Packing> {
 }
 
 fn write(returns_rows: bool) -> Plan<Named> {
-    Plan::Run(Named, packing(classify::Kind::Write, returns_rows))
+    Plan::Run(Named, packing(LaneKind::Write, returns_rows))
 }
 
 /// The messages of a client with these tags, for the statement and the portal without a name.
@@ -139,19 +140,19 @@ fn a_simple_query_is_sent_as_an_extended_one_and_answered_as_a_simple_one() {
 fn begin_and_commit_are_answered_by_the_gateway() {
     let mut normaliser = Normaliser::new();
     let mut out = BytesMut::new();
-    let mut draft = Draft::new(&mut out);
-    draft.simple(Plan::Boundary(Named, Boundary::Begin("BEGIN")), &normaliser.run("begin"), 0..0);
-    draft.ready();
-    draft.simple(write(false), &normaliser.run("update t set n = 1 where id = 7"), 0..2);
-    draft.ready();
+    let mut builder = UnitBuilder::new(&mut out);
+    builder.simple(Plan::Boundary(Named, Boundary::Begin("BEGIN")), &normaliser.run("begin"), 0..0);
+    builder.ready();
+    builder.simple(write(false), &normaliser.run("update t set n = 1 where id = 7"), 0..2);
+    builder.ready();
     let gather = messages("PBdE");
     let Gathered::Single(single) = gather.form().unwrap() else { panic!() };
-    draft.extended(write(true), &single);
-    draft.ready();
-    draft.simple(Plan::Boundary(Named, Boundary::Commit), &normaliser.run("commit"), 0..0);
-    draft.ready();
-    assert_eq!(draft.statements(), 4);
-    let unit = draft.finish([b"", b""]);
+    builder.extended(write(true), &single);
+    builder.ready();
+    builder.simple(Plan::Boundary(Named, Boundary::Commit), &normaliser.run("commit"), 0..0);
+    builder.ready();
+    assert_eq!(builder.statements(), 4);
+    let unit = builder.finish([b"", b""]);
     assert_eq!((unit.statement_count(), unit.readies()), (2, 4));
     assert!(!unit.may_stay_open(), "its COMMIT is a message of its own");
     assert_eq!(told(&unit, &["2C", "2TDC"]), "CZCZ12TDCZCZ");
@@ -172,9 +173,9 @@ fn what_the_commit_brings_stands_before_the_last_ready_for_query() {
 fn a_unit_of_several_statements_claims_the_rows_that_it_writes() {
     let gather = messages("PBEPBEPBE");
     let Gathered::Several(statements) = gather.form().unwrap() else { panic!() };
-    let plans = [write(false), Plan::Run(Named, packing(classify::Kind::Read, true)), write(false)];
+    let plans = [write(false), Plan::Run(Named, packing(LaneKind::Read, true)), write(false)];
     let unit = Packed::extended([b"", b""], statements.iter().zip(plans), &mut BytesMut::new());
-    assert_eq!(unit.kind(), Kind::Write);
+    assert_eq!(unit.kind(), LaneKind::Write);
     assert_eq!(unit.claims.iter().map(|claim| claim.statement).collect::<Vec<_>>(), [0, 2]);
     assert_eq!(unit.key, unit.claims.iter().map(|claim| claim.key).min());
     assert_eq!(unit.keys().count(), 2);
@@ -188,6 +189,6 @@ fn one_statement_contends_for_the_row_of_its_parameter() {
     let [same, other] =
         ["7", "8"].map(|id| simple(&format!("update t set id = {id} where n = 1"), write(false)));
     assert!(same.key == seven.key && other.key != seven.key);
-    let read = extended("BE", Plan::Run(Named, packing(classify::Kind::Read, true)));
-    assert_eq!((read.kind(), read.readies()), (Kind::Read, 1));
+    let read = extended("BE", Plan::Run(Named, packing(LaneKind::Read, true)));
+    assert_eq!((read.kind(), read.readies()), (LaneKind::Read, 1));
 }

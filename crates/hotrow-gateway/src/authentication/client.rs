@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hotrow_auth::{
-    Ask, Asking, Certificate, Credential, Exchange, Method, Offer, Proven, Refusal, Rule, Step,
+    AuthMessage, Certificate, Credential, Exchange, LoginAttempt, LoginContext, Method, Proven, Refusal,
+    Rule, Step,
 };
 use hotrow_core::limits;
 use hotrow_wire::authentication::{self, Request};
@@ -80,7 +81,7 @@ impl Authentication {
             tracing::error!(%error, "the system gives no random numbers");
             refuse("XX000", "the gateway's system gives no random numbers", "")
         })?;
-        let offer = Offer {
+        let offer = LoginContext {
             user: newcomer.user.to_owned(),
             account: account.clone(),
             key: self.key.clone(),
@@ -100,7 +101,7 @@ impl Authentication {
     /// What the list says.
     fn rule(&self, newcomer: Newcomer<'_>) -> Result<Method, Stopped> {
         let Newcomer { peer, user, database, console } = newcomer;
-        let asking = Asking {
+        let asking = LoginAttempt {
             address: peer.address.map(|address| address.ip()),
             tls: peer.tls.is_some(),
             user,
@@ -135,7 +136,7 @@ impl Authentication {
         &self,
         newcomer: Newcomer<'_>,
         mut channel: Channel<'_>,
-        mut ask: Ask,
+        mut ask: AuthMessage,
         mut exchange: Exchange,
     ) -> Result<Proven, Stopped> {
         loop {
@@ -143,7 +144,7 @@ impl Authentication {
             channel.write.drain(channel.out).await.map_err(|_| Stopped::Left)?;
             let body = response(&mut channel).await?;
             match self.check(newcomer, exchange, body).await? {
-                Step::Ask(next, behind) => (ask, exchange) = (next, behind),
+                Step::Continue(next, behind) => (ask, exchange) = (next, behind),
                 Step::Done(last, proven) => {
                     if let Some(last) = last {
                         put(&last, channel.out);
@@ -210,13 +211,13 @@ fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Stopp
     }
 }
 
-fn put(ask: &Ask, out: &mut BytesMut) {
+fn put(ask: &AuthMessage, out: &mut BytesMut) {
     match ask {
-        Ask::Sasl(names) => Request::Sasl(&authentication::mechanism_list(names)).put(out),
-        Ask::SaslContinue(message) => Request::SaslContinue(message.as_bytes()).put(out),
-        Ask::SaslFinal(message) => Request::SaslFinal(message.as_bytes()).put(out),
-        Ask::Md5(salt) => Request::Md5(*salt).put(out),
-        Ask::Cleartext => Request::Cleartext.put(out),
+        AuthMessage::Sasl(names) => Request::Sasl(&authentication::mechanism_list(names)).put(out),
+        AuthMessage::SaslContinue(message) => Request::SaslContinue(message.as_bytes()).put(out),
+        AuthMessage::SaslFinal(message) => Request::SaslFinal(message.as_bytes()).put(out),
+        AuthMessage::Md5(salt) => Request::Md5(*salt).put(out),
+        AuthMessage::Cleartext => Request::Cleartext.put(out),
     }
 }
 

@@ -156,7 +156,7 @@ impl Lists {
         });
         if let Some(address) = reachable.next() {
             let path = config.hba_file.clone().ok_or(Error::NoList(address))?;
-            if let Some(rule) = hba.careless() {
+            if let Some(rule) = hba.insecure() {
                 return Err(Error::Careless { path, line: rule.line, method: rule.method, address });
             }
         }

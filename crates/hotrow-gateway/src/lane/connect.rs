@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotrow_core::lane::{Doubt, Kind, Outcome};
+use hotrow_core::lane::{Doubt, LaneKind, Outcome};
 use hotrow_core::limits;
-use hotrow_core::witness::{self, Bond, Log, Mark, Question, Server, Word};
+use hotrow_core::witness::{self, Continuity, Log, Mark, Question, Server, XactStatus};
 
 use super::context::LaneContext;
 use super::writer::Writer;
@@ -40,7 +40,7 @@ pub enum Progress {
 /// The connection and what is being done about it.
 pub struct Link {
     context: Arc<LaneContext>,
-    kind: Kind,
+    kind: LaneKind,
     index: usize,
     state: State,
     /// The server when the connection was made that is in use, or was in use before.
@@ -63,7 +63,7 @@ enum State {
 
 impl Link {
     /// No connection yet.
-    pub fn new(context: Arc<LaneContext>, kind: Kind, index: usize) -> Self {
+    pub fn new(context: Arc<LaneContext>, kind: LaneKind, index: usize) -> Self {
         Link {
             context,
             kind,
@@ -120,7 +120,7 @@ impl Link {
     /// Begins to ask what became of a transaction.
     pub fn resolve(&mut self, doubt: Doubt) {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
-            let bond = Bond::for_doubt(doubt, self.server.as_ref(), server.as_ref());
+            let bond = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
             let question = witness::question(doubt, self.server.as_ref(), bond);
             let deadline = Instant::now() + self.context.config().resolve_timeout();
             tracing::warn!(
@@ -210,7 +210,7 @@ impl Link {
 /// again.
 async fn make(
     context: Arc<LaneContext>,
-    kind: Kind,
+    kind: LaneKind,
     index: usize,
     pause: Duration,
     in_doubt: bool,
@@ -218,8 +218,8 @@ async fn make(
 ) -> Result<(Upstream, Option<Server>), Error> {
     tokio::time::sleep(pause).await;
     let name = match kind {
-        Kind::Write => format!("hotrow lane {index}"),
-        Kind::Read => format!("hotrow read lane {index}"),
+        LaneKind::Write => format!("hotrow lane {index}"),
+        LaneKind::Read => format!("hotrow read lane {index}"),
     };
     let config = context.config();
     let mut parameters = context.parameters.clone();
@@ -230,8 +230,8 @@ async fn make(
     parameters.push(("lock_timeout".to_owned(), context.lock_timeout().as_millis().to_string()));
     let mut upstream = Upstream::connect(&config.upstream, &parameters, &context.login, in_doubt).await?;
     let mut server = match kind {
-        Kind::Write => identify(&mut upstream).await?,
-        Kind::Read => None,
+        LaneKind::Write => identify(&mut upstream).await?,
+        LaneKind::Read => None,
     };
     if let Some(server) = &mut server {
         server.mark = find_mark(&mut upstream, &context, mark, in_doubt).await?;
@@ -331,7 +331,7 @@ async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Resu
 async fn ask(
     mut upstream: Upstream,
     question: Question,
-    bond: Bond,
+    bond: Continuity,
     deadline: Instant,
 ) -> (Result<Upstream, Error>, Outcome) {
     loop {
@@ -349,12 +349,12 @@ async fn ask(
     }
 }
 
-async fn status(upstream: &mut Upstream, id: u64, bond: Bond) -> Result<Option<Outcome>, Error> {
+async fn status(upstream: &mut Upstream, id: u64, bond: Continuity) -> Result<Option<Outcome>, Error> {
     let sql = include_str!("../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
-        Ok(rows) => word(first(rows).as_deref()),
+        Ok(rows) => xact_status(first(rows).as_deref()),
         // An id that this server has not given out yet.
-        Err(Error::Refused { code, .. }) if code == "22023" => Word::NotGivenOut,
+        Err(Error::Refused { code, .. }) if code == "22023" => XactStatus::NotGivenOut,
         Err(error) => return Err(error),
     };
     Ok(witness::believe(id, word, bond))
@@ -372,13 +372,13 @@ fn log(rows: Rows) -> Option<Log> {
     Some(Log { checkpoint: checkpoint?, first_id, next_id: next_id? })
 }
 
-fn word(status: Option<&str>) -> Word {
+fn xact_status(status: Option<&str>) -> XactStatus {
     match status {
-        Some("committed") => Word::Committed,
-        Some("aborted") => Word::Aborted,
-        Some("in progress") => Word::InProgress,
-        Some("in recovery") => Word::InRecovery,
-        _ => Word::Forgotten,
+        Some("committed") => XactStatus::Committed,
+        Some("aborted") => XactStatus::Aborted,
+        Some("in progress") => XactStatus::InProgress,
+        Some("in recovery") => XactStatus::InRecovery,
+        _ => XactStatus::Forgotten,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::affinity::Affinity;
-use hotrow_core::lane::{Kind, Unit};
+use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
 use tokio::sync::Notify;
 
@@ -160,10 +160,10 @@ impl LaneContext {
         }
     }
 
-    fn affinity(&self, kind: Kind) -> MutexGuard<'_, Affinity> {
+    fn affinity(&self, kind: LaneKind) -> MutexGuard<'_, Affinity> {
         let affinity = match kind {
-            Kind::Write => &self.writes,
-            Kind::Read => &self.reads,
+            LaneKind::Write => &self.writes,
+            LaneKind::Read => &self.reads,
         };
         affinity.lock()
     }
@@ -174,13 +174,13 @@ impl LaneContext {
     }
 
     /// Units have left their lane.
-    pub fn release<'u>(&self, kind: Kind, lane: usize, units: impl Iterator<Item = &'u Unit<Envelope>>) {
+    pub fn release<'u>(&self, kind: LaneKind, lane: usize, units: impl Iterator<Item = &'u Unit<Envelope>>) {
         let mut affinity = self.affinity(kind);
         units.for_each(|unit| affinity.release(lane, unit.keys()));
     }
 
     /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can do what waits there.
-    pub fn set_slow(&self, kind: Kind, lane: usize, slow: bool) -> bool {
+    pub fn set_slow(&self, kind: LaneKind, lane: usize, slow: bool) -> bool {
         self.affinity(kind).set_slow(lane, slow)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use hotrow_core::classify::{self, Watch};
-use hotrow_core::lane::{Batch, Kind};
+use hotrow_core::lane::{Batch, LaneKind};
 use hotrow_core::limits;
 use hotrow_wire::backend;
 use hotrow_wire::frontend::{self, Named, Parse, Value, tag};
@@ -76,7 +76,7 @@ impl Guard {
     pub fn put(
         &mut self,
         batch: &Batch<Envelope>,
-        kind: Kind,
+        kind: LaneKind,
         epoch: u64,
         out: &mut BytesMut,
     ) -> (End, usize) {
@@ -113,9 +113,9 @@ impl Guard {
     }
 
     /// Takes in the tables that a batch relies on; whether the batch has to be checked.
-    fn admit(&mut self, batch: &Batch<Envelope>, kind: Kind) -> bool {
+    fn admit(&mut self, batch: &Batch<Envelope>, kind: LaneKind) -> bool {
         // The types of parameters that the client has declared can't become others.
-        let counts = |run: &&Run| kind == Kind::Write || !run.statement.is_typed;
+        let counts = |run: &&Run| kind == LaneKind::Write || !run.statement.is_typed;
         let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
         let watches = || runs().filter(counts).filter_map(|run| run.packing.watch.as_deref());
         let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(*watch)).count();
@@ -126,7 +126,7 @@ impl Guard {
             self.watches.extend(watches().map(|watch| (watch.name.clone(), watch.clone())));
             self.generation += 1;
         }
-        kind == Kind::Write || watches().next().is_some()
+        kind == LaneKind::Write || watches().next().is_some()
     }
 
     /// If the catalogue has changed through this gateway, the next batch compares the fingerprints of its own tables at

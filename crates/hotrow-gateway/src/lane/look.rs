@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotrow_core::lane::{Kind, Place};
+use hotrow_core::lane::{LaneKind, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -11,7 +11,7 @@ use super::Task;
 #[derive(Debug)]
 pub struct Look {
     /// Whether its batches can change anything.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// Its number among those of its kind.
     pub index: usize,
     /// The state of its connection.
@@ -53,7 +53,7 @@ pub struct UnitLook {
     /// The tables or functions of its statements.
     pub tables: Vec<String>,
     /// Where it is.
-    pub place: Place,
+    pub place: UnitState,
     /// How long ago it came.
     pub age: Duration,
     /// The shapes of its statements.

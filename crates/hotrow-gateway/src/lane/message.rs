@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify;
 use hotrow_core::key::Key;
+use hotrow_core::lane::LaneKind;
 use hotrow_core::lane::Unit;
 use hotrow_core::unit::{self, put_refusals};
-use hotrow_core::waiting::Mark;
+use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
@@ -34,7 +34,7 @@ pub type Run = unit::Run<Arc<Statement>>;
 pub type Plan = unit::Plan<Arc<Statement>>;
 
 /// Such a unit that is being made.
-pub type Draft<'o> = unit::Draft<'o, Arc<Statement>>;
+pub type Draft<'o> = unit::UnitBuilder<'o, Arc<Statement>>;
 
 /// A unit on its way to a lane and back.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Envelope {
     /// Of a call that waits: when it has to stop waiting.
     pub deadline: Option<Instant>,
     /// Of a call that may wait: what was known when it was handed to a lane.
-    pub mark: Option<Mark>,
+    pub mark: Option<NotificationCount>,
     /// How often its session was cancelled before it was.
     pub cancels: u64,
     /// If it succeeds, it gives names of statements or takes them away.
@@ -83,7 +83,7 @@ impl Envelope {
     /// Whether one of its statements writes and returns rows, and was never answered in a lane.
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
-            let returns = run.packing.kind == classify::Kind::Write && run.packing.returns_rows;
+            let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
             returns && run.packing.merging.is_none() && run.statement.counts.of(Became::Packed) == 0
         })
     }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hotrow_core::lane::{Action, Batch, Event, Failure, Kind, Lane, Refusal, Unit};
+use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Unit};
 use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
@@ -42,7 +42,7 @@ use crate::metrics::{METRICS, microseconds};
 use crate::statements::counts::Became;
 
 /// Runs a lane for as long as the process lives.
-pub async fn run(context: Arc<LaneContext>, kind: Kind, index: usize, inbox: Arc<Inbox>) {
+pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
         link: Link::new(context.clone(), kind, index),
         rest: Rest::new(context.config().held_idle),
@@ -76,7 +76,7 @@ pub async fn run(context: Arc<LaneContext>, kind: Kind, index: usize, inbox: Arc
 
 struct Task {
     context: Arc<LaneContext>,
-    kind: Kind,
+    kind: LaneKind,
     index: usize,
     inbox: Arc<Inbox>,
     core: Lane<Envelope>,
@@ -357,8 +357,8 @@ impl Task {
         let answered = (batch.units.len() - batch.waits.len()) as u64;
         self.tally.units += answered;
         match self.kind {
-            Kind::Write => METRICS.packed.add(answered),
-            Kind::Read => METRICS.packed_reads.add(answered),
+            LaneKind::Write => METRICS.packed.add(answered),
+            LaneKind::Read => METRICS.packed_reads.add(answered),
         }
         let mut too_slow = false;
         if let Some(since) = self.writer.since(batch.number) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::lane::{Batch, Failure, Kind};
+use hotrow_core::lane::{Batch, Failure, LaneKind};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
@@ -147,7 +147,7 @@ impl Replies {
         input: &mut BytesMut,
         batch: &Batch<Envelope>,
         end: End,
-        kind: Kind,
+        kind: LaneKind,
     ) -> Result<Option<Note>, Error> {
         loop {
             if self.skip > 0 {
@@ -158,8 +158,8 @@ impl Replies {
                     return Ok(None);
                 }
             }
-            let bytes_max = if kind == Kind::Read { limits::READ_ROW_BYTES_MAX } else { usize::MAX };
-            if kind == Kind::Read
+            let bytes_max = if kind == LaneKind::Read { limits::READ_ROW_BYTES_MAX } else { usize::MAX };
+            if kind == LaneKind::Read
                 && input.first() == Some(&tag::DATA_ROW)
                 && self.begins_oversized(input, bytes_max)
             {

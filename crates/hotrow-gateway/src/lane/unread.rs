@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use hotrow_core::lane::{Batch, Event, Kind, Place, Unit};
+use hotrow_core::lane::{Batch, Event, LaneKind, Unit, UnitState};
 use hotrow_core::limits;
 
 use super::Task;
@@ -14,7 +14,7 @@ impl Task {
     /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
     /// dropped. The first read of a batch has room unless its client has too much to read: a batch always gets on.
     pub(super) fn note_overfull(&mut self) {
-        if self.kind == Kind::Write {
+        if self.kind == LaneKind::Write {
             return self.exclude_large();
         }
         if self.replies.current().len() <= limits::SESSION_BUFFER_BYTES {
@@ -54,8 +54,8 @@ impl Task {
             return;
         };
         run.statement.exclude();
-        let waits = |(place, unit): &(Place, &Unit<Envelope>)| {
-            *place == Place::Queued && unit.payload.has_lost_credit()
+        let waits = |(place, unit): &(UnitState, &Unit<Envelope>)| {
+            *place == UnitState::Queued && unit.payload.has_lost_credit()
         };
         let sessions: Vec<_> = self.core.units().filter(waits).map(|(_, unit)| unit.session).collect();
         for session in sessions {

@@ -6,8 +6,8 @@ use std::io;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use hotrow_core::classify::Ahead;
-use hotrow_core::lane::{Batch, Kind, Unit};
+use hotrow_core::classify::LockStatement;
+use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
 use super::context::LaneContext;
@@ -49,7 +49,7 @@ impl Writer {
     pub fn put(
         &mut self,
         batch: &Batch<Envelope>,
-        kind: Kind,
+        kind: LaneKind,
         now: Instant,
         context: &LaneContext,
         upstream: &mut Upstream,
@@ -79,7 +79,7 @@ impl Writer {
         let (end, parses) = self.guard.put(batch, kind, context.gate.catalogue_epoch(), &mut upstream.output);
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.guarded.push_back((batch.number, end));
-        if kind == Kind::Write {
+        if kind == LaneKind::Write {
             // The answers and the id shall come before the commit, not with it.
             upstream.output.extend_from_slice(frontend::FLUSH);
         }
@@ -172,7 +172,7 @@ impl Writer {
 }
 
 /// Locks a row: with the client's own values, in its formats.
-fn put_lock(statement: &[u8], ahead: &Ahead, bind: &Bind<'_>, out: &mut BytesMut) {
+fn put_lock(statement: &[u8], ahead: &LockStatement, bind: &Bind<'_>, out: &mut BytesMut) {
     let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
     frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>(), &[]);
     out.extend_from_slice(frontend::EXECUTE);

@@ -15,7 +15,7 @@ use std::time::Instant;
 use hotrow_auth::Credential;
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision};
-use hotrow_core::lane::{Kind, Unit};
+use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -109,7 +109,7 @@ impl Pool {
             tokio::spawn(log_ins::follow_log_ins(pool.clone())).abort_handle(),
             tokio::spawn(log_ins::follow_settings(pool.clone())).abort_handle(),
         ];
-        for kind in [Kind::Write, Kind::Read] {
+        for kind in [LaneKind::Write, LaneKind::Read] {
             for (index, inbox) in pool.lanes(kind).iter().enumerate() {
                 let lane = lane::run(pool.context.clone(), kind, index, inbox.clone());
                 tasks.push(tokio::spawn(lane).abort_handle());
@@ -239,10 +239,10 @@ impl Pool {
         Ok(())
     }
 
-    fn lanes(&self, kind: Kind) -> &[Arc<Inbox>] {
+    fn lanes(&self, kind: LaneKind) -> &[Arc<Inbox>] {
         match kind {
-            Kind::Write => &self.writes,
-            Kind::Read => &self.reads,
+            LaneKind::Write => &self.writes,
+            LaneKind::Read => &self.reads,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
-use hotrow_core::waiting::{Entered, Mark, Ticket, Waiting};
+use hotrow_core::waiting::{Entered, NotificationCount, Ticket, Waiting};
 use hotrow_wire::Reader;
 use hotrow_wire::backend::{Problem, tag};
 use tokio::sync::{Notify, oneshot};
@@ -75,7 +75,7 @@ pub struct CallLook {
 
 impl WaitingRoom {
     /// A call is about to be sent.
-    pub fn sends(&self, packed: &Packed) -> Option<Mark> {
+    pub fn sends(&self, packed: &Packed) -> Option<NotificationCount> {
         let run = packed.runs().next()?;
         run.packing.key.as_ref().map(|spec| self.calls.lock().sends(spec))
     }
@@ -234,7 +234,7 @@ async fn hear(pool: &Pool, pause: &mut Duration) -> upstream::Error {
         match upstream.frame().await {
             Ok(frame) if frame[0] == tag::NOTIFICATION => {
                 if let Some(payload) = payload(&frame[hotrow_wire::HEADER_BYTES..]) {
-                    let woken = pool.waiting.calls.lock().word(payload);
+                    let woken = pool.waiting.calls.lock().notified(payload);
                     WaitingRoom::wake(woken);
                 }
             }

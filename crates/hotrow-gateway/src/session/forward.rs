@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotrow_core::classify::{Analysis, Effect};
-use hotrow_core::expect::{Message, Place, Preparation, Runs};
+use hotrow_core::expect::{Message, Preparation, RunEffects, StatementName};
 use hotrow_core::limits;
 use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
@@ -150,7 +150,7 @@ impl Session {
         if !self.note_effect(&statement) {
             // The server raises it, in its turn and with what it does to a transaction.
             frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
-            self.expected.sent(Message::Query(Runs::default()));
+            self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
         METRICS.passed_through.inc();
@@ -357,7 +357,7 @@ impl Session {
         frontend::put_bind_text(self.output(), b"", std::iter::empty());
         self.expected.sent(Message::Bind(Bytes::new()));
         self.output().extend_from_slice(frontend::EXECUTE);
-        self.expected.sent(Message::Execute(Runs::default()));
+        self.expected.sent(Message::Execute(RunEffects::default()));
     }
 
     /// Notes what the statement that is about to run clears if its unit succeeds. Only what runs last counts: a statement behind
@@ -392,16 +392,16 @@ impl Session {
     }
 
     /// What a statement that is about to run does to names. The server is shown the name that it mentions.
-    fn will_run(&mut self, statement: &Statement) -> Runs {
+    fn will_run(&mut self, statement: &Statement) -> RunEffects {
         let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
         if let Some(name) = name {
             self.show(name);
         }
         let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
-        Runs {
+        RunEffects {
             may_copy: statement.may_copy,
-            takes: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
-            takes_all: statement.takes_all(),
+            deallocates: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
+            deallocates_all: statement.takes_all(),
         }
     }
 
@@ -431,12 +431,12 @@ impl Session {
     /// client has closed while it held none.
     fn close_unnamed(&mut self, name: &[u8]) {
         if name.is_empty() {
-            self.close(name, Some(Place::Unnamed));
+            self.close(name, Some(StatementName::Unnamed));
         }
     }
 
     /// Closes a statement of the connection's; the client hears nothing of it.
-    fn close(&mut self, name: &[u8], place: Option<Place>) {
+    fn close(&mut self, name: &[u8], place: Option<StatementName>) {
         frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
         self.expected.sent(Message::OwnClose(place));
     }
@@ -469,9 +469,11 @@ impl Session {
     /// Before a statement is prepared: closes it, since after a Parse that failed or was skipped it may be there all the same,
     /// and another one if there are too many.
     fn make_room(&mut self, statement: &Statement) {
-        self.close(&statement.name, Some(Place::Named(statement.id)));
+        self.close(&statement.name, Some(StatementName::Named(statement.id)));
         let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if let Some(place @ Place::Named(oldest)) = self.expected.oldest(&holding.held.upstream.prepared) {
+        if let Some(place @ StatementName::Named(oldest)) =
+            self.expected.oldest(&holding.held.upstream.prepared)
+        {
             self.close(upstream::statement_name(oldest).as_bytes(), Some(place));
         }
     }

@@ -25,7 +25,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::Effect;
 use hotrow_core::expect::Expected;
-use hotrow_core::lane::Kind;
+use hotrow_core::lane::LaneKind;
 use hotrow_core::limits;
 use hotrow_core::normalise::Normaliser;
 use hotrow_core::unit::gather::Gather;
@@ -128,7 +128,7 @@ pub struct Session {
     /// What the client knows of the server's settings, unless it has heard of others from a connection that it held.
     told: Arc<ServerSettings>,
     /// The lane that has units of this session.
-    lane: Option<(Kind, usize)>,
+    lane: Option<(LaneKind, usize)>,
     /// A lane has given units back to this session, and may remember it.
     was_handed: bool,
     /// A transaction with BEGIN and COMMIT is on its way, or was.

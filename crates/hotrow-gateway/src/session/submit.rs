@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hotrow_core::classify::{Analysis, Boundary, Pass};
 use hotrow_core::limits;
+use hotrow_core::session::Next;
 
 use super::names::Change;
 use super::{End, Sequences, Session};
@@ -83,19 +84,23 @@ impl Session {
         }
         packed.cancels = self.control.cancels();
         let (lane, first) = loop {
-            if self.mailbox.pending() == 0 {
-                let Some(lane) = self.any_lane(&packed) else {
-                    self.mailbox.reserve();
-                    return self.alone(&packed).await;
-                };
-                break (lane, true);
-            }
-            if let Some((under_way, lane)) = self.lane
-                && under_way == kind
-                && !self.mailbox.has_handed()
-                && self.pool.context.assign(&packed.unit, Some(lane)).is_some()
-            {
-                break (lane, false);
+            match self.mailbox.next() {
+                Next::First => {
+                    let Some(lane) = self.any_lane(&packed) else {
+                        self.mailbox.reserve();
+                        return self.alone(&packed).await;
+                    };
+                    break (lane, true);
+                }
+                Next::Follow => {
+                    if let Some((under_way, lane)) = self.lane
+                        && under_way == kind
+                        && self.pool.context.assign(&packed.unit, Some(lane)).is_some()
+                    {
+                        break (lane, false);
+                    }
+                }
+                Next::Wait => {}
             }
             self.drained().await?;
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Ahead, Analysis, Effect, Merging, Packing, Pass, Reason};
+use hotrow_core::classify::{self, Analysis, Effect, LockStatement, Merging, Packing, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::unit::Prepared;
 use hotrow_wire::frontend::Parse;
@@ -440,7 +440,7 @@ impl Statements {
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
         if let Some(packing) = statement.packing() {
-            let with_it = packing.ahead.as_ref().map(|ahead| self.ahead(ahead));
+            let with_it = packing.lock_statement.as_ref().map(|ahead| self.ahead(ahead));
             let with_it =
                 with_it.into_iter().chain(packing.merging.as_ref().map(|merging| self.merged(merging)));
             with_it.for_each(|statement| statement.superseded.store(true, Relaxed));
@@ -465,7 +465,7 @@ impl Statements {
     }
 
     /// The statement that locks a row ahead.
-    pub fn ahead(&self, ahead: &Ahead) -> Arc<Statement> {
+    pub fn ahead(&self, ahead: &LockStatement) -> Arc<Statement> {
         let types: Vec<u8> = ahead.types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
         self.extended(ahead.text.as_bytes(), &types)
     }

@@ -1,5 +1,7 @@
 //! Merge rules: which are accepted, what a gateway is told of them, and which are left out.
 
+use hotrow_sql::DEFAULT_ROLE;
+
 use crate::script::check_in;
 use crate::server::{Database, Session};
 
@@ -190,6 +192,19 @@ fn a_rule_whose_function_has_changed_or_gone_is_left_out() {
     assert_eq!(session.value(rules), "0");
     session.run("select hotrow.remove_merge_rule('shop.buy(text,integer)')");
     check_in(&session, "remove_merge_rule('shop.buy(text,integer)') -> 22023");
+}
+
+#[test]
+fn a_rule_of_the_pack_that_the_owner_has_removed_or_changed_stays_so() {
+    let database = Database::migrated();
+    let mut session = database.session("postgres");
+    session.run(
+        "select hotrow.remove_merge_rule('hotrow.drain(text,uuid)');
+        select hotrow.add_merge_rule('hotrow.confirm(uuid)', 'hotrow.confirm_batch(uuid[])', 'reservation_id', 'hotrow.sale', 8)",
+    );
+    session.migrate(DEFAULT_ROLE).unwrap();
+    assert_eq!(session.value("select json_array_length(hotrow.merge_rules('{drain}'))"), "0");
+    assert_eq!(told(&session, "confirm", "most_calls"), "8");
 }
 
 /// As a gateway whose upstream URL has this user asks before it asks for rules, with the rights of its client.

@@ -179,16 +179,8 @@ impl Workload {
     /// One call, or several of one function that has a twin; sometimes so many that an inbox is full.
     fn next(&mut self) -> Vec<FeedCommand> {
         let first = self.command();
-        let has_twin = matches!(
-            first,
-            FeedCommand::Follow { .. }
-                | FeedCommand::Unfollow { .. }
-                | FeedCommand::Post { .. }
-                | FeedCommand::Push { .. }
-                | FeedCommand::Consume { .. }
-        );
         let calls = match self.random.u8(0..12) {
-            _ if !has_twin => 1,
+            _ if !sql::has_twin(first.function()) => 1,
             0 => 40,
             1..7 => self.random.usize(2..=8),
             _ => 1,
@@ -223,12 +215,12 @@ fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, St
     if let [command] = commands {
         return Ok(vec![rows(line, &format!("select {} from hotrow.{command}", columns(command)))?]);
     }
-    let calls: Vec<_> = commands.iter().map(FeedCommand::call).collect();
-    let arrays = (0..calls[0].1.len()).map(|place| {
-        let values: Vec<_> = calls.iter().map(|(_, arguments)| arguments[place].0.as_str()).collect();
-        format!("array[{}]::{}[]", values.join(", "), calls[0].1[place].1)
+    let calls: Vec<_> = commands.iter().map(FeedCommand::arguments).collect();
+    let arrays = (0..calls[0].len()).map(|place| {
+        let values: Vec<_> = calls.iter().map(|arguments| arguments[place].0.as_str()).collect();
+        format!("array[{}]::{}[]", values.join(", "), calls[0][place].1)
     });
-    let batch = format!("hotrow.{}_batch({})", calls[0].0, arrays.collect::<Vec<_>>().join(", "));
+    let batch = format!("hotrow.{}_batch({})", commands[0].function(), arrays.collect::<Vec<_>>().join(", "));
     if !matches!(commands[0], FeedCommand::Consume { .. }) {
         let rows = rows(line, &format!("select * from {batch}"))?;
         return Ok(rows.into_iter().map(|row| vec![row]).collect());

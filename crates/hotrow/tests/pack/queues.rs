@@ -9,7 +9,7 @@ use crate::line::Line;
 use crate::planted::{Fault, missed, seeds};
 use crate::private;
 use crate::same_as_model::none_differs;
-use crate::sql::{Clock, literal};
+use crate::sql::{Clock, has_twin, literal};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
@@ -131,8 +131,8 @@ impl Stage<'_> {
         (found != [right.clone()]).then(|| format!("stats {found:?}, the model: {right:?}"))
     }
 
-    /// A function's name and its arguments behind the queue's name, as text.
-    fn call(&self, command: &QueueCommand) -> (&'static str, Vec<Option<String>>) {
+    /// The arguments of a function that follow the queue's name, as text.
+    fn arguments(&self, command: &QueueCommand) -> Vec<Option<String>> {
         let hours = |time: i64| Some(format!("{time} hours"));
         let receipt = |receipt: &Receipt| Some(self.receipts[receipt].clone());
         match command {
@@ -140,31 +140,26 @@ impl Stage<'_> {
                 let order = format!("00000000-0000-0000-0000-{order:012}");
                 let time = |time: &Option<i64>| time.map(|time| self.clock.timestamp(time));
                 let priority = (*priority != 0).then(|| priority.to_string());
-                (
-                    "enqueue",
-                    vec![Some(order), None, group.clone(), time(created_at), time(not_before), priority],
-                )
+                vec![Some(order), None, group.clone(), time(created_at), time(not_before), priority]
             }
-            QueueCommand::Take { max, lease } => ("take", vec![Some(max.to_string()), lease.and_then(hours)]),
-            QueueCommand::Complete { receipt: of } => ("complete", vec![receipt(of)]),
+            QueueCommand::Take { max, lease } => vec![Some(max.to_string()), lease.and_then(hours)],
+            QueueCommand::Complete { receipt: of } | QueueCommand::Release { receipt: of } => {
+                vec![receipt(of)]
+            }
             QueueCommand::Fail { receipt: of, retry_in } => {
-                ("fail", vec![receipt(of), Some("no".to_owned()), retry_in.and_then(hours)])
+                vec![receipt(of), Some("no".to_owned()), retry_in.and_then(hours)]
             }
-            QueueCommand::Release { receipt: of } => ("release", vec![receipt(of)]),
-            QueueCommand::ExtendLease { receipt: of, lease } => {
-                ("extend_lease", vec![receipt(of), hours(*lease)])
-            }
-            QueueCommand::Redrive { max } => ("redrive", vec![Some(max.to_string())]),
-            QueueCommand::Pause => ("pause", vec![]),
-            QueueCommand::Resume => ("resume", vec![]),
+            QueueCommand::ExtendLease { receipt: of, lease } => vec![receipt(of), hours(*lease)],
+            QueueCommand::Redrive { max } => vec![Some(max.to_string())],
+            QueueCommand::Pause | QueueCommand::Resume => vec![],
         }
     }
 
     /// What the server answers, in the model's words. Receipts are learnt beside the model's own.
     fn answers(&mut self, commands: &[QueueCommand], right: &[QueueAnswer]) -> Vec<String> {
-        let calls: Vec<_> = commands.iter().map(|command| self.call(command)).collect();
-        let (function, first) = &calls[0];
-        let columns = match *function {
+        let function = commands[0].function();
+        let calls: Vec<_> = commands.iter().map(|command| self.arguments(command)).collect();
+        let columns = match function {
             "take" => "{CALL}, right(order_id::text, 12)::int || ':' || attempt, receipt",
             "enqueue" => "id || ' ' || status",
             "redrive" | "pause" | "resume" => "*",
@@ -172,7 +167,7 @@ impl Stage<'_> {
         };
         let alone = calls.len() == 1;
         let sql = if alone {
-            let values: Vec<_> = first.iter().map(|value| literal(value.as_deref())).collect();
+            let values: Vec<_> = calls[0].iter().map(|value| literal(value.as_deref())).collect();
             let columns = columns.replace("{CALL}", "1");
             format!(
                 "select {columns} from hotrow.{function}({})",
@@ -183,7 +178,7 @@ impl Stage<'_> {
                 let values: Vec<_> = values.into_iter().map(literal).collect();
                 format!("array[{}]", values.join(", "))
             };
-            let types: &[&str] = match *function {
+            let types: &[&str] = match function {
                 "enqueue" => &["uuid", "jsonb", "text", "timestamptz", "timestamptz", "int"],
                 "take" => &["int", "interval"],
                 "fail" => &["bigint", "text", "interval"],
@@ -192,7 +187,7 @@ impl Stage<'_> {
             };
             let mut arguments = vec![array(vec![Some(self.name.as_str()); calls.len()])];
             for (place, kind) in types.iter().enumerate() {
-                let values = calls.iter().map(|(_, values)| values[place].as_deref()).collect();
+                let values = calls.iter().map(|values| values[place].as_deref()).collect();
                 arguments.push(format!("{}::{kind}[]", array(values)));
             }
             format!(
@@ -206,7 +201,7 @@ impl Stage<'_> {
             return vec![format!("{error:?} for {sql}")];
         }
         let rows = answer.rows();
-        if *function != "take" {
+        if function != "take" {
             return rows.into_iter().map(|row| row[0].clone().unwrap_or_default()).collect();
         }
         let mut taken = vec![Vec::new(); calls.len()];
@@ -280,8 +275,7 @@ impl Workload {
     fn next(&mut self, at: i64) -> Vec<QueueCommand> {
         let first = self.command(at);
         let kind = std::mem::discriminant(&first);
-        let has_twin =
-            !matches!(first, QueueCommand::Redrive { .. } | QueueCommand::Pause | QueueCommand::Resume);
+        let has_twin = has_twin(first.function());
         let mut commands = vec![first];
         if has_twin && self.random.bool() {
             let more = self.random.usize(1..=6);

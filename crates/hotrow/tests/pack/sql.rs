@@ -4,6 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hotrow_model::{Command, Id, Time};
+use hotrow_sql::functions;
 
 /// The model's time in the server's: a step is an hour, and hours pass by moving what is stored into the past, so that
 /// holds end without anybody waiting.
@@ -47,37 +48,37 @@ impl Call {
         let text = |value: &str| Some(value.to_owned());
         let id = |id: &Option<Id>| id.map(Id::uuid);
         let mut columns = "*".to_owned();
-        let (function, values) = match command {
+        let values = match command {
             Command::CreateCounter { counter, strategy, min, max } => {
-                ("create_counter", vec![text(counter), Some(strategy.to_string()), number(min), number(max)])
+                vec![text(counter), Some(strategy.to_string()), number(min), number(max)]
             }
             Command::Increment { counter, amount, request } => {
-                ("increment", vec![text(counter), Some(amount.to_string()), id(request)])
+                vec![text(counter), Some(amount.to_string()), id(request)]
             }
-            Command::Drain { counter, request } => ("drain", vec![text(counter), id(request)]),
-            Command::Counter { counter } => ("counter", vec![text(counter)]),
+            Command::Drain { counter, request } => vec![text(counter), id(request)],
+            Command::Counter { counter } => vec![text(counter)],
             Command::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
                 let (item, stock, hold) = (text(item), Some(stock.to_string()), hold.map(hours));
-                let values = vec![item, stock, number(per_buyer), moment(starts_at), moment(ends_at), hold];
-                ("create_sale", values)
+                vec![item, stock, number(per_buyer), moment(starts_at), moment(ends_at), hold]
             }
             Command::Reserve { item, buyer, quantity, request, .. } => {
-                ("reserve", vec![text(item), text(buyer), Some(quantity.to_string()), id(request)])
+                vec![text(item), text(buyer), Some(quantity.to_string()), id(request)]
             }
             Command::ReserveAll { items, quantities, buyer, request, .. } => {
                 let items = array(items.iter().map(|item| Some(item.as_str())));
                 let quantities: Vec<_> = quantities.iter().map(i64::to_string).collect();
                 let quantities = array(quantities.iter().map(|quantity| Some(quantity.as_str())));
-                ("reserve_all", vec![Some(items), Some(quantities), text(buyer), id(request)])
+                vec![Some(items), Some(quantities), text(buyer), id(request)]
             }
-            Command::Confirm { reservation } => ("confirm", vec![Some(reservation.uuid())]),
-            Command::Cancel { reservation } => ("cancel", vec![Some(reservation.uuid())]),
+            Command::Confirm { reservation } | Command::Cancel { reservation } => {
+                vec![Some(reservation.uuid())]
+            }
             Command::Extend { reservation, hold } => {
                 columns = format!("status, {}", clock.steps("expires_at"));
-                ("extend", vec![Some(reservation.uuid()), Some(hours(*hold))])
+                vec![Some(reservation.uuid()), Some(hours(*hold))]
             }
             Command::Restock { item, quantity, request } => {
-                ("restock", vec![text(item), Some(quantity.to_string()), id(request)])
+                vec![text(item), Some(quantity.to_string()), id(request)]
             }
             Command::Sale { item } => {
                 columns = format!(
@@ -85,10 +86,10 @@ impl Call {
                     clock.steps("starts_at"),
                     clock.steps("ends_at")
                 );
-                ("sale", vec![text(item)])
+                vec![text(item)]
             }
         };
-        Self { function: function.to_owned(), values, columns }
+        Self { function: command.function().to_owned(), values, columns }
     }
 
     /// All of them, which are of one function, as one call of its twin.
@@ -123,13 +124,9 @@ impl Call {
     }
 }
 
-/// Whether a function has a twin.
-pub fn has_twin(command: &Command) -> bool {
-    use Command::{Cancel, Confirm, Drain, Extend, Increment, Reserve};
-    matches!(
-        command,
-        Increment { .. } | Drain { .. } | Reserve { .. } | Confirm { .. } | Cancel { .. } | Extend { .. }
-    )
+/// Whether a function has a batch twin.
+pub fn has_twin(name: &str) -> bool {
+    functions().iter().any(|function| function.name == name && function.merge.is_some())
 }
 
 /// A row as the model writes it.

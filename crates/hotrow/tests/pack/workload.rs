@@ -75,8 +75,11 @@ impl Workload {
     /// One command, or several of one function for a batch.
     pub fn next(&mut self) -> Vec<Command> {
         let first = self.command();
-        let calls =
-            if crate::sql::has_twin(&first) && self.random.bool() { self.random.usize(2..=8) } else { 1 };
+        let calls = if crate::sql::has_twin(first.function()) && self.random.bool() {
+            self.random.usize(2..=8)
+        } else {
+            1
+        };
         let kind = std::mem::discriminant(&first);
         let mut commands = vec![first];
         while commands.len() < calls {

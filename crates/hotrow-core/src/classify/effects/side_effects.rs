@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use sqlparser::tokenizer::Token;
 
 use crate::classify::effects::effect::Effect;
-use crate::classify::known::functions::{Conduct, conduct};
+use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::text::tokens::{folded, is_word};
 
 /// What a query leaves behind, and whether it creates a table. That a function takes something away counts for nothing:
@@ -136,7 +136,7 @@ fn is_common_table(tokens: &[Token], index: usize) -> bool {
 
 fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
     let of_call = match schema {
-        None | Some("pg_catalog") => conduct(name).effect(),
+        None | Some("pg_catalog") => behaviour(name).effect(),
         // The schema pack is Hotrow's own and leaves nothing behind.
         Some("hotrow" | "information_schema") => Effect::NONE,
         Some(_) => Effect::UNKNOWN,
@@ -144,11 +144,11 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
     found.effect = found.effect.union(of_call);
 }
 
-impl Conduct {
+impl Behaviour {
     /// What a call of such a function leaves behind.
     pub(crate) fn effect(self) -> Effect {
         match self {
-            Self::Packable | Self::Plural | Self::Telling(_) | Self::UnlocksSession => Effect::NONE,
+            Self::Packable | Self::Plural | Self::Observing(_) | Self::UnlocksSession => Effect::NONE,
             Self::MovesSequence | Self::SetsSequence => Effect { touches_sequence: true, ..Effect::NONE },
             Self::ReadsSequence => Effect { needs_sequence_state: true, ..Effect::NONE },
             Self::LocksSession => Effect { advisory_lock: true, ..Effect::NONE },

@@ -1,10 +1,11 @@
 //! Puts what the text says and what the catalogue says together: packed with which key, or passed through and why.
 
 use crate::key::KeySpec;
+use crate::lane::LaneKind;
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Facts, TableFacts};
-use crate::classify::judge::ahead::Ahead;
+use crate::classify::judge::lock_statement::LockStatement;
 use crate::classify::judge::merging::{Matched, Merging};
 use crate::classify::judge::namesakes::Judge;
 use crate::classify::judge::row::{MOST_ROWS_PER_COMMIT, insert_key, point_key, rows_per_commit};
@@ -27,20 +28,11 @@ pub enum Decision {
     },
 }
 
-/// Which lanes a packed statement may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// It changes something, so its answer waits for a flush.
-    Write,
-    /// It changes nothing.
-    Read,
-}
-
 /// How a statement is packed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packing {
     /// Which lanes.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The table's name, for people; empty without one.
     pub table: String,
     /// How its key is computed; `None` when it contends for no row known beforehand.
@@ -54,7 +46,7 @@ pub struct Packing {
     /// How it is merged with calls of other clients, if it can be.
     pub merging: Option<Merging>,
     /// How its row can be locked before it runs.
-    pub ahead: Option<Ahead>,
+    pub lock_statement: Option<LockStatement>,
     /// A merge rule knows its function: its key is one of a key space, not of a table.
     pub in_key_space: bool,
     /// The table it relies on.
@@ -114,14 +106,14 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             return Err(Reason::NoColumn(column.clone()));
         }
         return Ok(Packing {
-            kind: if moves_sequence { Kind::Write } else { Kind::Read },
+            kind: if moves_sequence { LaneKind::Write } else { LaneKind::Read },
             table: String::new(),
             key: None,
             rows_per_commit: MOST_ROWS_PER_COMMIT,
             touches_sequence: moves_sequence,
             returns_rows: true,
             merging: None,
-            ahead: None,
+            lock_statement: None,
             in_key_space: false,
             watch: None,
             why: "it reads no table".to_owned(),
@@ -141,10 +133,11 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         }
     };
     // Who may delete a row may perhaps not lock it, and a plain INSERT has nothing to lock.
-    let ahead = key.as_ref().filter(|_| candidate.updates()).map(|key| Ahead::new(table, key, types));
+    let lock_statement =
+        key.as_ref().filter(|_| candidate.updates()).map(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
     Ok(Packing {
-        kind: if writes { Kind::Write } else { Kind::Read },
+        kind: if writes { LaneKind::Write } else { LaneKind::Read },
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: rows_per_commit(table),
@@ -152,7 +145,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             || writes && table::expressions_move_sequence(candidate, table),
         returns_rows: candidate.returns_rows,
         merging: None,
-        ahead,
+        lock_statement,
         in_key_space: false,
         watch: Some(Box::new(Watch::new(name, table))),
         why,
@@ -170,21 +163,22 @@ pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> 
 /// A call of a function with a merge rule, merged or not.
 fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
     let rule = matched.rule;
-    let key = matched.key().ok_or(Reason::Form("a call whose key can't be told from its arguments"))?;
+    let key =
+        matched.key().ok_or(Reason::Unsupported("a call whose key can't be told from its arguments"))?;
     let merging = matched.merging(types);
     if rule.wait_argument.is_some() && merging.is_none() {
         // By itself it would wait in the lane.
-        return Err(Reason::Form("a call that can wait, in a form in which it can't be merged"));
+        return Err(Reason::Unsupported("a call that can wait, in a form in which it can't be merged"));
     }
     Ok(Packing {
-        kind: Kind::Write,
+        kind: LaneKind::Write,
         table: format!("{}.{}", rule.schema, rule.name),
         key: Some(key),
         rows_per_commit: MOST_ROWS_PER_COMMIT,
         touches_sequence: false,
         returns_rows: true,
         merging,
-        ahead: None,
+        lock_statement: None,
         in_key_space: true,
         watch: None,
         why: format!(

@@ -1,7 +1,7 @@
 //! Judges functions, operators and types by the lists and by what else bears their names; never tables.
 
 use crate::classify::facts::FunctionFact;
-use crate::classify::known::functions::{Conduct, conduct, is_known_extension_function};
+use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
 use crate::classify::read::candidate::Candidate;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
@@ -51,16 +51,18 @@ impl Judge<'_> {
             return refuse("is a user's, and not proven to look at its arguments only");
         }
         let builtin = function.schema.is_none() || function.is_builtin_for_sure();
-        match if builtin { conduct(&function.name) } else { Conduct::Unknown } {
-            Conduct::Packable | Conduct::MovesSequence => Ok(()),
-            Conduct::Unknown if users => Ok(()),
-            Conduct::Unknown => refuse("is not known to be harmless"),
-            Conduct::Plural => refuse("looks at or returns more than one row"),
-            Conduct::Telling(why) => refuse(why),
-            Conduct::SetsSequence => refuse("sets a sequence, which no transaction orders"),
-            Conduct::ReadsSequence => refuse("reads the session's sequence values"),
-            Conduct::LocksSession | Conduct::UnlocksSession => refuse("takes or gives back an advisory lock"),
-            Conduct::ChangesSettings => refuse("changes the session's settings"),
+        match if builtin { behaviour(&function.name) } else { Behaviour::Unknown } {
+            Behaviour::Packable | Behaviour::MovesSequence => Ok(()),
+            Behaviour::Unknown if users => Ok(()),
+            Behaviour::Unknown => refuse("is not known to be harmless"),
+            Behaviour::Plural => refuse("looks at or returns more than one row"),
+            Behaviour::Observing(why) => refuse(why),
+            Behaviour::SetsSequence => refuse("sets a sequence, which no transaction orders"),
+            Behaviour::ReadsSequence => refuse("reads the session's sequence values"),
+            Behaviour::LocksSession | Behaviour::UnlocksSession => {
+                refuse("takes or gives back an advisory lock")
+            }
+            Behaviour::ChangesSettings => refuse("changes the session's settings"),
         }
     }
 }
@@ -117,7 +119,7 @@ impl Judge<'_> {
     /// Whether a name can only mean a function of PostgreSQL's own that may be packed.
     fn is_plain(&self, function: &FunctionName) -> bool {
         matches!(function.schema.as_deref(), None | Some("pg_catalog"))
-            && conduct(&function.name) == Conduct::Packable
+            && behaviour(&function.name) == Behaviour::Packable
             && self.namesakes(&function.name, "function").next().is_none()
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn insert_key(
     candidate: &Candidate,
     table: &TableFacts,
 ) -> Result<(Option<KeySpec>, String), Reason> {
-    let insert = candidate.insert.as_ref().ok_or(Reason::Form("INSERT from a query"))?;
+    let insert = candidate.insert.as_ref().ok_or(Reason::Unsupported("INSERT from a query"))?;
     let given = |name: &String| candidate.inserted(name, table);
     let target = insert.conflict.as_ref().and_then(|conflict| {
         let named = conflict.constraint.as_ref();

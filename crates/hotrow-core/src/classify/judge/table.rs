@@ -2,7 +2,7 @@
 
 use crate::classify::facts::{Column, TableFacts, Trigger, TypeKind};
 use crate::classify::judge::namesakes::Judge;
-use crate::classify::known::functions::{Conduct, conduct};
+use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::read::candidate::{Candidate, Verb};
 use crate::classify::reason::Reason;
 use crate::classify::text::source::Source;
@@ -221,7 +221,7 @@ pub(crate) fn expressions_move_sequence(candidate: &Candidate, table: &TableFact
 
 /// Whether this may be the name of a function that moves a sequence.
 pub(crate) fn is_sequence_function(name: &str) -> bool {
-    matches!(conduct(name), Conduct::MovesSequence | Conduct::SetsSequence)
+    matches!(behaviour(name), Behaviour::MovesSequence | Behaviour::SetsSequence)
 }
 
 fn sources(trigger: &Trigger) -> impl Iterator<Item = &str> {

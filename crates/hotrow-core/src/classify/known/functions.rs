@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 /// How a function behaves, as far as sharing a transaction or a connection goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Conduct {
+pub(crate) enum Behaviour {
     /// The same answer in any transaction on any connection of one user to one database.
     Packable,
     /// Packable, and the session's `currval` changes.
@@ -15,7 +15,7 @@ pub(crate) enum Conduct {
     /// An aggregate or a set-returning function: leaves nothing behind, but never in a point statement.
     Plural,
     /// Tells transactions or connections apart, waits, or reads settings; leaves nothing behind.
-    Telling(&'static str),
+    Observing(&'static str),
     /// Reads what `nextval` left in the session.
     ReadsSequence,
     /// Takes an advisory lock for the session.
@@ -29,14 +29,14 @@ pub(crate) enum Conduct {
 }
 
 /// The conduct of a function of `pg_catalog`.
-pub(crate) fn conduct(name: &str) -> Conduct {
-    static CONDUCTS: LazyLock<HashMap<&str, Conduct>> = LazyLock::new(|| {
-        let named = |&(conduct, names): &(Conduct, &'static str)| {
-            names.split_ascii_whitespace().map(move |name| (name, conduct))
+pub(crate) fn behaviour(name: &str) -> Behaviour {
+    static BEHAVIOURS: LazyLock<HashMap<&str, Behaviour>> = LazyLock::new(|| {
+        let named = |&(behaviour, names): &(Behaviour, &'static str)| {
+            names.split_ascii_whitespace().map(move |name| (name, behaviour))
         };
         KNOWN.iter().flat_map(named).collect()
     });
-    CONDUCTS.get(name).copied().unwrap_or(Conduct::Unknown)
+    BEHAVIOURS.get(name).copied().unwrap_or(Behaviour::Unknown)
 }
 
 /// Functions of well-known extensions that behave like PostgreSQL's own.
@@ -61,25 +61,25 @@ pub(crate) fn is_keyword_function(name: &str) -> bool {
     NAMES.split_ascii_whitespace().any(|known| known == name)
 }
 
-const KNOWN: &[(Conduct, &str)] = &[
-    (Conduct::Packable, EVERYDAY),
-    (Conduct::Plural, SETS),
-    (Conduct::Telling("tells transactions apart"), TRANSACTIONS),
-    (Conduct::Telling("tells connections apart"), CONNECTIONS),
-    (Conduct::Telling("looks at or acts on the server"), CATALOGUE),
-    (Conduct::Telling("reads the session's settings"), "current_setting current_schemas"),
-    (Conduct::Telling("waits, and a lane must not"), "pg_sleep pg_sleep_for pg_sleep_until"),
-    (Conduct::Telling("sends notifications"), "pg_notify"),
-    (Conduct::Telling("takes or gives back an advisory lock"), ADVISORY),
+const KNOWN: &[(Behaviour, &str)] = &[
+    (Behaviour::Packable, EVERYDAY),
+    (Behaviour::Plural, SETS),
+    (Behaviour::Observing("tells transactions apart"), TRANSACTIONS),
+    (Behaviour::Observing("tells connections apart"), CONNECTIONS),
+    (Behaviour::Observing("looks at or acts on the server"), CATALOGUE),
+    (Behaviour::Observing("reads the session's settings"), "current_setting current_schemas"),
+    (Behaviour::Observing("waits, and a lane must not"), "pg_sleep pg_sleep_for pg_sleep_until"),
+    (Behaviour::Observing("sends notifications"), "pg_notify"),
+    (Behaviour::Observing("takes or gives back an advisory lock"), ADVISORY),
     (
-        Conduct::LocksSession,
+        Behaviour::LocksSession,
         "pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock pg_try_advisory_lock_shared",
     ),
-    (Conduct::UnlocksSession, "pg_advisory_unlock_all"),
-    (Conduct::MovesSequence, "nextval"),
-    (Conduct::SetsSequence, "setval"),
-    (Conduct::ReadsSequence, "currval lastval"),
-    (Conduct::ChangesSettings, "set_config setseed"),
+    (Behaviour::UnlocksSession, "pg_advisory_unlock_all"),
+    (Behaviour::MovesSequence, "nextval"),
+    (Behaviour::SetsSequence, "setval"),
+    (Behaviour::ReadsSequence, "currval lastval"),
+    (Behaviour::ChangesSettings, "set_config setseed"),
 ];
 
 /// Immutable and harmless stable ones, and volatile ones whose answer is fresh anywhere.
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn no_function_is_on_two_lists() {
         let mut seen = HashMap::new();
-        for (conduct, names) in KNOWN {
+        for (behaviour, names) in KNOWN {
             for name in names.split_ascii_whitespace() {
-                assert_eq!(seen.insert(name, conduct), None, "{name}");
+                assert_eq!(seen.insert(name, behaviour), None, "{name}");
             }
         }
     }
@@ -189,7 +189,7 @@ mod tests {
     fn keyword_functions_are_known() {
         for name in ["current_user", "user", "localtime", "current_timestamp", "system_user"] {
             assert!(is_keyword_function(name), "{name}");
-            assert_eq!(conduct(name), Conduct::Packable, "{name}");
+            assert_eq!(behaviour(name), Behaviour::Packable, "{name}");
         }
     }
 }

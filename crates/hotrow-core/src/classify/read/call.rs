@@ -6,8 +6,8 @@ use sqlparser::ast::{
 };
 
 use crate::classify::known::builtin_types;
+use crate::classify::read::builder::plain_wildcard;
 use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
-use crate::classify::read::draft::plain_wildcard;
 use crate::classify::text::names::{FunctionName, folded};
 
 /// The call that a SELECT is, if it is nothing else.

@@ -3,17 +3,17 @@
 use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use crate::classify::known::functions::is_keyword_function;
-use crate::classify::read::expression::Uses;
+use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 
-impl Uses {
+impl References {
     /// Walks one call.
     pub(crate) fn function(&mut self, function: &Function) -> Result<(), Reason> {
         let Function { name, uses_odbc_syntax, parameters, args, filter, null_treatment, over, within_group } =
             function;
         if over.is_some() {
-            return Err(Reason::Form("a window function"));
+            return Err(Reason::Unsupported("a window function"));
         }
         let plain = !uses_odbc_syntax
             && matches!(parameters, FunctionArguments::None)
@@ -21,7 +21,7 @@ impl Uses {
             && null_treatment.is_none()
             && within_group.is_empty();
         if !plain {
-            return Err(Reason::Form("an aggregate"));
+            return Err(Reason::Unsupported("an aggregate"));
         }
         let name = FunctionName::new(name)?;
         if matches!(args, FunctionArguments::None) && is_keyword_function(&name.name) {
@@ -34,10 +34,10 @@ impl Uses {
         }
         match args {
             FunctionArguments::None => Ok(()),
-            FunctionArguments::Subquery(_) => Err(Reason::Form("a subquery")),
+            FunctionArguments::Subquery(_) => Err(Reason::Unsupported("a subquery")),
             FunctionArguments::List(list) => {
                 if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
-                    return Err(Reason::Form("an aggregate"));
+                    return Err(Reason::Unsupported("an aggregate"));
                 }
                 list.args.iter().try_for_each(|arg| self.argument(arg))
             }
@@ -55,7 +55,7 @@ impl Uses {
                 self.constant(expr);
                 self.expressions([name, expr])
             }
-            _ => Err(Reason::Form("an aggregate")),
+            _ => Err(Reason::Unsupported("an aggregate")),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Candidate {
         let mut effect = Effect { touches_sequence: self.verb == Verb::Insert, ..Effect::NONE };
         for function in &self.functions {
             let of_function = match function.schema.as_deref() {
-                None | Some("pg_catalog") => functions::conduct(&function.name).effect(),
+                None | Some("pg_catalog") => functions::behaviour(&function.name).effect(),
                 Some("hotrow") => Effect::NONE,
                 Some(_) => Effect::UNKNOWN,
             };
@@ -112,7 +112,9 @@ impl Candidate {
 
     /// It takes a value of a sequence that it names.
     pub fn names_sequence(&self) -> bool {
-        self.functions.iter().any(|name| functions::conduct(&name.name) == functions::Conduct::MovesSequence)
+        self.functions
+            .iter()
+            .any(|name| functions::behaviour(&name.name) == functions::Behaviour::MovesSequence)
     }
 
     /// It updates an existing row.

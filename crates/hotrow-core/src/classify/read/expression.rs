@@ -13,7 +13,7 @@ use crate::classify::text::names::{FunctionName, TableName, folded, parts, words
 
 /// What the expressions of one statement use.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
+pub(crate) struct References {
     /// Names that may qualify a column: the table, its alias, `excluded`, `old`, `new`.
     pub qualifiers: Vec<String>,
     /// The table with its schema, when both are written and there is no alias.
@@ -38,7 +38,7 @@ pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
     if SYSTEM_COLUMNS.contains(&name.as_str()) { Err(Reason::SystemColumn(name)) } else { Ok(name) }
 }
 
-impl Uses {
+impl References {
     /// Walks one expression.
     pub(crate) fn expression(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
@@ -90,7 +90,7 @@ impl Uses {
             }
             Expr::Tuple(items) => self.expressions(items),
             Expr::Array(array) => self.expressions(&array.elem),
-            _ => self.worded_operator(expr),
+            _ => self.keyword_operator(expr),
         }
     }
 
@@ -113,7 +113,7 @@ impl Uses {
     /// `table.column`; what looks like a column can be a function applied to the row, so the name is looked up later.
     fn column(&mut self, idents: &[Ident]) -> Result<(), Reason> {
         let Some((ident, qualifier)) = idents.split_last() else {
-            return Err(Reason::Form("a column without a name"));
+            return Err(Reason::Unsupported("a column without a name"));
         };
         self.qualifier(&qualifier.iter().map(folded).collect::<Vec<_>>())?;
         self.columns.insert(column_name(ident)?);
@@ -130,7 +130,7 @@ impl Uses {
                 .is_some_and(|table| table.schema.as_ref() == Some(schema) && table.name == *name),
             _ => false,
         };
-        if known { Ok(()) } else { Err(Reason::Form("a column of something other than the table")) }
+        if known { Ok(()) } else { Err(Reason::Unsupported("a column of something other than the table")) }
     }
 
     /// Array subscripts; a field after a dot could be a function.
@@ -141,7 +141,7 @@ impl Uses {
                 self.expressions(lower_bound)?;
                 self.expressions(upper_bound)
             }
-            _ => Err(Reason::Form("a field of a composite value")),
+            _ => Err(Reason::Unsupported("a field of a composite value")),
         }
     }
 
@@ -260,6 +260,6 @@ fn plain_value(value: &ValueWithSpan) -> Result<(), Reason> {
         | Value::Boolean(_)
         | Value::Null
         | Value::Placeholder(_) => Ok(()),
-        _ => Err(Reason::Form("a literal that is not PostgreSQL's")),
+        _ => Err(Reason::Unsupported("a literal that is not PostgreSQL's")),
     }
 }

@@ -5,8 +5,8 @@ use sqlparser::ast::{
     TableObject,
 };
 
+use crate::classify::read::builder::{CandidateBuilder, is_default, value_of};
 use crate::classify::read::candidate::{Candidate, Conflict, InsertParts, Operand, Verb};
-use crate::classify::read::draft::{Draft, is_default, value_of};
 use crate::classify::read::expression::column_name;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
@@ -42,39 +42,41 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
         multi_table_else_clause: None,
     } = insert
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if !assignments.is_empty()
         || !after_columns.is_empty()
         || !multi_table_into_clauses.is_empty()
         || !multi_table_when_clauses.is_empty()
     {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
-    let mut draft = Draft::new(Verb::Insert);
-    draft.name_table(TableName::new(table)?);
+    let mut builder = CandidateBuilder::new(Verb::Insert);
+    builder.name_table(TableName::new(table)?);
     if let Some(TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
-        draft.rename_table(folded(alias));
+        builder.rename_table(folded(alias));
     }
     let mut insert = InsertParts::default();
     for column in columns {
-        let [part] = column.0.as_slice() else { return Err(Reason::Form("INSERT into a part of a column")) };
-        let ident = part.as_ident().ok_or(Reason::Form("INSERT into a part of a column"))?;
+        let [part] = column.0.as_slice() else {
+            return Err(Reason::Unsupported("INSERT into a part of a column"));
+        };
+        let ident = part.as_ident().ok_or(Reason::Unsupported("INSERT into a part of a column"))?;
         insert.columns.push(column_name(ident)?);
     }
-    draft.uses.columns.extend(insert.columns.iter().cloned());
+    builder.references.columns.extend(insert.columns.iter().cloned());
     insert.rows = match source {
-        Some(source) => rows(source, &mut draft)?,
+        Some(source) => rows(source, &mut builder)?,
         None => vec![Vec::new()],
     };
-    insert.conflict = conflict(on.as_ref(), insert.rows.len(), &mut draft)?;
-    draft.candidate.insert = Some(insert);
-    draft.returning(returning.as_deref())?;
-    Ok(draft.finish())
+    insert.conflict = conflict(on.as_ref(), insert.rows.len(), &mut builder)?;
+    builder.candidate.insert = Some(insert);
+    builder.returning(returning.as_deref())?;
+    Ok(builder.finish())
 }
 
 /// The rows of VALUES.
-fn rows(source: &Query, draft: &mut Draft) -> Result<Vec<Vec<Operand>>, Reason> {
+fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operand>>, Reason> {
     let Query {
         with: None,
         body,
@@ -88,50 +90,54 @@ fn rows(source: &Query, draft: &mut Draft) -> Result<Vec<Vec<Operand>>, Reason> 
         pipe_operators,
     } = source
     else {
-        return Err(Reason::Form("INSERT from a query"));
+        return Err(Reason::Unsupported("INSERT from a query"));
     };
     let (SetExpr::Values(values), true, true) = (&**body, locks.is_empty(), pipe_operators.is_empty()) else {
-        return Err(Reason::Form("INSERT from a query"));
+        return Err(Reason::Unsupported("INSERT from a query"));
     };
     if values.explicit_row || values.value_keyword {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
-    values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, draft)).collect()).collect()
+    values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, builder)).collect()).collect()
 }
 
-fn operand(value: &Expr, draft: &mut Draft) -> Result<Operand, Reason> {
+fn operand(value: &Expr, builder: &mut CandidateBuilder) -> Result<Operand, Reason> {
     if is_default(value) {
         return Ok(Operand::Default);
     }
-    draft.uses.expression(value)?;
+    builder.references.expression(value)?;
     Ok(value_of(value).unwrap_or(Operand::Expression))
 }
 
 /// ON CONFLICT, for one row only: with several the rows it meets can't be put in order beforehand.
-fn conflict(on: Option<&OnInsert>, rows: usize, draft: &mut Draft) -> Result<Option<Conflict>, Reason> {
+fn conflict(
+    on: Option<&OnInsert>,
+    rows: usize,
+    builder: &mut CandidateBuilder,
+) -> Result<Option<Conflict>, Reason> {
     let on = match on {
         None => return Ok(None),
         Some(OnInsert::OnConflict(on)) => on,
-        Some(_) => return Err(Reason::Form("a clause that is not PostgreSQL's")),
+        Some(_) => return Err(Reason::Unsupported("a clause that is not PostgreSQL's")),
     };
     if rows != 1 {
-        return Err(Reason::Form("ON CONFLICT with several rows"));
+        return Err(Reason::Unsupported("ON CONFLICT with several rows"));
     }
     let mut conflict = Conflict { columns: Vec::new(), constraint: None, updates: false };
     match &on.conflict_target {
         None => {}
         Some(ConflictTarget::Columns(columns)) => {
             conflict.columns = columns.iter().map(column_name).collect::<Result<_, _>>()?;
-            draft.uses.columns.extend(conflict.columns.iter().cloned());
+            builder.references.columns.extend(conflict.columns.iter().cloned());
         }
         Some(ConflictTarget::OnConstraint(name)) => conflict.constraint = parts(name)?.pop(),
     }
     if let OnConflictAction::DoUpdate(update) = &on.action {
         conflict.updates = true;
-        draft.uses.qualifiers.push("excluded".to_owned());
-        draft.assignments(&update.assignments)?;
+        builder.references.qualifiers.push("excluded".to_owned());
+        builder.assignments(&update.assignments)?;
         if let Some(selection) = &update.selection {
-            draft.uses.expression(selection)?;
+            builder.references.expression(selection)?;
         }
     }
     Ok(Some(conflict))

@@ -2,13 +2,13 @@
 
 pub(crate) mod analyse;
 pub(crate) mod analysis;
+pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod calls;
 pub(crate) mod candidate;
 pub(crate) mod commands;
-pub(crate) mod draft;
 pub(crate) mod expression;
 pub(crate) mod insert;
+pub(crate) mod keyword_syntax;
 pub(crate) mod point;
 pub(crate) mod settings;
-pub(crate) mod worded;

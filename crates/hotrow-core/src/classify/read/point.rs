@@ -4,9 +4,9 @@ use sqlparser::ast::{
     Delete, FromTable, GroupByExpr, LimitClause, Query, Select, SelectFlavor, SetExpr, Update,
 };
 
+use crate::classify::read::builder::{CandidateBuilder, value_of};
 use crate::classify::read::call;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
-use crate::classify::read::draft::{Draft, value_of};
 use crate::classify::reason::Reason;
 
 /// UPDATE.
@@ -25,20 +25,20 @@ pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
         limit: None,
     } = update
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if from.is_some() {
-        return Err(Reason::Form("UPDATE with FROM"));
+        return Err(Reason::Unsupported("UPDATE with FROM"));
     }
     if !order_by.is_empty() {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     }
-    let mut draft = Draft::new(Verb::Update);
-    draft.table(table)?;
-    draft.assignments(assignments)?;
-    draft.selection(selection.as_ref())?;
-    draft.returning(returning.as_deref())?;
-    Ok(draft.finish())
+    let mut builder = CandidateBuilder::new(Verb::Update);
+    builder.table(table)?;
+    builder.assignments(assignments)?;
+    builder.selection(selection.as_ref())?;
+    builder.returning(returning.as_deref())?;
+    Ok(builder.finish())
 }
 
 /// DELETE.
@@ -56,46 +56,46 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
         limit: None,
     } = delete
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     if using.is_some() {
-        return Err(Reason::Form("DELETE with USING"));
+        return Err(Reason::Unsupported("DELETE with USING"));
     }
     let ([table], true, true) = (from.as_slice(), tables.is_empty(), order_by.is_empty()) else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
-    let mut draft = Draft::new(Verb::Delete);
-    draft.table(table)?;
-    draft.selection(selection.as_ref())?;
-    draft.returning(returning.as_deref())?;
-    Ok(draft.finish())
+    let mut builder = CandidateBuilder::new(Verb::Delete);
+    builder.table(table)?;
+    builder.selection(selection.as_ref())?;
+    builder.returning(returning.as_deref())?;
+    Ok(builder.finish())
 }
 
 /// SELECT of one row, or without FROM.
 pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     let select = point_select(query)?;
-    let mut draft = Draft::new(Verb::Select);
+    let mut builder = CandidateBuilder::new(Verb::Select);
     if let Some(call) = call::call(select) {
         if let Output::Rows { .. } = call.output {
-            draft.call(call);
-            return Ok(draft.finish());
+            builder.call(call);
+            return Ok(builder.finish());
         }
-        draft.candidate.call = Some(call);
+        builder.candidate.call = Some(call);
     }
     match select.from.as_slice() {
         [] => {
             if let Some(selection) = &select.selection {
-                draft.uses.expression(selection)?;
+                builder.references.expression(selection)?;
             }
         }
         [table] => {
-            draft.table(table)?;
-            draft.selection(select.selection.as_ref())?;
+            builder.table(table)?;
+            builder.selection(select.selection.as_ref())?;
         }
-        _ => return Err(Reason::Form("a join")),
+        _ => return Err(Reason::Unsupported("a join")),
     }
-    draft.projection(&select.projection)?;
-    Ok(draft.finish())
+    builder.projection(&select.projection)?;
+    Ok(builder.finish())
 }
 
 /// The SELECT inside a query that has nothing else.
@@ -113,7 +113,7 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
         pipe_operators,
     } = query
     else {
-        return Err(Reason::Form("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
     };
     let refused = [
         (with.is_some(), "WITH"),
@@ -130,8 +130,8 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
     refuse(&refused)?;
     match &**body {
         SetExpr::Select(select) => plain_select(select),
-        SetExpr::SetOperation { .. } => Err(Reason::Form("UNION, INTERSECT or EXCEPT")),
-        _ => Err(Reason::Form("a query other than a plain SELECT")),
+        SetExpr::SetOperation { .. } => Err(Reason::Unsupported("UNION, INTERSECT or EXCEPT")),
+        _ => Err(Reason::Unsupported("a query other than a plain SELECT")),
     }
 }
 
@@ -164,7 +164,7 @@ fn plain_select(select: &Select) -> Result<&Select, Reason> {
         flavor: SelectFlavor::Standard,
     } = select
     else {
-        return Err(Reason::Form("DISTINCT, or a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("DISTINCT, or a clause that is not PostgreSQL's"));
     };
     refuse(&[
         (into.is_some(), "SELECT INTO"),
@@ -182,7 +182,7 @@ fn plain_select(select: &Select) -> Result<&Select, Reason> {
 
 fn refuse(conditions: &[(bool, &'static str)]) -> Result<(), Reason> {
     match conditions.iter().find(|(refused, _)| *refused) {
-        Some((_, what)) => Err(Reason::Form(what)),
+        Some((_, what)) => Err(Reason::Unsupported(what)),
         None => Ok(()),
     }
 }

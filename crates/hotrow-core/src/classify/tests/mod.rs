@@ -12,6 +12,7 @@ mod session;
 
 use super::*;
 use crate::key::KeySource;
+use crate::lane::LaneKind;
 
 /// A built-in type by its name.
 fn column(name: &str, attnum: i16, type_name: &str) -> Column {
@@ -136,8 +137,8 @@ fn describe(decision: &Decision) -> String {
         Decision::Packed(packing) => packing,
     };
     let lane = match packing.kind {
-        Kind::Read => "read",
-        Kind::Write => "write",
+        LaneKind::Read => "read",
+        LaneKind::Write => "write",
     };
     let key = packing.key.as_ref().map_or("no key".to_owned(), |key| {
         let columns = key.columns.iter().map(|column| match &column.source {

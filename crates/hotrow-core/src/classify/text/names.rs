@@ -15,7 +15,7 @@ pub(crate) fn folded(ident: &Ident) -> String {
 pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>, Reason> {
     name.0
         .iter()
-        .map(|part| part.as_ident().map(folded).ok_or(Reason::Form("a name that is computed")))
+        .map(|part| part.as_ident().map(folded).ok_or(Reason::Unsupported("a name that is computed")))
         .collect()
 }
 
@@ -74,7 +74,7 @@ impl TableName {
             Ok([name]) => Ok(Self { schema: None, name }),
             Err(parts) => match <[String; 2]>::try_from(parts) {
                 Ok([schema, name]) => Ok(Self { schema: Some(schema), name }),
-                Err(_) => Err(Reason::Form("a table name of more than two parts")),
+                Err(_) => Err(Reason::Unsupported("a table name of more than two parts")),
             },
         }
     }
@@ -121,7 +121,7 @@ impl FunctionName {
         let mut parts = parts(name)?;
         match (parts.pop(), parts.pop(), parts.is_empty()) {
             (Some(name), schema, true) => Ok(Self { schema, name }),
-            _ => Err(Reason::Form("a function name of more than two parts")),
+            _ => Err(Reason::Unsupported("a function name of more than two parts")),
         }
     }
 

@@ -16,9 +16,9 @@ const MAX_PARENTHESES: usize = 20;
 pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
     match tokens.first().and_then(word).as_deref() {
         Some("select" | "insert" | "update" | "delete") => {}
-        Some("with") => return Err(Reason::Form("WITH")),
-        Some("merge") => return Err(Reason::Form("MERGE")),
-        _ => return Err(Reason::Form("a query other than a plain SELECT")),
+        Some("with") => return Err(Reason::Unsupported("WITH")),
+        Some("merge") => return Err(Reason::Unsupported("MERGE")),
+        _ => return Err(Reason::Unsupported("a query other than a plain SELECT")),
     }
     check_subqueries(tokens)?;
     check_strings(tokens)?;
@@ -35,7 +35,7 @@ fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
     let is_moment = |word: &str| MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment));
     let means_moment = |text: &str| text.split(|c: char| !c.is_ascii_alphabetic()).any(is_moment);
     match tokens.iter().filter_map(string).any(means_moment) {
-        true => Err(Reason::Form("a date or time by name, such as 'now'")),
+        true => Err(Reason::Unsupported("a date or time by name, such as 'now'")),
         false => Ok(()),
     }
 }
@@ -50,7 +50,7 @@ fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
     let close = |token: &&Token| **token == Token::RParen;
     let nested = before.iter().filter(open).count() > before.iter().filter(close).count();
     let combines = is_word(before.last(), &["union", "intersect", "except", "all", "distinct"]);
-    Err(Reason::Form(match nested {
+    Err(Reason::Unsupported(match nested {
         true => "a subquery",
         false if is_word(tokens.first(), &["insert"]) => "INSERT from a query",
         false if combines => "UNION, INTERSECT or EXCEPT",

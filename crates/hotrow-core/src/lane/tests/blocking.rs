@@ -1,7 +1,7 @@
 //! Rows that outsiders have locked: what waits for them, what does not, and whose order must hold all the same.
 
 use super::notation::script;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn a_blocked_key_waits_and_the_others_go_on() {

@@ -7,7 +7,7 @@ use super::history::{Evidence, Fate, History, Told};
 use super::model::{Reply, START};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{Kind, Outcome, Refusal};
+use crate::lane::{LaneKind, Outcome, Refusal};
 
 /// All that is wrong with a run, empty if nothing is.
 pub fn check(history: &History) -> Vec<String> {
@@ -129,7 +129,7 @@ fn compare(unit: usize, given: Reply, due: Reply, wrong: &mut Vec<String>) {
 
 /// Nothing of the batch can be durable, now or later.
 fn undone(evidence: &Evidence) -> bool {
-    evidence.kind == Kind::Read
+    evidence.kind == LaneKind::Read
         || !evidence.written
         || evidence.failed
         || evidence.resolved == Some(Outcome::Aborted)

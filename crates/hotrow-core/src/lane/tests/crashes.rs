@@ -8,7 +8,7 @@ use super::tally::Tally;
 use super::workload::{row, small};
 use super::world::{Beliefs, World};
 use crate::lane::Outcome;
-use crate::witness::{Bond, Word, believe};
+use crate::witness::{Continuity, XactStatus, believe};
 
 /// What happens before one step, at once.
 #[derive(Clone, Copy, Debug)]
@@ -104,21 +104,23 @@ fn with_a_mark_a_commit_that_was_kept_is_never_in_doubt() {
 #[test]
 fn believing_more_is_found_out() {
     let right = Beliefs::default();
-    let committed: fn(u64, Word, Bond) -> Option<Outcome> = |id, word, bond| match (word, bond) {
-        (Word::Committed, Bond::SameCluster { .. }) => Some(Outcome::Committed),
-        _ => believe(id, word, bond),
-    };
+    let committed: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
+        |id, status, continuity| match (status, continuity) {
+            (XactStatus::Committed, Continuity::SameCluster { .. }) => Some(Outcome::Committed),
+            _ => believe(id, status, continuity),
+        };
     assert!(
         everywhere(Beliefs { id: committed, ..right }, false).is_err(),
         "committed is believed after a crash"
     );
     // Wrong only if the server crashed twice and gave the id out in between.
-    let below: fn(u64, Word, Bond) -> Option<Outcome> = |id, word, bond| match (word, bond) {
-        (Word::Committed, Bond::SameCluster { first_id: Some(first) }) if id < first => {
-            Some(Outcome::Committed)
-        }
-        _ => believe(id, word, bond),
-    };
+    let below: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
+        |id, status, continuity| match (status, continuity) {
+            (XactStatus::Committed, Continuity::SameCluster { first_id: Some(first) }) if id < first => {
+                Some(Outcome::Committed)
+            }
+            _ => believe(id, status, continuity),
+        };
     assert!(
         everywhere(Beliefs { id: below, ..right }, false).is_err(),
         "committed is believed below the first id"

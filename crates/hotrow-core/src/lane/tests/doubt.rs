@@ -1,7 +1,7 @@
 //! The connection is lost: before, during and after a commit, with one batch and with two under way.
 
 use super::notation::script;
-use crate::lane::Kind::{Read, Write};
+use crate::lane::LaneKind::{Read, Write};
 
 #[test]
 fn a_batch_that_was_not_all_sent_runs_again() {

@@ -131,7 +131,7 @@ fn a_unit_that_takes_every_connection_down() {
     let read = Read { row: A };
     let reads = every_step(1, 3, || {
         let mut world = small(&[&[read], &[Kill], &[read]]);
-        world.history.units.iter_mut().for_each(|work| work.kind = crate::lane::Kind::Read);
+        world.history.units.iter_mut().for_each(|work| work.kind = crate::lane::LaneKind::Read);
         world
     });
     reads.insist(&["failed alone", "answered alone", "again: reads only"]);

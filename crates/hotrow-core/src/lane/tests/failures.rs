@@ -1,7 +1,7 @@
 //! One fails, one fails: what becomes of a failed unit, of its batch, and of what its session sent after it.
 
 use super::notation::script;
-use crate::lane::Kind::{Read, Write};
+use crate::lane::LaneKind::{Read, Write};
 use crate::limits;
 
 #[test]

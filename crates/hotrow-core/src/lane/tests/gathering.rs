@@ -1,7 +1,7 @@
 //! How units are gathered into batches while nothing goes wrong: when one is sent, what is in it, in which order.
 
 use super::notation::script;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn an_idle_lane_sends_at_once_and_what_comes_meanwhile_gathers() {

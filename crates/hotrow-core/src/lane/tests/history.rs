@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::model::{Reply, Statement};
 use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
-use crate::lane::{Claim, Kind, Merge, Outcome, Refusal};
+use crate::lane::{Claim, LaneKind, Merge, Outcome, Refusal};
 
 /// A unit as its client means it, or the second statement of one. Units of a session are in its order.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub struct Work {
     pub session: usize,
     pub statement: Statement,
     pub key: Option<Key>,
-    pub kind: Kind,
+    pub kind: LaneKind,
     pub rows_per_commit: u16,
     pub merge: Option<Merge>,
     pub bytes: usize,
@@ -33,7 +33,7 @@ impl Work {
 /// All that was delivered about a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    pub kind: Kind,
+    pub kind: LaneKind,
     pub written: bool,
     pub xid: Option<Option<u64>>,
     /// The server has crashed since the batch was sent.
@@ -46,7 +46,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub fn none(kind: Kind) -> Self {
+    pub fn none(kind: LaneKind) -> Self {
         Evidence {
             kind,
             written: false,

@@ -1,7 +1,7 @@
 //! How calls become one call, and what happens when that call fails.
 
 use super::notation::script;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn calls_of_one_group_are_one_call_across_keys() {

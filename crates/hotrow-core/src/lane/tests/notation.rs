@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::key::Key;
-use crate::lane::{Action, Batch, Claim, Doubt, Event, Failure, Kind, Lane, Merge, Outcome, Refusal, Unit};
+use crate::lane::{
+    Action, Batch, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Unit,
+};
 
 /// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
-pub fn script(kind: Kind, lines: &str) {
+pub fn script(kind: LaneKind, lines: &str) {
     let mut desk = Desk {
         lane: Lane::new(kind),
         pending: BTreeSet::new(),

@@ -1,12 +1,12 @@
 //! PAUSE and RESUME: what is under way is finished, the connection is closed, what comes waits and is not lost.
 
 use super::notation::script;
-use crate::lane::Kind;
+use crate::lane::LaneKind;
 
 #[test]
 fn what_is_under_way_is_finished_and_what_comes_waits() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "submit 1a      -> connect
          connected      -> write 1a
          submit 2a      ->
@@ -24,7 +24,7 @@ fn what_is_under_way_is_finished_and_what_comes_waits() {
 #[test]
 fn an_idle_lane_rests_at_once_and_one_without_a_connection_too() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "pause          ->
          rests          ->
          resume         ->
@@ -41,7 +41,7 @@ fn an_idle_lane_rests_at_once_and_one_without_a_connection_too() {
 #[test]
 fn a_connection_that_is_being_made_is_closed_again_or_not_made_any_more() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "submit 1a      -> connect
          pause          ->
          connected      -> disconnect
@@ -58,7 +58,7 @@ fn a_connection_that_is_being_made_is_closed_again_or_not_made_any_more() {
 #[test]
 fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "submit 1a      -> connect
          connected      -> write 1a
          written, answered, xid 7 ->
@@ -76,7 +76,7 @@ fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
 #[test]
 fn what_failed_runs_again_after_the_pause() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "submit 1a 2b   -> connect
          connected      -> write 1a 2b
          pause          ->
@@ -90,7 +90,7 @@ fn what_failed_runs_again_after_the_pause() {
 #[test]
 fn what_has_waited_for_too_long_is_refused_and_the_rest_goes_on_waiting() {
     script(
-        Kind::Write,
+        LaneKind::Write,
         "pause          ->
          submit 1..3a   ->
          expire 2       -> paused 1a 2a

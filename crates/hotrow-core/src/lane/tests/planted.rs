@@ -8,7 +8,7 @@ use super::model::Statement::Add;
 use super::schedule::{self, Schedule};
 use super::server::Entry;
 use super::workload::{plain, row, small};
-use crate::lane::{Kind, Merge, Outcome, Refusal};
+use crate::lane::{LaneKind, Merge, Outcome, Refusal};
 
 /// Three sessions with one row and a fourth with two units on two rows, in one batch; nothing goes wrong.
 fn right() -> History {
@@ -95,14 +95,14 @@ fn an_answer_before_the_commit_or_on_a_guess() {
         |history| evidence(history, 0).ready = false,
         &[&format!(
             "unit 0 was told Answered(1, Value(3)) on a guess: {:?}",
-            Evidence { written: true, xid: Some(Some(1)), ..Evidence::none(Kind::Write) }
+            Evidence { written: true, xid: Some(Some(1)), ..Evidence::none(LaneKind::Write) }
         )],
     );
 }
 
 #[test]
 fn a_unit_that_is_run_again_on_a_guess() {
-    let sent = Evidence { written: true, ..Evidence::none(Kind::Write) };
+    let sent = Evidence { written: true, ..Evidence::none(LaneKind::Write) };
     planted(
         |history| history.again.push((1, sent)),
         &[&format!("unit 1 was run again on a guess: {sent:?}")],
@@ -111,7 +111,7 @@ fn a_unit_that_is_run_again_on_a_guess() {
     for proof in [
         Evidence { failed: true, ..sent },
         Evidence { written: false, ..sent },
-        Evidence { kind: Kind::Read, ..sent },
+        Evidence { kind: LaneKind::Read, ..sent },
         Evidence { resolved: Some(Outcome::Aborted), ..sent },
     ] {
         planted(|history| history.again.push((1, proof)), &[]);
@@ -136,7 +136,7 @@ fn a_refused_unit_that_is_applied_and_a_refusal_without_reason() {
         |history| {
             let one = told(history, 1);
             one.fate = Fate::Refused(Refusal::OutcomeUnknown);
-            one.evidence = Some(Evidence { written: true, ..Evidence::none(Kind::Write) });
+            one.evidence = Some(Evidence { written: true, ..Evidence::none(LaneKind::Write) });
         },
         &[],
     );

@@ -41,6 +41,9 @@ pub fn nothing_is_left(world: &mut World) {
     for (number, session) in world.sessions.iter().enumerate().filter(|(_, session)| !session.is_idle()) {
         complaints.push(format!("session {number} never ends: {:?}", session.front()));
     }
+    for (number, _) in world.sessions.iter().enumerate().filter(|(_, session)| !session.has_heard_all()) {
+        complaints.push(format!("session {number} has not got its answers in the order of its units"));
+    }
     for (number, wire) in world.wires.iter().enumerate() {
         let remembers = |session: &u64| world.sessions[*session as usize].gone;
         if wire.lane.returned.iter().any(remembers) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::model::{Reply, START, Statement};
 use crate::key::Key;
-use crate::witness::{Log, Mark, Server as Identity, Word};
+use crate::witness::{Log, Mark, Server as Identity, XactStatus};
 
 /// A transaction's number, counted from 1 and never given out again. Tests know it and clients don't.
 pub type Txn = u64;
@@ -101,15 +101,15 @@ impl Server {
     }
 
     /// What the server says of an id, which is about the transaction that had it last.
-    pub fn word(&self, id: u64) -> Word {
+    pub fn xact_status(&self, id: u64) -> XactStatus {
         if id > self.ids {
-            return Word::NotGivenOut;
+            return XactStatus::NotGivenOut;
         }
         let last = self.transactions.iter().rev().find(|one| one.id == Some(id));
         match last.map(|one| one.status) {
-            Some(Status::Committed) => Word::Committed,
-            Some(Status::InProgress) => Word::InProgress,
-            Some(Status::Aborted) | None => Word::Aborted,
+            Some(Status::Committed) => XactStatus::Committed,
+            Some(Status::InProgress) => XactStatus::InProgress,
+            Some(Status::Aborted) | None => XactStatus::Aborted,
         }
     }
 

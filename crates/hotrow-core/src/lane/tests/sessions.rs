@@ -1,10 +1,11 @@
-//! The simulated sessions: each sends its units in order, several at a time, and keeps its own order when a lane
-//! gives some of them back. Knows nothing of what the units do.
+//! The simulated sessions: each sends its units in order, several at a time. Which unit can be sent, and in which order the client
+//! gets its answers, is decided by the structure that real sessions have (`crate::session`).
 
 use std::collections::VecDeque;
 
 use crate::key::Key;
 use crate::lane::Unit;
+use crate::session::{Answers, Next};
 
 #[derive(Debug)]
 pub struct Session {
@@ -13,15 +14,17 @@ pub struct Session {
     pub depth: usize,
     pub unsent: VecDeque<usize>,
     sent: VecDeque<OnItsWay>,
-    /// It has dealt with a unit that it got back, and others are still on their way: they may not know yet that they
-    /// have to come back too, so that nothing new may follow them.
-    sorting_out: bool,
+    answers: Answers<()>,
+    /// The units in the order in which they were sent, a byte each.
+    in_order: Vec<u8>,
     pub gone: bool,
 }
 
 #[derive(Debug)]
 struct OnItsWay {
     unit: usize,
+    /// The place of its answer.
+    slot: u64,
     lane: usize,
     state: State,
 }
@@ -40,14 +43,18 @@ pub enum State {
 impl Session {
     pub fn new(gateway: usize, depth: usize) -> Self {
         let (unsent, sent) = (VecDeque::new(), VecDeque::new());
-        Session { gateway, depth, unsent, sent, sorting_out: false, gone: false }
+        let (answers, in_order) = (Answers::default(), Vec::new());
+        Session { gateway, depth, unsent, sent, answers, in_order, gone: false }
     }
 
     /// The unit that may go to a lane now.
     pub fn next(&self) -> Option<usize> {
-        let given_back = |sent: &OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
-        let held_up = self.sorting_out || self.sent.len() >= self.depth || self.sent.iter().any(given_back);
-        if held_up && !self.sent.is_empty() { None } else { self.unsent.front().copied() }
+        let may_send = match self.answers.next() {
+            Next::First => true,
+            Next::Follow => self.sent.len() < self.depth,
+            Next::Wait => false,
+        };
+        self.unsent.front().copied().filter(|_| may_send)
     }
 
     /// The lane its units are in.
@@ -63,8 +70,9 @@ impl Session {
     /// The next unit is handed to a lane.
     pub fn send(&mut self, lane: usize) {
         if let Some(unit) = self.unsent.pop_front() {
-            self.sorting_out &= !self.sent.is_empty();
-            self.sent.push_back(OnItsWay { unit, lane, state: State::InLane });
+            self.in_order.push(unit as u8);
+            let slot = self.answers.reserve();
+            self.sent.push_back(OnItsWay { unit, slot, lane, state: State::InLane });
         }
     }
 
@@ -81,7 +89,7 @@ impl Session {
         if !matches!(front.state, State::Alone(..) | State::Returned(_)) {
             return None;
         }
-        self.sorting_out = true;
+        self.answers.take_handed().expect("the front was given back");
         Some((front.lane, std::mem::replace(&mut front.state, State::InLane)))
     }
 
@@ -90,6 +98,11 @@ impl Session {
         let Some(sent) = self.sent.iter_mut().find(|sent| sent.unit == unit) else { return false };
         if !matches!(sent.state, State::InLane) {
             return false;
+        }
+        match state {
+            State::InLane => return false,
+            State::Alone(..) | State::Returned(_) => drop(self.answers.hand(sent.slot, ())),
+            State::Done => drop(self.answers.answer(sent.slot, |out| out.extend_from_slice(&[unit as u8]))),
         }
         sent.state = state;
         while self.sent.front().is_some_and(|sent| matches!(sent.state, State::Done)) {
@@ -108,6 +121,7 @@ impl Session {
     pub fn drop_given_back(&mut self) -> Option<(usize, usize, Option<Key>)> {
         let given_back = |sent: &&mut OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
         let sent = self.sent.iter_mut().find(given_back)?;
+        self.answers.take_any_handed().expect("it was given back");
         match std::mem::replace(&mut sent.state, State::InLane) {
             State::Alone(_, key) => Some((sent.unit, sent.lane, key)),
             _ => Some((sent.unit, sent.lane, None)),
@@ -124,5 +138,10 @@ impl Session {
 
     pub fn is_idle(&self) -> bool {
         self.unsent.is_empty() && self.sent.is_empty()
+    }
+
+    /// Whether the client has got all answers, in the order of its units.
+    pub fn has_heard_all(&self) -> bool {
+        self.answers.pending() == 0 && self.answers.out[..] == self.in_order[..]
     }
 }

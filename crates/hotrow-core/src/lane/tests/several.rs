@@ -1,7 +1,7 @@
 //! Units of several statements: whole or not at all, in no two batches, and each of their rows counts.
 
 use super::notation::script;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn they_are_sorted_by_their_least_row() {

@@ -9,7 +9,7 @@ use super::tally::Tally;
 use super::workload::plain;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn a_statement_that_takes_too_long_leaves_its_lane_and_the_others_run_again() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::history::{Evidence, Fate, History};
 use super::model::Reply;
 use super::server::Entry;
-use crate::lane::{Kind, Outcome};
+use crate::lane::{LaneKind, Outcome};
 
 #[derive(Debug, Default)]
 pub struct Tally(BTreeMap<String, usize>);
@@ -76,7 +76,7 @@ fn proof(evidence: &Evidence) -> &'static str {
         Evidence { failed: true, ready: true, .. } => "failed",
         Evidence { failed: true, .. } => "failed and lost",
         Evidence { ready: true, .. } => "ready",
-        Evidence { kind: Kind::Read, .. } => "reads only",
+        Evidence { kind: LaneKind::Read, .. } => "reads only",
         Evidence { written: false, .. } => "not all sent",
         Evidence { xid: Some(None), .. } => "nothing written",
         Evidence { resolved: Some(Outcome::Committed), .. } => "asked, committed",

@@ -1,7 +1,7 @@
 //! Units that find nothing to answer: their sessions get them back, and nothing overtakes them.
 
 use super::notation::script;
-use crate::lane::Kind::Write;
+use crate::lane::LaneKind::Write;
 
 #[test]
 fn one_waits_and_the_others_of_its_call_are_answered() {

@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use super::backend::Frame;
 use super::history::History;
 use crate::key::Key;
-use crate::lane::{Doubt, Event, Kind, Lane};
-use crate::witness::{Bond, Question, Server, question};
+use crate::lane::{Doubt, Event, Lane, LaneKind};
+use crate::witness::{Continuity, Question, Server, question};
 
 #[derive(Debug)]
 pub struct Wire {
     pub gateway: usize,
-    pub kind: Kind,
+    pub kind: LaneKind,
     pub lane: Lane<usize>,
     /// What sessions have left for it.
     pub inbox: VecDeque<Event<usize>>,
@@ -36,7 +36,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn new(gateway: usize, kind: Kind) -> Self {
+    pub fn new(gateway: usize, kind: LaneKind) -> Self {
         Wire {
             gateway,
             kind,
@@ -68,16 +68,16 @@ impl Wire {
                 [] => {}
             }
         }
-        if self.kind == Kind::Write {
+        if self.kind == LaneKind::Write {
             self.unwritten.push_back(Frame::AskXid);
         }
         self.unwritten.push_back(Frame::Sync(number));
     }
 
     /// What there is to ask the server, and what binds it to the one before.
-    pub fn question(&self) -> Option<(Question, Bond)> {
+    pub fn question(&self) -> Option<(Question, Continuity)> {
         let doubt = self.asked?;
-        let bond = Bond::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
+        let bond = Continuity::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
         Some((question(doubt, self.before.as_ref(), bond), bond))
     }
 

@@ -6,7 +6,7 @@ use super::history::Work;
 use super::model::Statement;
 use super::world::World;
 use crate::key::Key;
-use crate::lane::{Kind, Merge};
+use crate::lane::{LaneKind, Merge};
 
 /// Row `hash` of table 1.
 pub fn row(hash: u64) -> Key {
@@ -15,7 +15,7 @@ pub fn row(hash: u64) -> Key {
 
 /// A unit with the key of its row, and nothing unusual about it.
 pub fn plain(session: usize, statement: Statement) -> Work {
-    let kind = if matches!(statement, Statement::Read { .. }) { Kind::Read } else { Kind::Write };
+    let kind = if matches!(statement, Statement::Read { .. }) { LaneKind::Read } else { LaneKind::Write };
     Work {
         session,
         statement,
@@ -143,7 +143,7 @@ impl Random {
             _ => {}
         }
         if let Some(most) = self.most
-            && work.kind == Kind::Write
+            && work.kind == LaneKind::Write
             && work.key.is_some_and(|key| key.table == 2)
         {
             let group = self.rng.u64(1..10) / 4; // the first is Merge::NEVER's

@@ -10,8 +10,8 @@ use super::server::{Lock, Server, Txn};
 use super::sessions::{Session, State};
 use super::wire::Wire;
 use crate::affinity::Affinity;
-use crate::lane::{Event, Failure, Kind, Outcome, Unit};
-use crate::witness::{Bond, Question, Word, believe, believe_none_committed};
+use crate::lane::{Event, Failure, LaneKind, Outcome, Unit};
+use crate::witness::{Continuity, Question, XactStatus, believe, believe_none_committed};
 
 /// One step of one actor; the number is a session's, a lane's or a backend's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Move {
 /// How what the server says is judged: as it should be, unless a test plants a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Beliefs {
-    pub id: fn(u64, Word, Bond) -> Option<Outcome>,
+    pub id: fn(u64, XactStatus, Continuity) -> Option<Outcome>,
     pub none_committed: fn(bool) -> Outcome,
 }
 
@@ -72,8 +72,8 @@ impl World {
     /// A gateway with so many lanes of each kind.
     pub fn add_gateway(&mut self, lanes: usize) -> usize {
         let gateway = self.affinity.len() / 2;
-        for kind in [Kind::Write, Kind::Read] {
-            self.affinity.insert((gateway, kind == Kind::Read), Affinity::new(lanes));
+        for kind in [LaneKind::Write, LaneKind::Read] {
+            self.affinity.insert((gateway, kind == LaneKind::Read), Affinity::new(lanes));
             self.wires.extend((0..lanes).map(|_| Wire::new(gateway, kind)));
         }
         gateway
@@ -176,17 +176,17 @@ impl World {
         let wire = &self.wires[lane];
         let last = wire.marked_by.map(|backend| &self.backends[backend]).filter(|backend| backend.dead);
         let mark = last.and_then(|backend| backend.mark).unwrap_or(self.backends.len());
-        (self.marks && wire.kind == Kind::Write).then_some(mark)
+        (self.marks && wire.kind == LaneKind::Write).then_some(mark)
     }
 
     /// What is found out for a lane that asks; none if it has to wait.
     fn outcome(&self, wire: &Wire) -> Option<Outcome> {
-        let (question, bond) = wire.question()?;
+        let (question, continuity) = wire.question()?;
         match question {
             Question::Nothing(outcome) => Some(outcome),
-            Question::Status(id) => (self.beliefs.id)(id, self.server.word(id), bond),
+            Question::Status(id) => (self.beliefs.id)(id, self.server.xact_status(id), continuity),
             Question::AnyCommitted(mut ids) => {
-                let none_is = ids.all(|id| self.server.word(id) == Word::Aborted);
+                let none_is = ids.all(|id| self.server.xact_status(id) == XactStatus::Aborted);
                 Some((self.beliefs.none_committed)(none_is))
             }
         }
@@ -258,7 +258,8 @@ impl World {
     fn set_slow(&mut self, lane: usize, slow: bool) {
         let Wire { gateway, kind, .. } = self.wires[lane];
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
-        if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
+        if let (Some(first), Some(affinity)) =
+            (first, self.affinity.get_mut(&(gateway, kind == LaneKind::Read)))
         {
             affinity.set_slow(lane - first, slow);
         }
@@ -289,7 +290,7 @@ impl World {
             Some(lane) if self.wires[lane].kind != kind => return None,
             lane => lane.map(|lane| lane - first),
         };
-        let affinity = self.affinity.get_mut(&(gateway, kind == Kind::Read))?;
+        let affinity = self.affinity.get_mut(&(gateway, kind == LaneKind::Read))?;
         let claims = self.history.claims(unit);
         affinity.assign(claims.iter().map(|claim| claim.key), only).map(|place| first + place)
     }
@@ -298,7 +299,8 @@ impl World {
     pub fn release(&mut self, lane: usize, unit: usize) {
         let Wire { gateway, kind, .. } = self.wires[lane];
         let first = self.wires.iter().position(|wire| wire.gateway == gateway && wire.kind == kind);
-        if let (Some(first), Some(affinity)) = (first, self.affinity.get_mut(&(gateway, kind == Kind::Read)))
+        if let (Some(first), Some(affinity)) =
+            (first, self.affinity.get_mut(&(gateway, kind == LaneKind::Read)))
         {
             let claims = self.history.claims(unit);
             affinity.release(lane - first, claims.iter().map(|claim| claim.key));

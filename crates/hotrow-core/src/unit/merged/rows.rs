@@ -21,12 +21,12 @@ pub struct Rows<'a> {
     /// Columns that are not the client's.
     lead: u16,
     /// The calls that have found nothing, in order.
-    waits: Vec<Waits>,
+    waits: Vec<WaitingCall>,
 }
 
 /// A call that has found nothing and may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waits {
+pub struct WaitingCall {
     /// Its place among the calls.
     pub call: usize,
     /// In how many milliseconds it shall be asked again.
@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
                 Some(again_in) => {
                     let [again_in, at_most] = [again_in, at_most.unwrap_or(0)]
                         .map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
-                    self.waits.push(Waits { call: call - 1, again_in, at_most });
+                    self.waits.push(WaitingCall { call: call - 1, again_in, at_most });
                 }
                 None => self.rows.push(row),
             }
@@ -105,7 +105,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The calls that have found nothing and may wait, in order.
-    pub fn waits(&self) -> &[Waits] {
+    pub fn waits(&self) -> &[WaitingCall] {
         &self.waits
     }
 
@@ -291,7 +291,7 @@ mod tests {
             Rows::read(&bytes, Returns::RowsOrWait, false, 4)
                 .map(|rows| (rows.waits.clone(), rows.firsts.clone()))
         };
-        let waits = |call, again_in, at_most| Waits { call, again_in, at_most };
+        let waits = |call, again_in, at_most| WaitingCall { call, again_in, at_most };
         let (found, nothing) = (|call| row(call, None, None), |call| row(call, Some("500"), Some("9000")));
         assert_eq!(
             read(&[found("1"), nothing("2"), row("3", Some("-1"), None), found("4")]),

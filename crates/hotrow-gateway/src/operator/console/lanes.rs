@@ -1,6 +1,6 @@
 //! SHOW LANES: connection, queue and pace of each lane, as it says of itself.
 
-use hotrow_core::lane::Kind;
+use hotrow_core::lane::LaneKind;
 
 use super::answer::{Row, row};
 use crate::lane::Look;
@@ -37,10 +37,10 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
 }
 
 /// What its lanes are for.
-pub fn kind(kind: Kind) -> &'static str {
+pub fn kind(kind: LaneKind) -> &'static str {
     match kind {
-        Kind::Write => "write",
-        Kind::Read => "read",
+        LaneKind::Write => "write",
+        LaneKind::Read => "read",
     }
 }
 

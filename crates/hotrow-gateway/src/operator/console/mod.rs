@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hotrow_core::console::{self, Access, Command, Courtesy};
+use hotrow_core::console::{self, Access, Command, IgnoredCommand};
 use hotrow_core::limits;
 use hotrow_wire::backend::{self, Problem, Status, tag};
 use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse};
@@ -71,7 +71,7 @@ impl Operator {
 
     /// Why this user can't give a command, if so.
     fn refusal_of(&self, command: &Command, shared: &Shared) -> Option<Problem> {
-        let word = command.admin_word()?;
+        let word = command.admin_keyword()?;
         if self.access(shared) == Some(Access::Admin) {
             return None;
         }
@@ -242,7 +242,7 @@ impl Console {
             self.out.extend_from_slice(backend::EMPTY_QUERY);
         }
         for text in commands {
-            let answered = match console::read(text) {
+            let answered = match console::parse(text) {
                 Ok(command) => self.perform(&command).await?,
                 Err(unknown) => Err(problem(&unknown)),
             };
@@ -263,7 +263,7 @@ impl Console {
 
     fn parse(&mut self, parse: &Parse<'_>) {
         let text = String::from_utf8_lossy(parse.text).into_owned();
-        match console::read(&text) {
+        match console::parse(&text) {
             Ok(_) if self.statements.len() >= limits::CONSOLE_STATEMENTS_MAX => {
                 let message = format!("more than {} prepared statements", limits::CONSOLE_STATEMENTS_MAX);
                 self.refuse(&Problem::error(
@@ -340,8 +340,10 @@ impl Console {
     /// Does what is asked for. A client that leaves, or cancels, is not waited for.
     async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, End> {
         match command {
-            Command::Courtesy(Courtesy::Begin) => self.in_transaction = true,
-            Command::Courtesy(Courtesy::Commit | Courtesy::Rollback) => self.in_transaction = false,
+            Command::Ignored(IgnoredCommand::Begin) => self.in_transaction = true,
+            Command::Ignored(IgnoredCommand::Commit | IgnoredCommand::Rollback) => {
+                self.in_transaction = false
+            }
             _ => {}
         }
         if let Some(problem) = self.operator.refusal_of(command, &self.shared) {
@@ -376,7 +378,7 @@ impl Console {
     }
 }
 
-fn problem(unknown: &console::Unknown) -> Problem {
+fn problem(unknown: &console::UnknownCommand) -> Problem {
     Problem::error("42601", unknown.to_string(), console::hint())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotrow_core::console::{Command, Courtesy, Topic};
+use hotrow_core::console::{Command, IgnoredCommand, Topic};
 use hotrow_wire::backend::Problem;
 
 use super::answer::Answer;
@@ -69,10 +69,10 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
             shared.orders.shutdown().await;
             Answer::done("SHUTDOWN")
         }
-        Command::Courtesy(Courtesy::Begin) => Answer::done("BEGIN"),
-        Command::Courtesy(Courtesy::Commit) => Answer::done("COMMIT"),
-        Command::Courtesy(Courtesy::Rollback) => Answer::done("ROLLBACK"),
-        Command::Courtesy(Courtesy::Set) => Answer::done("SET"),
+        Command::Ignored(IgnoredCommand::Begin) => Answer::done("BEGIN"),
+        Command::Ignored(IgnoredCommand::Commit) => Answer::done("COMMIT"),
+        Command::Ignored(IgnoredCommand::Rollback) => Answer::done("ROLLBACK"),
+        Command::Ignored(IgnoredCommand::Set) => Answer::done("SET"),
         Command::Empty => Answer::done(""),
     })
 }

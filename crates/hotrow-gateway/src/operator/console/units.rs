@@ -1,6 +1,6 @@
 //! SHOW UNITS: what waits or runs in lanes now. Shapes only: a value is nobody else's business.
 
-use hotrow_core::lane::{Kind, Place};
+use hotrow_core::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
 use super::lanes::kind;
@@ -18,7 +18,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
         rows.extend(pool.waiting.look().into_iter().map(|call| {
             let mut row = row![
                 pool.id,
-                kind(Kind::Write),
+                kind(LaneKind::Write),
                 "",
                 call.session,
                 call.function,
@@ -33,9 +33,9 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
         for look in pool.look(true).await {
             rows.extend(look.units.into_iter().map(|unit| {
                 let state = match unit.place {
-                    Place::UnderWay(batch) => format!("under way in batch {batch}"),
-                    Place::Queued => "queued".to_owned(),
-                    Place::Parked(key) => format!("parked behind key {:016x}", key.hash),
+                    UnitState::UnderWay(batch) => format!("under way in batch {batch}"),
+                    UnitState::Queued => "queued".to_owned(),
+                    UnitState::Parked(key) => format!("parked behind key {:016x}", key.hash),
                 };
                 let mut tables = unit.tables;
                 tables.dedup();

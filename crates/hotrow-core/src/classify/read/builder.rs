@@ -1,0 +1,247 @@
+//! The clauses that SELECT, INSERT, UPDATE and DELETE share, read into a candidate; never a statement as a whole.
+
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, BinaryOperator, Expr, SelectItem, SelectItemQualifiedWildcardKind,
+    TableFactor, TableWithJoins, Value, WildcardAdditionalOptions,
+};
+
+use crate::classify::known::builtin_types;
+use crate::classify::read::candidate::{Call, Candidate, Equality, Operand, Verb};
+use crate::classify::read::expression::{References, column_name};
+use crate::classify::reason::Reason;
+use crate::classify::text::names::{TableName, folded, parts};
+
+/// A candidate that is being read.
+pub(crate) struct CandidateBuilder {
+    pub candidate: Candidate,
+    pub references: References,
+}
+
+impl CandidateBuilder {
+    pub(crate) fn new(verb: Verb) -> Self {
+        let candidate = Candidate {
+            verb,
+            table: None,
+            equalities: Vec::new(),
+            insert: None,
+            assigned: Vec::new(),
+            defaulted: Vec::new(),
+            functions: Vec::new(),
+            operators: Vec::new(),
+            casts: Vec::new(),
+            objects: Vec::new(),
+            columns: Vec::new(),
+            call: None,
+            returns_rows: verb == Verb::Select,
+        };
+        Self { candidate, references: References::default() }
+    }
+
+    pub(crate) fn finish(mut self) -> Candidate {
+        self.candidate.functions = self.references.functions.into_iter().collect();
+        self.candidate.operators = self.references.operators.into_iter().collect();
+        self.candidate.casts = self.references.casts.into_iter().collect();
+        self.candidate.objects = self.references.objects.into_iter().collect();
+        self.candidate.columns = self.references.columns.into_iter().collect();
+        self.candidate
+    }
+
+    /// The one table, with nothing joined and nothing unusual about it.
+    pub(crate) fn table(&mut self, table: &TableWithJoins) -> Result<(), Reason> {
+        if !table.joins.is_empty() {
+            return Err(Reason::Unsupported("a join"));
+        }
+        let TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions,
+            json_path: None,
+            sample,
+            index_hints,
+        } = &table.relation
+        else {
+            return Err(Reason::Unsupported("FROM with something other than a table"));
+        };
+        if sample.is_some() {
+            return Err(Reason::Unsupported("TABLESAMPLE"));
+        }
+        if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
+            return Err(Reason::Unsupported("a table with hints"));
+        }
+        self.name_table(TableName::new(name)?);
+        if let Some(alias) = alias {
+            if !alias.columns.is_empty() || alias.at.is_some() {
+                return Err(Reason::Unsupported("an alias with columns"));
+            }
+            self.rename_table(folded(&alias.name));
+        }
+        Ok(())
+    }
+
+    /// A FROM that is the call of a function, with nothing else around it.
+    pub(crate) fn call(&mut self, call: Call) {
+        self.references.functions.insert(call.function.clone());
+        let casts = call.arguments.iter().filter_map(|argument| argument.cast);
+        self.references.casts.extend(casts.filter_map(builtin_types::name_of).map(str::to_owned));
+        self.candidate.call = Some(call);
+    }
+
+    pub(crate) fn name_table(&mut self, table: TableName) {
+        self.references.qualifiers.push(table.name.clone());
+        self.references.table = Some(table.clone());
+        self.candidate.table = Some(table);
+    }
+
+    /// An alias hides the table's own name.
+    pub(crate) fn rename_table(&mut self, alias: String) {
+        self.references.qualifiers = vec![alias];
+        self.references.table = None;
+    }
+
+    /// WHERE: notes the equalities among its conjuncts.
+    pub(crate) fn selection(&mut self, selection: Option<&Expr>) -> Result<(), Reason> {
+        let selection = selection.ok_or(Reason::NoEquality)?;
+        self.references.expression(selection)?;
+        self.conjuncts(selection);
+        if self.candidate.equalities.is_empty() { Err(Reason::NoEquality) } else { Ok(()) }
+    }
+
+    fn conjuncts(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Nested(inner) => self.conjuncts(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                self.conjuncts(left);
+                self.conjuncts(right);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+                let found =
+                    column_of(left).zip(value_of(right)).or_else(|| column_of(right).zip(value_of(left)));
+                if let Some((column, operand)) = found {
+                    self.candidate.equalities.push(Equality { column, operand });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What SELECT or RETURNING give back.
+    pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<(), Reason> {
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
+                // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
+                SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
+                    return Err(Reason::Unsupported("an unusual item to select"));
+                }
+                SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
+                SelectItem::Wildcard(options) => plain_wildcard(options)?,
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    plain_wildcard(options)?;
+                    self.references.qualifier(&parts(name)?)?;
+                }
+                _ => return Err(Reason::Unsupported("an unusual item to select")),
+            }
+        }
+        Ok(())
+    }
+
+    /// RETURNING; PostgreSQL 18 lets it name the row before and after.
+    pub(crate) fn returning(&mut self, items: Option<&[SelectItem]>) -> Result<(), Reason> {
+        let Some(items) = items else { return Ok(()) };
+        self.candidate.returns_rows = true;
+        for qualifier in ["old", "new"] {
+            self.references.qualifiers.push(qualifier.to_owned());
+        }
+        self.projection(items)
+    }
+
+    /// SET.
+    pub(crate) fn assignments(&mut self, assignments: &[Assignment]) -> Result<(), Reason> {
+        for Assignment { target, value } in assignments {
+            let targets = match target {
+                AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+                AssignmentTarget::Tuple(names) => names,
+            };
+            let mut columns = Vec::with_capacity(targets.len());
+            for target in targets {
+                let [part] = target.0.as_slice() else {
+                    return Err(Reason::Unsupported("SET of a part of a column"));
+                };
+                let ident = part.as_ident().ok_or(Reason::Unsupported("SET of a part of a column"))?;
+                columns.push(column_name(ident)?);
+            }
+            let values = match value {
+                Expr::Tuple(values) if columns.len() > 1 => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for (index, value) in values.iter().enumerate() {
+                if is_default(value) {
+                    self.candidate.defaulted.extend(columns.get(index).cloned());
+                } else {
+                    self.references.expression(value)?;
+                }
+            }
+            self.candidate.assigned.extend(columns);
+        }
+        self.references.columns.extend(self.candidate.assigned.iter().cloned());
+        Ok(())
+    }
+}
+
+pub(crate) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), Reason> {
+    let WildcardAdditionalOptions {
+        wildcard_token: _,
+        opt_ilike: None,
+        opt_exclude: None,
+        opt_except: None,
+        opt_replace: None,
+        opt_rename: None,
+        opt_alias: None,
+    } = options
+    else {
+        return Err(Reason::Unsupported("an unusual item to select"));
+    };
+    Ok(())
+}
+
+/// The column an expression is, its qualifier having been checked by the walk.
+fn column_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(folded(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(folded),
+        Expr::Nested(inner) => column_of(inner),
+        _ => None,
+    }
+}
+
+/// The parameter or constant an expression is, casts looked through.
+pub(crate) fn value_of(expr: &Expr) -> Option<Operand> {
+    match expr {
+        Expr::Nested(inner) => value_of(inner),
+        Expr::Cast { expr, .. } => value_of(expr),
+        Expr::TypedString(typed) => constant(&typed.value.value),
+        Expr::Value(value) => constant(&value.value),
+        _ => None,
+    }
+}
+
+fn constant(value: &Value) -> Option<Operand> {
+    match value {
+        Value::Placeholder(name) => {
+            let number: u16 = name.strip_prefix('$')?.parse().ok()?;
+            Some(Operand::Param(number.checked_sub(1)?))
+        }
+        Value::Number(text, _) | Value::SingleQuotedString(text) => Some(Operand::Const(text.clone())),
+        Value::Boolean(truth) => Some(Operand::Const(truth.to_string())),
+        _ => None,
+    }
+}
+
+/// The word DEFAULT in the place of a value.
+pub(crate) fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}

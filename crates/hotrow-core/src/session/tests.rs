@@ -1,0 +1,59 @@
+//! The order of answers, and when a unit can follow another.
+
+use super::{Answers, Next};
+
+type OfText = Answers<&'static str>;
+
+fn answer(answers: &mut OfText, slot: u64, text: &str) -> bool {
+    answers.answer(slot, |out| out.extend_from_slice(text.as_bytes()))
+}
+
+#[test]
+fn answers_keep_the_order_of_their_units() {
+    let mut answers = OfText::default();
+    let [a, b, c] = [(); 3].map(|()| answers.reserve());
+    answers.append_in_turn(|out| out.extend_from_slice(b"d"));
+    assert!(!answer(&mut answers, c, "c"));
+    assert!(!answer(&mut answers, b, "b"));
+    assert_eq!((&answers.out[..], answers.bytes(), answers.pending()), (&b""[..], 3, 4));
+    assert!(answer(&mut answers, a, "a"));
+    assert_eq!((&answers.out[..], answers.pending(), answers.slots()), (&b"abcd"[..], 0, (4, None)));
+    answers.append_in_turn(|out| out.extend_from_slice(b"e"));
+    assert_eq!(&answers.out[..], b"abcde");
+}
+
+#[test]
+fn nothing_follows_a_unit_that_was_given_back_until_nothing_is_on_its_way() {
+    let mut answers = OfText::default();
+    assert_eq!(answers.next(), Next::First);
+    let [a, b] = [(); 2].map(|()| answers.reserve());
+    assert_eq!(answers.next(), Next::Follow);
+    assert!(!answers.hand(b, "b"), "the session deals with the earliest unit first");
+    assert_eq!((answers.next(), answers.take_handed()), (Next::Wait, None));
+    assert!(answers.hand(a, "a"));
+    assert_eq!(answers.take_handed(), Some((a, "a")));
+    answers.append(|out| out.extend_from_slice(b"a"));
+    answers.finish_front();
+    assert_eq!((answers.is_front_handed(), answers.next()), (true, Next::Wait));
+    assert_eq!(answers.take_handed(), Some((b, "b")));
+    assert_eq!((answers.has_handed(), answers.next()), (false, Next::Wait), "it is not done");
+    assert!(answer(&mut answers, b, "b"), "a lane has run it again");
+    assert_eq!((&answers.out[..], answers.next()), (&b"ab"[..], Next::First));
+}
+
+#[test]
+fn units_that_nobody_runs_are_taken_out_in_any_order() {
+    let mut answers = OfText::default();
+    let [_, b] = [(); 2].map(|()| answers.reserve());
+    answers.hand(b, "b");
+    assert_eq!((answers.take_any_handed(), answers.take_any_handed()), (Some((b, "b")), None));
+}
+
+#[test]
+fn refused_slots_are_told_once() {
+    let mut answers = OfText::default();
+    let [a, b] = [(); 2].map(|()| answers.reserve());
+    [b, a].into_iter().for_each(|slot| answers.refuses(slot));
+    assert_eq!(answers.take_refused(b), [a]);
+    assert_eq!((answers.take_refused(b), answers.take_refused(b + 1)), (vec![], vec![b]));
+}

@@ -1,0 +1,234 @@
+//! A unit that is being made, statement by statement: the messages for the lane, and the rows that they contend for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use hotrow_wire::frontend::{self, Bind, Named};
+
+use super::framing::ReplyFraming;
+use super::gather::{Describe, Single};
+use super::{Packed, Run, Step, bind_of, merged};
+use crate::classify::{Boundary, Packing};
+use crate::key::{Format, Key, KeySpec, ParamValue};
+use crate::lane::{Claim, LaneKind, Merge};
+use crate::normalise::Shape;
+
+/// A statement that lanes prepare on their connections.
+pub trait Prepared {
+    /// The name that it has there.
+    fn name(&self) -> &[u8];
+}
+
+impl<S: Prepared> Prepared for Arc<S> {
+    fn name(&self) -> &[u8] {
+        (**self).name()
+    }
+}
+
+/// What one statement of a unit is.
+#[derive(Clone, Debug)]
+pub enum Plan<S> {
+    /// Run by the lane.
+    Run(S, Arc<Packing>),
+    /// BEGIN or COMMIT, which the batch stands for.
+    Boundary(S, Boundary),
+}
+
+impl<S> Plan<S> {
+    /// The statement.
+    pub fn statement(&self) -> &S {
+        match self {
+            Plan::Run(statement, _) | Plan::Boundary(statement, _) => statement,
+        }
+    }
+}
+
+/// A unit that is being made, statement by statement.
+pub struct UnitBuilder<'o, S> {
+    steps: Vec<Step<S>>,
+    /// The row of the first statement, and those of the others.
+    first: Option<Claim>,
+    others: Vec<Claim>,
+    /// Of the last statement: what it can be merged with.
+    merge: Option<Merge>,
+    out: &'o mut BytesMut,
+}
+
+impl<S: Prepared> Packed<S> {
+    /// A unit from a simple query: its statements, each with the places of its literals among those of the text.
+    pub fn simple(
+        raw: [&[u8]; 2],
+        statements: Vec<(Plan<S>, Range<usize>)>,
+        shape: &Shape<'_>,
+        out: &mut BytesMut,
+    ) -> Self {
+        let mut builder = UnitBuilder::new(out);
+        for (plan, literals) in statements {
+            builder.simple(plan, shape, literals);
+        }
+        builder.finish(raw)
+    }
+
+    /// A unit from extended queries up to a Sync.
+    pub fn extended<'s>(
+        raw: [&[u8]; 2],
+        statements: impl Iterator<Item = (&'s Single<'s>, Plan<S>)>,
+        out: &mut BytesMut,
+    ) -> Self {
+        let mut builder = UnitBuilder::new(out);
+        statements.for_each(|(single, plan)| builder.extended(plan, single));
+        builder.finish(raw)
+    }
+
+    /// It is several statements: these are their rows. One that is only read is contended for by nobody.
+    fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
+        let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
+        self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
+        self.key = self.claims.iter().map(|claim| claim.key).min();
+        self.merge = None;
+    }
+}
+
+impl<'o, S: Prepared> UnitBuilder<'o, S> {
+    /// Nothing yet. The messages for the lane are put together in this buffer.
+    pub fn new(out: &'o mut BytesMut) -> Self {
+        out.clear();
+        UnitBuilder { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
+    }
+
+    /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
+    pub fn simple(&mut self, plan: Plan<S>, shape: &Shape<'_>, literals: Range<usize>) {
+        let literals = literals.start..literals.end.min(shape.literals().len());
+        let framing = ReplyFraming { simple: true, ..ReplyFraming::default() };
+        let (statement, packing) = match plan {
+            Plan::Run(statement, packing) => (statement, packing),
+            Plan::Boundary(_, boundary) => {
+                return self.steps.push(Step::Boundary(boundary, framing));
+            }
+        };
+        let start = self.out.len();
+        let values = shape.literals().skip(literals.start).take(literals.len()).map(|literal| literal.value);
+        frontend::put_bind_text(self.out, statement.name(), values);
+        if packing.returns_rows {
+            self.out.extend_from_slice(frontend::DESCRIBE_PORTAL);
+        }
+        self.out.extend_from_slice(frontend::EXECUTE);
+        let key = key_of(packing.key.as_ref(), |index| {
+            let literal = shape.literal(literals.start + usize::from(index))?;
+            Some(ParamValue { format: Format::Text, bytes: literal.value })
+        });
+        let bind = if packing.in_key_space { bind_of(&self.out[start..]) } else { None };
+        let merge = merge_of(&packing, key, bind);
+        self.add(statement, packing, framing, start, key, merge);
+    }
+
+    /// Adds a statement that came by extended query.
+    pub fn extended(&mut self, plan: Plan<S>, single: &Single<'_>) {
+        let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
+        let closes = (count(&single.closes.0), count(&single.closes.1));
+        let (parse, describe) = (single.parse.is_some(), single.describe);
+        let mut framing = ReplyFraming { closes, parse, describe, ..ReplyFraming::default() };
+        let (statement, packing) = match plan {
+            Plan::Run(statement, packing) => (statement, packing),
+            Plan::Boundary(_, boundary) => {
+                return self.steps.push(Step::Boundary(boundary, framing));
+            }
+        };
+        let start = self.out.len();
+        let name = statement.name();
+        let describe_statement =
+            |out: &mut BytesMut| Named { statement: true, name }.put(frontend::tag::DESCRIBE, out);
+        if describe == Describe::StatementFirst {
+            describe_statement(self.out);
+        }
+        single.bind.put(b"", name, self.out);
+        match describe {
+            Describe::Statement => describe_statement(self.out),
+            Describe::Portal if packing.returns_rows => self.out.extend_from_slice(frontend::DESCRIBE_PORTAL),
+            Describe::Portal => framing.no_data = true,
+            Describe::No | Describe::StatementFirst => {}
+        }
+        self.out.extend_from_slice(frontend::EXECUTE);
+        let key = key_of(packing.key.as_ref(), |index| param(&single.bind, index));
+        // The statement's description comes from its own call only.
+        let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
+        let merge = merge_of(&packing, key, bind);
+        self.add(statement, packing, framing, start, key, merge);
+    }
+
+    fn add(
+        &mut self,
+        statement: S,
+        packing: Arc<Packing>,
+        framing: ReplyFraming,
+        start: usize,
+        key: Option<Key>,
+        merge: Option<Merge>,
+    ) {
+        let number = self.steps.iter().filter(|step| matches!(step, Step::Run(_))).count();
+        let claim = key.map(|key| Claim {
+            key,
+            statement: u16::try_from(number).unwrap_or(u16::MAX),
+            rows_per_commit: packing.rows_per_commit,
+            in_key_space: packing.in_key_space,
+            lockable: packing.lock_statement.is_some(),
+        });
+        match number {
+            0 => self.first = claim,
+            _ => self.others.extend(claim),
+        }
+        self.merge = merge;
+        self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
+    }
+
+    /// The client has asked for an answer up to here before it asked for more.
+    pub fn ready(&mut self) {
+        if let Some(Step::Run(Run { framing, .. }) | Step::Boundary(_, framing)) = self.steps.last_mut() {
+            framing.ready = true;
+        }
+    }
+
+    /// How many statements it is so far.
+    pub fn statements(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The unit.
+    pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
+        let UnitBuilder { steps, first, others, merge, out } = self;
+        let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());
+        bytes.extend_from_slice(out);
+        raw.iter().for_each(|raw| bytes.extend_from_slice(raw));
+        let mut packed = Packed {
+            key: first.map(|claim| claim.key),
+            rows_per_commit: first.map_or(1, |claim| claim.rows_per_commit),
+            merge,
+            claims: Box::default(),
+            steps,
+            bytes: bytes.into(),
+            raw: out.len(),
+        };
+        if packed.steps.len() > 1 {
+            packed.claim(first.into_iter().chain(others));
+        }
+        packed
+    }
+}
+
+fn merge_of(packing: &Packing, key: Option<Key>, bind: Option<Bind<'_>>) -> Option<Merge> {
+    (packing.in_key_space && key.is_some()).then(|| {
+        let merging = packing.merging.as_ref().zip(bind);
+        merging.map_or(Merge::NEVER, |(merging, bind)| merged::group(merging, &bind))
+    })
+}
+
+fn key_of<'p>(spec: Option<&KeySpec>, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
+    spec.and_then(|spec| spec.key(param))
+}
+
+fn param<'a>(bind: &Bind<'a>, index: u16) -> Option<ParamValue<'a>> {
+    let value = bind.value(usize::from(index))?;
+    let format = if value.binary { Format::Binary } else { Format::Text };
+    Some(ParamValue { format, bytes: value.bytes? })
+}

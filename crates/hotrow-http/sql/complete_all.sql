@@ -1,2 +1,0 @@
--- Orders are done, many in one call; merged with other calls.
-select * from hotrow.complete_all($1, $2, $3, $4)

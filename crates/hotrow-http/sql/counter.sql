@@ -1,2 +1,0 @@
--- A counter as it is.
-select value, version from hotrow.counter($1)

@@ -1,0 +1,2 @@
+-- Reads a counter.
+select value, version from hotrow.counter($1)

@@ -1,2 +1,0 @@
--- Makes a queue, or says whether there is one with the same settings.
-select status from hotrow.create_queue($1, $2, $3, $4, $5, $6, $7, $8)

@@ -1,2 +1,0 @@
--- Many orders of one queue, one answer for each, in their order; merged with other calls.
-select * from hotrow.enqueue_all($1, $2)

@@ -1,2 +1,0 @@
--- An order has failed; merged with other calls.
-select * from hotrow.fail($1, $2, $3, $4)

@@ -1,0 +1,2 @@
+-- Unfollows a user; merged with other calls.
+select * from hotrow.unfollow($1, $2)

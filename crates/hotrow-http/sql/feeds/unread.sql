@@ -1,0 +1,2 @@
+-- Counts unread messages.
+select unread from hotrow.unread($1) unread

@@ -1,2 +1,0 @@
--- A page of what an inbox has kept.
-select entry_id, from_user, post_id, created_at, content, consumed from hotrow.past($1, $2, $3)

@@ -1,2 +1,0 @@
--- Lets nobody take.
-select status from hotrow.pause($1)

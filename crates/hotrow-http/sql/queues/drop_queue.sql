@@ -1,0 +1,2 @@
+-- Drops a queue.
+select status from hotrow.drop_queue($1)

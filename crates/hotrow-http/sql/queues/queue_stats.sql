@@ -1,0 +1,3 @@
+-- Reads what a queue holds.
+select depth, ready, in_flight, processed, dead, enqueued, oldest, paused, enqueued_per_second, processed_per_second
+from hotrow.queue_stats($1)

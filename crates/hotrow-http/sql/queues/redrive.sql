@@ -1,0 +1,2 @@
+-- Redrives dead letters.
+select redriven from hotrow.redrive($1, $2, $3) redriven

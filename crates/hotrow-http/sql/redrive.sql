@@ -1,2 +1,0 @@
--- Brings dead letters back.
-select redriven from hotrow.redrive($1, $2, $3) redriven

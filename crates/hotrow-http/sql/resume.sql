@@ -1,2 +1,0 @@
--- Lets take again.
-select status from hotrow.resume($1)

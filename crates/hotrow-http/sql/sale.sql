@@ -1,4 +1,0 @@
--- A sale as it is. JSON has no word for infinity: such a time is none.
-select item, remaining, held, sold, per_buyer, case when pg_catalog.isfinite(starts_at) then starts_at end as starts_at,
-    case when pg_catalog.isfinite(ends_at) then ends_at end as ends_at, hold
-from hotrow.sale($1)

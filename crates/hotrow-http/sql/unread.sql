@@ -1,2 +1,0 @@
--- How many messages are unread.
-select unread from hotrow.unread($1) unread

@@ -1,0 +1,181 @@
+//! `/v1/queues/{queue}/orders`: enqueues orders, and shows those that are in a queue.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use hotrow_core::limits;
+use jiff::Timestamp;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_postgres::types::Json;
+use uuid::Uuid;
+
+use crate::answer::{Answer, Answers};
+use crate::clients::{Call, Clients, Effect, Key, one, values};
+use crate::document::Document;
+use crate::input::{Input, Name, OrderId, Query, Text, Within};
+use crate::problem::{Kind, Problem};
+use crate::time::Time;
+
+const ENQUEUE: Call = Call { sql: include_str!("../../sql/queues/enqueue.sql"), effect: Effect::Merged };
+const ENQUEUE_ALL: Call =
+    Call { sql: include_str!("../../sql/queues/enqueue_all.sql"), effect: Effect::Merged };
+const LIST: Call = Call { sql: include_str!("../../sql/queues/list_orders.sql"), effect: Effect::Reads };
+const FIND: Call = Call { sql: include_str!("../../sql/queues/find_order.sql"), effect: Effect::Reads };
+
+/// The bytes that the messages of a call may take in addition to its orders.
+const MESSAGES_BYTES: usize = 2 << 10;
+/// The most orders that one call of the pack takes.
+const ORDERS_MAX: usize = 1_000;
+/// 1970 to 2200: the pack takes no other time as an order's created_at.
+const CREATED_AT: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
+
+/// A new order.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    order_id: Uuid,
+    payload: Option<Document>,
+    group_key: Option<Name>,
+    created_at: Option<CreatedAt>,
+    not_before: Option<Time>,
+    priority: Option<Within<-60, 60>>,
+}
+
+/// One of many orders, in the form that the pack takes.
+#[derive(Serialize)]
+struct Fields<'o> {
+    order_id: Uuid,
+    payload: Option<&'o RawValue>,
+    group_key: Option<&'o str>,
+    created_at: Option<Timestamp>,
+    not_before: Option<Timestamp>,
+    priority: Option<i32>,
+}
+
+impl<'o> From<&'o Order> for Fields<'o> {
+    fn from(order: &'o Order) -> Self {
+        Fields {
+            order_id: order.order_id,
+            payload: order.payload.as_ref().map(|Document(Json(json))| json.as_ref()),
+            group_key: order.group_key.as_ref().map(|Name(name)| name.as_str()),
+            created_at: order.created_at.as_ref().map(|CreatedAt(at)| *at),
+            // PostgreSQL writes the year 0 differently. An order that waits until a time before 1970 does not wait.
+            not_before: order.not_before.map(|Time(at)| at.max(Timestamp::UNIX_EPOCH)),
+            priority: order.priority.as_ref().map(|Within(priority)| *priority),
+        }
+    }
+}
+
+/// When an order was created in the client's system.
+struct CreatedAt(Timestamp);
+
+impl<'de> Deserialize<'de> for CreatedAt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let at = Timestamp::deserialize(deserializer)?;
+        let fits = CREATED_AT.contains(&at.as_second());
+        fits.then_some(CreatedAt(at))
+            .ok_or_else(|| D::Error::custom("created_at is not between 1970 and 2200"))
+    }
+}
+
+/// Many orders.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Orders {
+    orders: Vec<Order>,
+}
+
+/// Which page of the orders.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    state: Option<Text>,
+    after: Option<i64>,
+    max: Option<i32>,
+}
+
+/// The permission to send a large body.
+pub struct Large(#[expect(dead_code, reason = "it counts for as long as it is held")] OwnedSemaphorePermit);
+
+impl FromRequestParts<Arc<Clients>> for Large {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_: &mut Parts, clients: &Arc<Clients>) -> Result<Self, Problem> {
+        clients.batches.clone().try_acquire_owned().map(Large).map_err(|_| Problem::full())
+    }
+}
+
+/// Calls that enqueue have a key of their own, so that they do not wait behind calls that take.
+fn key(queue: &str) -> Key {
+    Key::of(&("orders", queue))
+}
+
+/// `POST /v1/queues/{queue}/orders`
+pub async fn enqueue(
+    State(clients): State<Arc<Clients>>,
+    Name(queue): Name,
+    Input(order): Input<Order>,
+) -> Result<Answer, Problem> {
+    let key = key(&queue);
+    let values = values![
+        queue,
+        order.order_id,
+        order.payload.map(|Document(json)| json),
+        order.group_key.map(|Name(name)| name),
+        order.created_at.map(|CreatedAt(at)| at),
+        order.not_before,
+        order.priority.map(|Within(priority)| priority)
+    ];
+    one(&clients, ENQUEUE, key, values).await
+}
+
+/// `POST /v1/queues/{queue}/orders/batch`
+pub async fn enqueue_all(
+    State(clients): State<Arc<Clients>>,
+    Name(queue): Name,
+    _large: Large,
+    Input(Orders { orders }): Input<Orders>,
+) -> Result<Answers, Problem> {
+    if orders.is_empty() || orders.len() > ORDERS_MAX {
+        let detail = format!("there are {} orders", orders.len());
+        return Err(Problem::new(Kind::BadRequest, detail, "Send 1 to 1000 orders in one request."));
+    }
+    let orders: Vec<_> = orders.iter().map(Fields::from).collect();
+    let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
+    // A call that is too large for a lane must not share a session with calls that fit one.
+    let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
+    let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
+    let (key, values) = (key(&queue), values![queue, Json(orders)]);
+    Ok(Answers { name: "orders", rows: clients.rows(call, key, values).await? })
+}
+
+/// `GET /v1/queues/{queue}/orders`
+pub async fn list(
+    State(clients): State<Arc<Clients>>,
+    Name(queue): Name,
+    Query(page): Query<Page>,
+) -> Result<Answers, Problem> {
+    let state = page.state.map_or_else(|| "waiting".to_owned(), |Text(state)| state);
+    let key = Key::of(&queue);
+    let values = values![queue, state, page.after.unwrap_or(0), page.max.unwrap_or(100)];
+    Ok(Answers { name: "orders", rows: clients.rows(LIST, key, values).await? })
+}
+
+/// `GET /v1/queues/{queue}/orders/{order_id}`
+pub async fn find(
+    State(clients): State<Arc<Clients>>,
+    OrderId { queue, order_id }: OrderId,
+) -> Result<Answer, Problem> {
+    match clients.rows(FIND, Key::of(&queue), values![queue, order_id]).await?.pop() {
+        Some(row) => Ok(Answer(row)),
+        None => Err(Problem::new(
+            Kind::NotFound,
+            "no such order is in the queue",
+            "It was never enqueued, or is older than the queue's retention.",
+        )),
+    }
+}

@@ -1,0 +1,105 @@
+//! `/v1/sales` and `/v1/reservations`: opens, reads and restocks sales, and reserves from one. What concerns several items or
+//! an existing reservation is in `reservations`.
+
+mod reservations;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Method;
+use serde::Deserialize;
+
+use crate::answer::Answer;
+use crate::clients::{Call, Clients, Effect, Key, one, values};
+use crate::input::{IdempotencyKey, Input, Name};
+use crate::problem::{Kind, Problem};
+use crate::routes::Routes;
+use crate::sales::reservations::Quantity;
+use crate::seconds::Hold;
+use crate::time::Time;
+
+const CREATE: Call = Call { sql: include_str!("../../sql/sales/create_sale.sql"), effect: Effect::Writes };
+const READ: Call = Call { sql: include_str!("../../sql/sales/sale.sql"), effect: Effect::Reads };
+const RESERVE: Call = Call { sql: include_str!("../../sql/sales/reserve.sql"), effect: Effect::Merged };
+const RESTOCK: Call = Call { sql: include_str!("../../sql/sales/restock.sql"), effect: Effect::Writes };
+
+/// The routes of sales.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .with_key(Method::POST, "/v1/sales/{item}/reservations", reserve)
+        .with_key(Method::POST, "/v1/sales/{item}/restock", restock)
+        .with_key(Method::POST, "/v1/reservations", reservations::reserve_all)
+        .without_key(Method::PUT, "/v1/sales/{item}", create)
+        .without_key(Method::GET, "/v1/sales/{item}", read)
+        .without_key(Method::POST, "/v1/reservations/{id}/confirm", reservations::confirm)
+        .without_key(Method::POST, "/v1/reservations/{id}/cancel", reservations::cancel)
+        .without_key(Method::POST, "/v1/reservations/{id}/extend", reservations::extend)
+}
+
+/// The settings of a new sale.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSale {
+    stock: i64,
+    per_buyer: Option<i64>,
+    starts_at: Option<Time>,
+    ends_at: Option<Time>,
+    hold: Option<Hold>,
+}
+
+/// What a buyer reserves.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    buyer: Name,
+    quantity: Option<Quantity>,
+}
+
+/// The quantity to add to the stock.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restock {
+    quantity: Quantity,
+}
+
+/// `PUT /v1/sales/{item}`
+pub async fn create(
+    State(clients): State<Arc<Clients>>,
+    Name(item): Name,
+    Input(new): Input<NewSale>,
+) -> Result<Answer, Problem> {
+    let key = Key::of(&item);
+    let values = values![item, new.stock, new.per_buyer, new.starts_at, new.ends_at, new.hold];
+    one(&clients, CREATE, key, values).await
+}
+
+/// `GET /v1/sales/{item}`
+pub async fn read(State(clients): State<Arc<Clients>>, Name(item): Name) -> Result<Answer, Problem> {
+    match clients.rows(READ, Key::of(&item), values![item]).await?.pop() {
+        Some(row) => Ok(Answer(row)),
+        None => {
+            Err(Problem::new(Kind::NotFound, "no such item is on sale", "Open a sale with PUT on this path."))
+        }
+    }
+}
+
+/// `POST /v1/sales/{item}/reservations`
+pub async fn reserve(
+    State(clients): State<Arc<Clients>>,
+    Name(item): Name,
+    IdempotencyKey(key): IdempotencyKey,
+    Input(reserve): Input<Reserve>,
+) -> Result<Answer, Problem> {
+    let quantity = reserve.quantity.unwrap_or_default();
+    one(&clients, RESERVE, Key::of(&item), values![item, reserve.buyer.0, quantity.0, key]).await
+}
+
+/// `POST /v1/sales/{item}/restock`
+pub async fn restock(
+    State(clients): State<Arc<Clients>>,
+    Name(item): Name,
+    IdempotencyKey(key): IdempotencyKey,
+    Input(restock): Input<Restock>,
+) -> Result<Answer, Problem> {
+    one(&clients, RESTOCK, Key::of(&item), values![item, restock.quantity.0, key]).await
+}

@@ -1,0 +1,298 @@
+//! Compares the manifests of the schema pack's functions with every place where a function has to appear: the catalogue after an
+//! installation, the HTTP API and its document, the model, the documentation. A failure names each place that was forgotten.
+
+#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hotrow_model::{Command, FeedCommand, QueueCommand};
+use hotrow_sql::{Function, Grant, Place, functions};
+use serde_json::Value;
+
+const MANIFESTS: &str = "crates/hotrow-sql/sql/*/functions.toml";
+const GOLDEN: &str = "crates/hotrow-sql/tests/golden/schema.txt";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(root().join(path)).ok()
+}
+
+#[track_caller]
+fn assert_none(forgotten: &[String]) {
+    assert!(forgotten.is_empty(), "\n{}\n", forgotten.join("\n"));
+}
+
+/// A type as the catalogue writes it.
+fn catalogue_type(name: &str) -> String {
+    let (name, array) = name.strip_suffix("[]").map_or((name, ""), |name| (name, "[]"));
+    let name = match name {
+        "int" => "integer",
+        "timestamptz" => "timestamp with time zone",
+        other => other,
+    };
+    format!("{name}{array}")
+}
+
+/// Names and types of a function's parameters as the catalogue writes them; with arrays in place of the types for a batch twin.
+fn parameters(function: &Function, array: &str) -> Vec<(String, String)> {
+    let parameters = function.parameters.split(", ").filter_map(|parameter| parameter.split_once(' '));
+    parameters.map(|(name, of)| (name.to_owned(), catalogue_type(of) + array)).collect()
+}
+
+/// A function of the golden file.
+struct Installed {
+    parameters: Vec<(String, String)>,
+    roles: BTreeSet<String>,
+}
+
+/// The functions of the golden file that a role besides the owner can execute.
+fn executable() -> BTreeMap<String, Installed> {
+    let golden = read(GOLDEN).unwrap();
+    let lines = golden.lines().filter_map(|line| line.strip_prefix("function "));
+    let functions = lines.map(|line| {
+        let (name, rest) = line.split_once('(').unwrap();
+        let (arguments, rest) = rest.split_once(") returns ").unwrap();
+        let inputs = arguments.split(", ").filter(|argument| !argument.starts_with("OUT "));
+        let inputs = inputs.filter_map(|argument| argument.split(" DEFAULT ").next()?.split_once(' '));
+        let parameters = inputs.map(|(name, of)| (name.to_owned(), of.to_owned())).collect();
+        let (_, roles) = rest.rsplit_once(", executed by ").unwrap();
+        let roles = roles.split(' ').filter(|role| *role != "postgres").map(str::to_owned).collect();
+        (name.to_owned(), Installed { parameters, roles })
+    });
+    functions.filter(|(_, function)| !function.roles.is_empty()).collect()
+}
+
+#[test]
+fn every_executable_function_of_the_catalogue_is_declared_as_it_is() {
+    let mut executable = executable();
+    let mut forgotten = Vec::new();
+    for function in functions() {
+        let manifest = format!("crates/hotrow-sql/sql/{}/functions.toml", function.area);
+        let role = match function.grant {
+            Grant::Group => hotrow_sql::DEFAULT_ROLE,
+            Grant::Public => "public",
+        };
+        let twin = function.merge.as_ref().map(|merge| (&merge.batch, "[]"));
+        for (name, array) in [Some((&function.name, "")), twin].into_iter().flatten() {
+            let Some(installed) = executable.remove(name) else {
+                forgotten.push(format!(
+                    "{name}: no role can execute it according to {GOLDEN}; create it in crates/hotrow-sql/sql/{}/ and renew that \
+                     file, or remove it from {manifest}",
+                    function.area
+                ));
+                continue;
+            };
+            let declared = parameters(function, array);
+            if installed.parameters != declared {
+                let found = installed.parameters;
+                forgotten.push(format!(
+                    "{name}: {manifest} declares the parameters {declared:?}, but it is installed with {found:?}; correct one"
+                ));
+            }
+            if !installed.roles.iter().eq([role]) {
+                forgotten.push(format!(
+                    "{name}: {manifest} grants it to {role}, but {GOLDEN} says {:?}; correct one",
+                    installed.roles
+                ));
+            }
+        }
+    }
+    forgotten.extend(executable.keys().map(|name| {
+        format!("{name}: a role can execute it, but no entry declares it; add one to {MANIFESTS} or drop the function")
+    }));
+    assert_none(&forgotten);
+}
+
+#[test]
+fn every_merge_rule_of_the_catalogue_is_declared_as_it_is() {
+    let golden = read(GOLDEN).unwrap();
+    let mut installed: BTreeSet<&str> =
+        golden.lines().filter(|line| line.starts_with("merge rule ")).collect();
+    let mut forgotten = Vec::new();
+    for function in functions() {
+        let Some(merge) = &function.merge else { continue };
+        let types = |array: &str| -> String {
+            let types: Vec<_> = parameters(function, array).into_iter().map(|(_, of)| of).collect();
+            types.join(",")
+        };
+        let rule = format!(
+            "merge rule hotrow.{}({}) into hotrow.{}({}), key {} in {}, at most {}",
+            function.name,
+            types(""),
+            merge.batch,
+            types("[]"),
+            merge.key,
+            merge.key_space,
+            merge.most_calls.unwrap_or(256)
+        );
+        if !installed.remove(rule.as_str()) {
+            forgotten.push(format!("{}: {GOLDEN} does not have its {rule}; renew that file", function.name));
+        }
+    }
+    forgotten.extend(installed.iter().map(|rule| {
+        format!("{rule}: no function declares it; add merge = {{ ... }} to its entry in {MANIFESTS}")
+    }));
+    assert_none(&forgotten);
+}
+
+/// The routes that the manifests declare, with their functions.
+fn declared_routes() -> BTreeMap<&'static str, &'static Function> {
+    let routed = functions().iter().filter_map(|function| match &function.http {
+        Place::At(route) => Some((route.as_str(), function)),
+        Place::None(_) => None,
+    });
+    let routes: Vec<_> = routed.collect();
+    let by_route: BTreeMap<_, _> = routes.iter().copied().collect();
+    assert_eq!(by_route.len(), routes.len(), "two functions declare the same route");
+    by_route
+}
+
+#[test]
+fn every_route_is_of_a_declared_function_which_its_statement_calls() {
+    let (mut declared, mut forgotten) = (declared_routes(), Vec::new());
+    for function in declared.values() {
+        let Function { name, area, .. } = function;
+        let statement = format!("crates/hotrow-http/sql/{area}/{name}.sql");
+        if !read(&statement).is_some_and(|sql| sql.contains(&format!("hotrow.{name}("))) {
+            forgotten.push(format!("{name}: {statement} does not call hotrow.{name}; add the statement"));
+        }
+    }
+    for route in hotrow_http::routes() {
+        if declared.remove(route.as_str()).is_none() {
+            forgotten.push(format!(
+                "{route}: no function declares this route; set http = \"{route}\" in {MANIFESTS} or remove the route"
+            ));
+        }
+    }
+    forgotten.extend(declared.iter().map(|(route, function)| {
+        let Function { name, area, .. } = function;
+        format!(
+            "{name}: no HTTP route {route} in crates/hotrow-http/src/{area}/; add it or set http = \"none: why\""
+        )
+    }));
+    assert_none(&forgotten);
+}
+
+#[test]
+fn the_document_describes_every_route_and_no_other() {
+    let document: Value = serde_json::from_str(hotrow_http::document()).unwrap();
+    let (mut declared, mut forgotten) = (declared_routes(), Vec::new());
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys().filter(|_| path.starts_with("/v1/")) {
+            let route = format!("{} {path}", method.to_uppercase());
+            if declared.remove(route.as_str()).is_none() {
+                forgotten.push(format!(
+                    "{route}: the OpenAPI document describes it, but no function declares it; set http = \"{route}\" in \
+                     {MANIFESTS} or remove it from the document"
+                ));
+            }
+        }
+    }
+    forgotten.extend(declared.iter().map(|(route, function)| {
+        let Function { name, area, .. } = function;
+        format!("{name}: {route} is not described; add it to crates/hotrow-http/src/{area}/openapi.json")
+    }));
+    assert_none(&forgotten);
+}
+
+#[test]
+fn the_model_has_every_function_that_is_said_to_be_in_it() {
+    let models = [
+        ("Command", Command::FUNCTIONS),
+        ("QueueCommand", QueueCommand::FUNCTIONS),
+        ("FeedCommand", FeedCommand::FUNCTIONS),
+    ];
+    let mut modelled: BTreeSet<_> = models
+        .iter()
+        .flat_map(|(model, functions)| functions.iter().map(move |function| (*model, *function)))
+        .collect();
+    let mut forgotten = Vec::new();
+    for function in functions() {
+        if let Place::At(model) = &function.model
+            && !modelled.remove(&(model.as_str(), function.name.as_str()))
+        {
+            forgotten.push(format!(
+                "{}: {model} in crates/hotrow-model/src/ has no command for it; add it or set model = \"none: why\"",
+                function.name
+            ));
+        }
+    }
+    forgotten.extend(modelled.iter().map(|(model, name)| {
+        format!("{name}: the model has it; set model = \"{model}\" in its entry in {MANIFESTS}")
+    }));
+    assert_none(&forgotten);
+}
+
+/// Whether a page mentions a function: its name in code, alone or with its arguments.
+fn mentions(page: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    page.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&page[..at], &page[at + name.len()..]);
+        !before.ends_with(is_part) && after.starts_with(['(', '`'])
+    })
+}
+
+#[test]
+fn every_function_is_documented() {
+    assert!(mentions("call `drain(counter)`", "drain") && mentions("`hotrow.drain`", "drain"));
+    assert!(!mentions("`undrain(x)`, drain it, `drain_batch(x)`", "drain"));
+    let mut forgotten = Vec::new();
+    for function in functions() {
+        let page = match &function.docs {
+            None => format!("docs/{}.md", function.area),
+            Some(Place::At(page)) => format!("docs/{page}"),
+            Some(Place::None(_)) => continue,
+        };
+        if !read(&page).is_some_and(|text| mentions(&text, &function.name)) {
+            forgotten.push(format!(
+                "{}: {page} does not mention it; describe it there or set docs = \"none: why\"",
+                function.name
+            ));
+        }
+    }
+    assert_none(&forgotten);
+}
+
+/// All files below a folder, by their path in it.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()).into_iter().map(|file| format!("{name}/{file}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_maps_of_the_packs_crates_name_every_file() {
+    let mut forgotten = Vec::new();
+    for (name, folder, ending) in [
+        ("hotrow-sql", "sql", ".sql"),
+        ("hotrow-sql", "src", ".rs"),
+        ("hotrow-http", "src", ".rs"),
+        ("hotrow-model", "src", ".rs"),
+    ] {
+        let map = read(&format!("crates/{name}/src/lib.rs")).unwrap();
+        let map: String = map.lines().filter(|line| line.starts_with("//!")).collect();
+        for file in files(&root().join("crates").join(name).join(folder)) {
+            let Some(stem) = file.strip_suffix(ending) else { continue };
+            let module = stem.strip_suffix("/mod").unwrap_or(stem);
+            let spellings = [format!("`{folder}/{file}`"), format!("`{file}`"), format!("`{module}`")];
+            let is_private = module == "lib" || module.ends_with("tests");
+            if !is_private && !spellings.iter().any(|spelling| map.contains(spelling)) {
+                forgotten.push(format!("crates/{name}/src/lib.rs: the map does not name {folder}/{file}"));
+            }
+        }
+    }
+    assert_none(&forgotten);
+}

@@ -1,0 +1,91 @@
+-- Marks: what a lane's connection writes to the log with each batch, so that a gateway can find out after a crash of the server
+-- whether the batch was committed. Applications do not use them.
+--
+-- A mark is a sequence that only one connection sets, at the end of each batch, to the ID of the batch's transaction. The log
+-- has this record after everything that the batch has written and before its commit. A sequence is not rolled back, so after
+-- recovery it shows whether the log was kept up to that point. An update of a row would not show it, because it is undone with
+-- the batch.
+
+-- Marks are never dropped, because pg_dump fails if a sequence disappears while it works. A mark that no connection has held
+-- for ten minutes is given to the next connection of its role that asks for one. Its generation counts the owners: the row with
+-- the new generation is committed before the new owner sets the mark, so the log has the row before the new values.
+
+create table hotrow.mark (
+    -- A random number, which is also part of the sequence's name. The connection that holds the mark also holds the advisory
+    -- lock with this key, until its backend ends.
+    key bigint primary key,
+    -- The role that can set the sequence.
+    role name not null,
+    generation bigint not null default 1,
+    -- When open_mark last looked at this mark.
+    checked_at timestamptz not null default clock_timestamp(),
+    -- When the mark was first found without a connection, since a connection last held it.
+    unused_since timestamptz
+);
+create index on hotrow.mark (role, checked_at);
+
+-- Returns a mark for the role that has logged in: `hotrow.mark_key/generation`. A session with another current role gets none,
+-- because its lanes would have that role, to which the mark is not granted. A mark without a connection is not given away at
+-- once: after a crash of the server all marks are without one, until the gateways have connected again and have read their
+-- marks. The call looks at 20 marks at most, so that it takes few locks.
+create function hotrow.open_mark() returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+#variable_conflict use_column
+declare
+    new_key bigint := (('x' || left(md5(gen_random_uuid()::text), 16))::bit(64) >> 1)::bigint;
+    old hotrow.mark;
+begin
+    if current_setting('role') not in ('none', session_user) then
+        return null;
+    end if;
+    for old in
+        select m.* from hotrow.mark m where m.role = session_user order by m.checked_at limit 20
+        for update skip locked
+    loop
+        if not pg_try_advisory_xact_lock(old.key) then
+            update hotrow.mark m set checked_at = clock_timestamp(), unused_since = null where m.key = old.key;
+        elsif old.unused_since < clock_timestamp() - interval '10 minutes' then
+            update hotrow.mark m
+            set checked_at = clock_timestamp(), unused_since = null, generation = old.generation + 1
+            where m.key = old.key;
+            return format('hotrow.mark_%s/%s', old.key, old.generation + 1);
+        else
+            update hotrow.mark m
+            set checked_at = clock_timestamp(), unused_since = coalesce(old.unused_since, clock_timestamp())
+            where m.key = old.key;
+        end if;
+    end loop;
+    insert into hotrow.mark (key, role) values (new_key, session_user);
+    execute format('create sequence hotrow.%I', 'mark_' || new_key);
+    execute format('grant update on sequence hotrow.%I to %I', 'mark_' || new_key, session_user);
+    return format('hotrow.mark_%s/1', new_key);
+end
+$$;
+
+-- Takes a mark for this connection. Returns the value of the sequence, 0 if it was never set; NULL if another backend holds it;
+-- no row if the mark has another owner by now or the role cannot set it. The advisory lock is taken before the sequence is
+-- read, so no other connection sets it after that. The lock belongs to the session, so it lasts until the backend ends.
+create function hotrow.take_mark(mark text) returns setof bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+#variable_conflict use_column
+declare
+    taken bigint := substring(mark from '_([0-9]+)/')::bigint;
+    owner bigint := substring(mark from '/([0-9]+)$')::bigint;
+    sequence oid := to_regclass('hotrow.mark_' || taken);
+begin
+    if not exists (
+        select from hotrow.mark m where m.key = taken and m.role = session_user and m.generation = owner
+    ) or not coalesce(has_sequence_privilege(session_user, sequence, 'update'), false) then
+        return;
+    end if;
+    if not pg_try_advisory_lock(taken) then
+        return next null;
+        return;
+    end if;
+    -- The mark can have been given to another owner before the lock was taken.
+    update hotrow.mark m set unused_since = null where m.key = taken and m.generation = owner;
+    if found then
+        return next coalesce(pg_sequence_last_value(sequence), 0);
+    end if;
+end
+$$;

@@ -1,0 +1,16 @@
+-- What the first migration needs: the schema and the list of installed migrations. Runs each time.
+
+-- CREATE SCHEMA IF NOT EXISTS needs the CREATE right on the database even if the schema exists.
+do $$
+begin
+    if to_regnamespace('hotrow') is null then
+        create schema hotrow;
+    end if;
+end
+$$;
+
+create table if not exists hotrow.migration (
+    number int primary key,
+    name text not null,
+    installed_at timestamptz not null default clock_timestamp()
+);

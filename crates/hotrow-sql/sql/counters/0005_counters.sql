@@ -1,0 +1,402 @@
+-- Counters: increments and drains, judged one after another under the counter's row lock.
+
+create table hotrow.counter (
+    counter text collate "C" primary key,
+    strategy text not null default 'ledger' check (strategy in ('ledger', 'log')),
+    min bigint,
+    max bigint,
+    -- Always 0 if the strategy is log: then the value is what the log folds to.
+    value bigint not null default 0,
+    version bigint not null default 0,
+    last_at timestamptz not null default '-infinity',
+    check (min <= max)
+) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
+
+create function hotrow.create_counter(
+    counter text, strategy text default 'ledger', min bigint default null, max bigint default null, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+begin
+    perform hotrow.check_name('counter', counter);
+    if strategy is null then
+        perform hotrow.null_argument('strategy');
+    elsif strategy not in ('ledger', 'log') then
+        perform hotrow.bad_argument(format('strategy %L is unknown', strategy), 'A strategy is ledger or log.');
+    elsif min > max then
+        perform hotrow.bad_argument(
+            format('min (%s) is above max (%s)', min, max), 'Let min be at most max, or leave one out.');
+    end if;
+    insert into hotrow.counter (counter, strategy, min, max)
+    values (create_counter.counter, create_counter.strategy, create_counter.min, create_counter.max)
+    on conflict do nothing;
+    if found then
+        status := 'created';
+        return;
+    end if;
+    select case when (c.strategy, c.min, c.max)
+            is not distinct from (create_counter.strategy, create_counter.min, create_counter.max)
+        then 'exists' else 'differs' end
+    into create_counter.status from hotrow.counter c where c.counter = create_counter.counter;
+end
+$$;
+
+-- Why an amount cannot be added; NULL if it can. A result outside of bigint is also outside of a bound on that side, and then
+-- the bound is reported, because the caller chose it. One expression, so that the server inlines it.
+create function hotrow.refusal(present bigint, amount bigint, min bigint, max bigint) returns text
+language sql immutable as $$
+    select case
+        when case when amount >= 0 then present > 9223372036854775807 - amount end
+            then case when max is null then 'overflow' else 'out_of_bounds' end
+        when case when amount < 0 then present < -9223372036854775807 - 1 - amount end
+            then case when min is null then 'overflow' else 'out_of_bounds' end
+        when present + amount > max or present + amount < min then 'out_of_bounds'
+    end
+$$;
+
+-- Writes the effects of a batch of accepted commands: one update of the counters, one insert into each history.
+create function hotrow.write_commands(
+    entries hotrow.counter[], strategies text[], began bigint[], setting hotrow.setting, at timestamptz, command text,
+    counter text[], slots int[], amount bigint[], request_id uuid[], replayed boolean[], answers bigint[],
+    versions bigint[], statuses text[]) returns void
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    drain boolean := command = 'drain';
+    entry hotrow.counter;
+    written text;
+    remembered text;
+begin
+    with changed as (
+        update hotrow.counter c
+        set value = case when c.strategy = 'log' then 0 else r.value end, version = r.version, last_at = write_commands.at
+        from unnest(entries) r cross join lateral (
+            -- Looks up each row by itself. If the planner took the table for small, a join would read all of it.
+            select k.ctid as tid from hotrow.counter k where k.counter = r.counter limit 1) k
+        where c.ctid = k.tid and c.version <> r.version
+        returning c.xmin as writer
+    )
+    select hotrow.memory_time(write_commands.at, c.writer) into written from changed c limit 1;
+    if 'ledger' = any (strategies) then
+        insert into hotrow.ledger (counter, version, part, request_id, command, amount, value, returned, at)
+        select u.counter, u.version, setting.history_part, u.id, write_commands.command, u.amount,
+            case when drain then 0 else u.answer end, case when drain then u.answer end, write_commands.at
+        from unnest(counter, slots, request_id, amount, replayed, answers, versions, statuses)
+            u (counter, slot, id, amount, replayed, answer, version, status)
+        where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'ledger';
+    end if;
+    if 'log' = any (strategies) then
+        if cardinality(entries) = 1 and entries[1].version - began[1] = cardinality(counter) then
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            values (counter[1], entries[1].version, setting.history_part, write_commands.command,
+                coalesce(amount, array_fill(null::bigint, array[cardinality(counter)])), request_id, write_commands.at);
+        else
+            insert into hotrow.log_entry (counter, version, part, command, amounts, request_ids, at)
+            select u.counter, max(u.version), setting.history_part, write_commands.command,
+                array_agg(u.amount order by u.version),
+                case when count(u.id) > 0 then array_agg(u.id order by u.version) end, write_commands.at
+            from unnest(counter, slots, request_id, amount, replayed, versions, statuses)
+                u (counter, slot, id, amount, replayed, version, status)
+            where u.status = 'ok' and u.replayed is null and strategies[coalesce(u.slot, 1)] = 'log'
+            group by u.counter;
+        end if;
+        for i in 1 .. cardinality(entries) loop
+            entry := entries[i];
+            continue when strategies[i] <> 'log' or entry.version = began[i];
+            -- A rollback undoes the setting together with everything else.
+            remembered := set_config(hotrow.memory_name(entry.counter), hotrow.memory(setting.secret, entry.counter,
+                entry.version::text, entry.value::text, written), false);
+            if entry.version / setting.snapshot_every > began[i] / setting.snapshot_every then
+                insert into hotrow.snapshot (counter, version, value, at)
+                values (entry.counter, entry.version, entry.value, write_commands.at);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+-- The answers of calls, as arrays with one element for each call. Rows would be copied each time a function hands them to
+-- another.
+create type hotrow.command_answers as (answers bigint[], versions bigint[], statuses text[]);
+
+-- Judges the calls of one command ('increment', or 'drain', which has no amounts) and writes their effects: one update of each
+-- counter, one insert into each table.
+create function hotrow.apply_commands(
+    command text, counter text[], amount bigint[], request_id uuid[], look boolean)
+returns hotrow.command_answers
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(counter);
+    drain boolean := command = 'drain';
+    at timestamptz;
+    last_at timestamptz;
+    setting hotrow.setting;
+    -- The counters of this batch in lock order, each with the values of its row and its running state.
+    names text[] := counter[1:1];
+    slots int[];
+    slot int := 1;
+    entry hotrow.counter;
+    entries hotrow.counter[];
+    strategies text[];
+    began bigint[];
+    present bigint;
+    number bigint;
+    verdict text;
+    -- One element for each call.
+    answers bigint[] := array_fill(0::bigint, array[calls]);
+    versions bigint[] := answers;
+    statuses text[] := array_fill('ok'::text, array[calls]);
+    -- Request IDs: the known ones, and those that occur more than once in this batch.
+    fresh bigint := num_nonnulls(variadic request_id);
+    repeated boolean := false;
+    replayed boolean[];
+    known hotrow.request[];
+    known_ids uuid[];
+    place int;
+    changed boolean := false;
+begin
+    if calls > 1 and not counter[1] = all (counter) then
+        select o.names, o.slots into names, slots from hotrow.lock_order(counter) o;
+    end if;
+    if array_position(counter, null) > 0 then
+        perform hotrow.null_argument('counter');
+    elsif array_position(amount, null) > 0 then
+        perform hotrow.null_argument('amount');
+    end if;
+
+    -- All locks are taken first, always in the order of the names: two batches wait for each other in one direction only.
+    for i in 1 .. cardinality(names) loop
+        select c.* into entry from hotrow.counter c where c.counter = names[i] for update;
+        if not found then
+            perform hotrow.check_name('counter', names[i]);
+            -- Another session can be creating it: this waits for that session, then the lock is taken as if the row had
+            -- existed.
+            insert into hotrow.counter (counter) values (names[i]) on conflict do nothing;
+            select c.* into strict entry from hotrow.counter c where c.counter = names[i] for update;
+        end if;
+        entries[i] := entry;
+        strategies[i] := entry.strategy;
+        began[i] := entry.version;
+        last_at := greatest(last_at, entry.last_at);
+    end loop;
+    -- If the clock was set back, the history does not go back.
+    at := greatest(clock_timestamp(), last_at);
+
+    -- From here on, everything is read by statements that start after the locks were taken. Their snapshots are newer than
+    -- everything that the last holder of a lock wrote.
+    select s.* into setting from hotrow.setting s where s.one;
+    if 'log' = any (strategies) then
+        for i in 1 .. cardinality(names) loop
+            entry := entries[i];
+            continue when entry.strategy <> 'log';
+            entry.value := hotrow.log_value(setting.secret, entry.counter, entry.version, entry.last_at);
+            entries[i] := entry;
+        end loop;
+    end if;
+    if fresh > 0 then
+        if look then
+            select array_agg(r), array_agg(r.request_id) into known, known_ids
+            from hotrow.request r where r.request_id = any (apply_commands.request_id);
+        end if;
+        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
+        replayed := array_fill(null::boolean, array[calls]);
+    end if;
+
+    entry := entries[1];
+    present := entry.value;
+    number := entry.version;
+    for i in 1 .. calls loop
+        if slots[i] <> slot then
+            entry.value := present;
+            entry.version := number;
+            entries[slot] := entry;
+            slot := slots[i];
+            entry := entries[slot];
+            present := entry.value;
+            number := entry.version;
+        end if;
+        if (repeated or known_ids is not null) and request_id[i] is not null then
+            place := array_position(known_ids, request_id[i]);
+            if place > 0 then
+                if known[place].command <> command
+                    or known[place].arguments <> coalesce(amount[i] || ' ', '') || counter[i] then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                answers[i] := known[place].value;
+                versions[i] := known[place].version;
+                statuses[i] := known[place].status;
+            else
+                place := array_position(request_id, request_id[i]);
+                if place < i then
+                    if counter[place] <> counter[i] or amount[place] <> amount[i] then
+                        perform hotrow.request_reused(request_id[i]);
+                    end if;
+                    answers[i] := answers[place];
+                    versions[i] := versions[place];
+                    statuses[i] := statuses[place];
+                else
+                    place := null;
+                end if;
+            end if;
+            if place is not null then
+                replayed[i] := true;
+                fresh := fresh - 1;
+                continue;
+            end if;
+        end if;
+
+        -- A drain is refused if 0 is not allowed.
+        verdict := hotrow.refusal(case when drain then 0 else present end, coalesce(amount[i], 0), entry.min, entry.max);
+        if verdict is null then
+            number := number + 1;
+            present := present + coalesce(amount[i], 0);
+            answers[i] := present;
+            if drain then
+                present := 0;
+            end if;
+            changed := true;
+        else
+            answers[i] := present;
+            statuses[i] := verdict;
+        end if;
+        versions[i] := number;
+    end loop;
+    entry.value := present;
+    entry.version := number;
+    entries[slot] := entry;
+
+    if changed then
+        perform hotrow.write_commands(entries, strategies, began, setting, at, command, counter, slots, amount,
+            request_id, replayed, answers, versions, statuses);
+    end if;
+    if fresh > 0 then
+        insert into hotrow.request (request_id, command, arguments, status, value, version, at)
+        select u.id, apply_commands.command, coalesce(u.amount || ' ', '') || u.counter, u.status, u.value, u.version,
+            at
+        from unnest(request_id, counter, amount, replayed, statuses, answers, versions)
+            u (id, counter, amount, replayed, status, value, version)
+        where u.id is not null and u.replayed is null order by u.id;
+    end if;
+    return row(answers, versions, statuses);
+end
+$$;
+
+-- The answers of apply_commands. Nearly all IDs are new, so the first attempt does not look for known ones. If an ID is known,
+-- the unique index reports it when the answers are recorded, everything is undone, and the second attempt looks.
+create function hotrow.answer_commands(command text, counter text[], amount bigint[], request_id uuid[])
+returns hotrow.command_answers
+language plpgsql as $$
+declare
+    violated text;
+begin
+    if num_nonnulls(variadic request_id) > 0 then
+        for attempt in 1 .. 2 loop
+            begin
+                return hotrow.apply_commands(command, counter, amount, request_id, attempt = 2);
+            exception when unique_violation then
+                get stacked diagnostics violated = constraint_name;
+                perform hotrow.check_retry(violated, attempt);
+            end;
+        end loop;
+    end if;
+    return hotrow.apply_commands(command, counter, amount, null, false);
+end
+$$;
+
+create function hotrow.increment(
+    counter text, amount bigint default 1, request_id uuid default null,
+    out value bigint, out version bigint, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    entry hotrow.counter;
+    answers hotrow.command_answers;
+    at timestamptz;
+begin
+    if request_id is null and amount is not null then
+        select c.* into entry from hotrow.counter c where c.counter = increment.counter for update;
+        if entry.strategy = 'ledger' then
+            -- The usual call, without the arrays: the same lock, judgement and rows at half the cost.
+            value := entry.value;
+            version := entry.version;
+            status := coalesce(hotrow.refusal(value, amount, entry.min, entry.max), 'ok');
+            if status = 'ok' then
+                value := value + amount;
+                version := version + 1;
+                at := greatest(clock_timestamp(), entry.last_at);
+                insert into hotrow.ledger (counter, version, part, command, amount, value, at)
+                values (entry.counter, increment.version, (select s.history_part from hotrow.setting s where s.one),
+                    'increment', increment.amount, increment.value, at);
+                update hotrow.counter c set value = increment.value, version = increment.version, last_at = at
+                where c.counter = entry.counter;
+            end if;
+            return;
+        end if;
+    end if;
+    answers := hotrow.answer_commands('increment', array[counter], array[amount], array[request_id]);
+    value := answers.answers[1];
+    version := answers.versions[1];
+    status := answers.statuses[1];
+end
+$$;
+
+create function hotrow.increment_batch(counter text[], amount bigint[] default null, request_id uuid[] default null)
+returns table (value bigint, version bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    calls int := cardinality(counter);
+    answers hotrow.command_answers;
+begin
+    perform hotrow.check_batch(calls, array_upper(counter, 1), cardinality(amount), array_upper(amount, 1),
+        cardinality(request_id), array_upper(request_id, 1));
+    if calls > 0 then
+        answers := hotrow.answer_commands(
+            'increment', counter, coalesce(amount, array_fill(1::bigint, array[calls])), request_id);
+        return query select a.* from unnest(answers.answers, answers.versions, answers.statuses) a;
+    end if;
+end
+$$;
+
+create function hotrow.drain(
+    counter text, request_id uuid default null, out value bigint, out version bigint, out status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    answers hotrow.command_answers := hotrow.answer_commands('drain', array[counter], null, array[request_id]);
+begin
+    value := answers.answers[1];
+    version := answers.versions[1];
+    status := answers.statuses[1];
+end
+$$;
+
+create function hotrow.drain_batch(counter text[], request_id uuid[] default null)
+returns table (value bigint, version bigint, status text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    calls int := cardinality(counter);
+    answers hotrow.command_answers;
+begin
+    perform hotrow.check_batch(
+        calls, array_upper(counter, 1), cardinality(request_id), array_upper(request_id, 1));
+    if calls > 0 then
+        answers := hotrow.answer_commands('drain', counter, null, request_id);
+        return query select a.* from unnest(answers.answers, answers.versions, answers.statuses) a;
+    end if;
+end
+$$;
+
+-- Stable: all its statements see the caller's snapshot, so that version and value belong together.
+create function hotrow.counter(counter text, out value bigint, out version bigint)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    entry hotrow.counter;
+begin
+    perform hotrow.check_name('counter', counter);
+    select c.* into entry from hotrow.counter c where c.counter = counter.counter;
+    version := coalesce(entry.version, 0);
+    value := case when entry.strategy = 'log' then hotrow.log_value(
+            (select s.secret from hotrow.setting s where s.one), entry.counter, entry.version, entry.last_at)
+        else coalesce(entry.value, 0) end;
+end
+$$;

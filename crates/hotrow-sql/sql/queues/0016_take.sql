@@ -1,0 +1,115 @@
+-- take: how callers ask for orders, and how they wait for them. Which orders they get is decided in 0015_hand_out.sql.
+
+-- Refuses arguments that are wrong in every state of the queue.
+create function hotrow.check_takes(queue text[], max int[], lease interval[], wait interval[]) returns void
+language plpgsql as $$
+begin
+    perform hotrow.check_batch(cardinality(queue), array_upper(queue, 1), cardinality(max), array_upper(max, 1),
+        cardinality(lease), array_upper(lease, 1), cardinality(wait), array_upper(wait, 1));
+    if array_position(max, null) > 0 then
+        perform hotrow.null_argument('max');
+    elsif 1 > any (max) or 1000 < any (max) then
+        perform hotrow.bad_argument('max is not between 1 and 1000', 'Take 1 to 1000 orders at a time.');
+    elsif interval '0' >= any (lease) or interval '30 days' < any (lease) then
+        perform hotrow.bad_argument('lease is 0 or less, or more than 30 days',
+            'Lease for as long as the work may take; NULL takes for good, without a lease.');
+    elsif interval '0' > any (wait) or interval '1 hour' < any (wait) then
+        perform hotrow.bad_argument('wait is below 0 or more than an hour', 'Wait for up to an hour; NULL does not wait.');
+    end if;
+end
+$$;
+
+-- Never waits: for a call that would wait, it returns how soon to ask again, at the latest.
+create function hotrow.take_batch(
+    queue text[], max int[] default null, lease interval[] default null, wait interval[] default null)
+returns table (
+    call int, again_in interval, receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int,
+    created_at timestamptz, enqueued_at timestamptz)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(queue);
+begin
+    perform hotrow.check_takes(queue, max, lease, wait);
+    if calls = 0 then
+        return;
+    end if;
+    max := coalesce(max, array_fill(1, array[calls]));
+    lease := coalesce(lease, array_fill(interval '30 seconds', array[calls]));
+    if queue[1] = all (queue) and num_nulls(variadic lease) in (0, calls) then
+        return query select s.* from hotrow.serve_takes(hotrow.known_queue(take_batch.queue[1]), max, lease, wait) s;
+        return;
+    end if;
+    -- Queues in one order, so that two batches wait for each other in one direction only. Within a queue the calls keep their
+    -- order, as long as they are of one kind.
+    return query
+        with called as (
+            select u.*, hotrow.known_queue(u.queue) as wanted
+            from unnest(queue, max, lease, wait) with ordinality u (queue, max, lease, wait, call)
+        ), changes as (
+            select c.*, (c.lease is null) <> lag(c.lease is null) over (partition by c.queue order by c.call) as changed
+            from called c
+        ), runs as (
+            select c.*, count(*) filter (where c.changed) over (partition by c.queue order by c.call) as run from changes c
+        ), asked as (
+            select r.wanted, array_agg(r.call::int order by r.call) as calls, array_agg(r.max order by r.call) as wants,
+                array_agg(r.lease order by r.call) as leases, array_agg(r.wait order by r.call) as waits
+            from runs r group by r.wanted, r.run order by (r.wanted).number, r.run offset 0
+        )
+        select a.calls[s.call], s.again_in, s.receipt, s.id, s.order_id, s.payload, s.group_key, s.attempt, s.created_at,
+            s.enqueued_at
+        from asked a cross join lateral hotrow.serve_takes(a.wanted, a.wants, a.leases, a.waits)
+            with ordinality s (call, again_in, receipt, id, order_id, payload, group_key, attempt, created_at, enqueued_at, n)
+        order by 1, s.n;
+end
+$$;
+
+-- Whether a take may find anything, from a look without locks.
+create function hotrow.has_orders(number int) returns boolean
+language plpgsql as $$
+declare
+    newest record;
+begin
+    for newest in
+        select h, hotrow.look_at_tail(number, l.shard) as t
+        from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
+        where l.queue = number and l.side = 'h'
+    loop
+        if not (newest.h).paused and ((newest.h).ready > 0 or (newest.h).next_due <= clock_timestamp()
+            or (newest.h).side < (newest.t).side
+            or ((newest.h).place, (newest.h).id) < ((newest.t).place, (newest.t).id))
+        then
+            return true;
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
+-- Waits by looking less and less often. Through a gateway, no call looks: the gateway wakes the calls that wait.
+create function hotrow.take(
+    queue text, max int default 1, lease interval default '30 seconds', wait interval default null)
+returns table (
+    receipt bigint, id bigint, order_id uuid, payload jsonb, group_key text, attempt int, created_at timestamptz,
+    enqueued_at timestamptz)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+declare
+    until timestamptz;
+    pause double precision := 0.005;
+begin
+    perform hotrow.check_takes(array[queue], array[max], array[lease], array[wait]);
+    loop
+        return query select b.receipt, b.id, b.order_id, b.payload, b.group_key, b.attempt, b.created_at, b.enqueued_at
+            from hotrow.take_batch(array[take.queue], array[max], array[lease], null) b;
+        exit when found or coalesce(wait, '0') = '0';
+        until := coalesce(until, clock_timestamp() + wait);
+        while not hotrow.has_orders((hotrow.known_queue(queue)).number) loop
+            exit when clock_timestamp() >= until;
+            perform pg_sleep(least(pause, extract(epoch from until - clock_timestamp())));
+            pause := least(pause * 2, 0.1);
+        end loop;
+        exit when clock_timestamp() >= until;
+    end loop;
+end
+$$;

@@ -1,0 +1,469 @@
+-- Reserving: which calls are hopeless, and how the others are judged under the sale's row lock.
+
+-- The refusal of every call for this item at this moment, if it is certain without a lock; NULL if it depends on the caller.
+-- The row is read after the calls have arrived, so the answer was true while they waited. While a hold is due no call is
+-- hopeless, because releasing the hold may return stock.
+create function hotrow.hopeless(item text, out refusal text, out remaining bigint)
+language plpgsql as $$
+declare
+    at timestamptz := clock_timestamp();
+begin
+    select case
+            when s.next_expiry <= greatest(at, s.last_at) then null
+            when s.starts_at > greatest(at, s.last_at) then 'not_started'
+            when s.ends_at <= greatest(at, s.last_at) then 'ended'
+            when s.remaining = 0 then 'sold_out'
+        end, s.remaining
+    into refusal, hopeless.remaining
+    from hotrow.sale s where s.item = hopeless.item;
+    if not found then
+        refusal := 'unknown_item';
+    end if;
+end
+$$;
+
+-- Takes a sale's row lock. patient: waits for it; otherwise busy is true if another session holds the row. Calls that do not
+-- wait meet at an advisory lock (key space: the number of 'hotr', then the item's hash) before they touch the hot row's page.
+-- An item that does not exist has no row to lock: requests for it, whose answers are recorded, meet at the advisory lock.
+create function hotrow.lock_sale(item text, patient boolean, recorded boolean, out entry hotrow.sale, out busy boolean)
+language plpgsql as $$
+begin
+    busy := false;
+    if not patient then
+        if pg_try_advisory_xact_lock(1752134770, hashtext(item)) then
+            select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update skip locked;
+        end if;
+        busy := entry.item is null and exists (select from hotrow.sale s where s.item = lock_sale.item);
+        return;
+    end if;
+    select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
+    if not found and recorded then
+        perform pg_advisory_xact_lock(1752134770, hashtext(item));
+        select s.* into entry from hotrow.sale s where s.item = lock_sale.item for update;
+    end if;
+end
+$$;
+
+-- What the buyers of a batch have of its items. The first call of each buyer and item keeps the value for all calls of that
+-- pair: places has that call's number.
+create function hotrow.buyers_of(item text[], buyer text[], out places int[], out taken bigint[])
+language plpgsql as $$
+begin
+    select array_agg(p.place), array_agg(p.quantity) into places, taken
+    from (
+        select min(u.call) over (partition by u.item collate "C", u.buyer collate "C")::int as place,
+            coalesce(b.quantity, 0) as quantity
+        from unnest(buyers_of.item, buyers_of.buyer) with ordinality u (item, buyer, call)
+            left join lateral (
+                select b.quantity from hotrow.buyer b
+                where b.item = u.item collate "C" and b.buyer = u.buyer collate "C" limit 1) b on true
+        order by u.call) p;
+end
+$$;
+
+-- The IDs of this number of reservations: the ID of the request, or a new one. New IDs begin with the time, as UUIDs of version
+-- 7 do, so that they are neighbours in the index.
+create function hotrow.reservation_ids(request_id uuid[], calls int, at timestamptz) returns uuid[]
+language plpgsql as $$
+declare
+    beginning text := lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7';
+begin
+    if num_nonnulls(variadic request_id) = calls then
+        return request_id;
+    end if;
+    return array(
+        select coalesce(request_id[u.call], (beginning || substr(gen_random_uuid()::text, 16))::uuid)
+        from generate_series(1, calls) u (call));
+end
+$$;
+
+-- The answers of calls, as arrays with one element for each call. Rows would be copied each time a function hands them to
+-- another.
+create type hotrow.reservation_answers as (statuses text[], ids uuid[], left_over bigint[]);
+
+-- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It is
+-- right for every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
+create function hotrow.apply_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
+returns hotrow.reservation_answers
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(item);
+    at timestamptz;
+    last_at timestamptz;
+    -- The items of this batch in lock order, each with the values of its row and its running state.
+    names text[] := item[1:1];
+    slots int[];
+    slot int := 1;
+    entry hotrow.sale;
+    rows hotrow.sale[];
+    refusals text[];
+    present bigint;
+    facts record;
+    unrecorded boolean;
+    patient boolean;
+    changed boolean := false;
+    -- The buyers of this batch and what each of them has, if a sale has a limit.
+    limited boolean := false;
+    -- How many expired holds may still be released, because a call that released all due holds could be long; which sales may
+    -- have some left; and which sales have no hold that ends.
+    releasing bigint := 5000;
+    released bigint;
+    backlog boolean[];
+    quiet boolean[];
+    places int[];
+    taken bigint[];
+    -- One element for each call.
+    statuses text[] := array_fill('reserved'::text, array[calls]);
+    ids uuid[] := array_fill(null::uuid, array[calls]);
+    left_over bigint[] := array_fill(null::bigint, array[calls]);
+    drawn uuid[];
+    verdict text;
+    -- Request IDs: the known ones, and those that occur more than once in this batch. If a call is told to come again, it is
+    -- not judged, and so nothing is recorded for it.
+    fresh bigint := num_nonnulls(variadic request_id);
+    repeated boolean := false;
+    replayed boolean[];
+    known hotrow.request[];
+    known_ids uuid[];
+    place int;
+begin
+    if calls > 1 and not item[1] = all (item) then
+        select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
+    end if;
+
+    -- All locks are taken first, always in the order of the items: two batches wait for each other in one direction only.
+    for i in 1 .. cardinality(names) loop
+        entry := null;
+        verdict := null;
+        unrecorded := fresh is null or fresh = 0 or slots is not null and (
+            select bool_and(u.id is null) from unnest(slots, request_id) u (slot, id) where u.slot = i);
+        if unrecorded then
+            facts := hotrow.hopeless(names[i]);
+            verdict := facts.refusal;
+            entry.remaining := facts.remaining;
+        end if;
+        if verdict is null then
+            -- The lock is waited for unless all calls of the item ask not to wait. If it is waited for, all of them are judged
+            -- under it.
+            patient := nowait is null or not (true = all (nowait) or slots is not null and (
+                select bool_and(u.nowait) from unnest(slots, nowait) u (slot, nowait) where u.slot = i));
+            facts := hotrow.lock_sale(names[i], patient, not unrecorded);
+            entry := facts.entry;
+            verdict := case when facts.busy then 'busy' when entry.item is null then 'unknown_item' end;
+        end if;
+        if verdict = 'unknown_item' then
+            perform hotrow.check_name('item', names[i]);
+        end if;
+        refusals[i] := verdict;
+        rows[i] := entry;
+        last_at := greatest(last_at, entry.last_at);
+        limited := limited or entry.per_buyer is not null;
+    end loop;
+
+    -- Read after the locks, so that waiting for them makes no answer late. If the clock was set back, no expired hold becomes
+    -- valid again.
+    at := greatest(clock_timestamp(), last_at);
+    for i in 1 .. cardinality(names) loop
+        entry := rows[i];
+        if refusals[i] is null then
+            -- Releases 1000 holds, and continues until there is enough for the calls.
+            while entry.next_expiry <= at loop
+                backlog[i] := true;
+                exit when releasing = 0;
+                released := least(releasing, 1000);
+                facts := hotrow.release_expired(names[i], entry.next_expiry, at, released);
+                entry.remaining := entry.remaining + facts.quantity;
+                entry.next_expiry := facts.next_expiry;
+                rows[i] := entry;
+                changed := true;
+                releasing := releasing - facts.released;
+                -- If fewer were released, the others are being confirmed.
+                backlog[i] := facts.released = released and entry.next_expiry <= at;
+                exit when not backlog[i] or entry.remaining >= (
+                    select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
+            end loop;
+            quiet[i] := entry.next_expiry is null and entry.hold is not null;
+            refusals[i] := case when entry.starts_at > at then 'not_started' when entry.ends_at <= at then 'ended' end;
+        end if;
+    end loop;
+
+    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than everything that the last
+    -- holder of a lock wrote.
+    if fresh > 0 then
+        -- Nothing is recorded for a call that is told to come again, so no index would report that its ID is known.
+        if look or 'busy' = any (refusals) or true = any (backlog) then
+            select array_agg(r), array_agg(r.request_id) into known, known_ids
+            from hotrow.request r where r.request_id = any (apply_reservations.request_id);
+        end if;
+        repeated := fresh > 1 and fresh > (select count(distinct u) from unnest(request_id) u);
+        replayed := array_fill(null::boolean, array[calls]);
+    end if;
+    if limited then
+        select b.* into places, taken from hotrow.buyers_of(item, buyer) b;
+    end if;
+
+    entry := rows[1];
+    present := entry.remaining;
+    for i in 1 .. calls loop
+        if slots[i] <> slot then
+            if present < entry.remaining then
+                entry.next_expiry := least(entry.next_expiry, at + entry.hold);
+                entry.remaining := present;
+                rows[slot] := entry;
+            end if;
+            slot := slots[i];
+            entry := rows[slot];
+            present := entry.remaining;
+        end if;
+        if (repeated or known_ids is not null) and request_id[i] is not null then
+            place := array_position(known_ids, request_id[i]);
+            if place > 0 then
+                if known[place].command <> 'reserve' or known[place].item <> item[i] or known[place].buyer <> buyer[i]
+                    or known[place].quantity <> quantity[i]
+                then
+                    perform hotrow.request_reused(request_id[i]);
+                end if;
+                statuses[i] := known[place].status;
+                ids[i] := case when known[place].state is not null then request_id[i] end;
+                left_over[i] := known[place].remaining;
+            else
+                place := array_position(request_id, request_id[i]);
+                if place < i then
+                    if item[place] <> item[i] or buyer[place] <> buyer[i] or quantity[place] <> quantity[i] then
+                        perform hotrow.request_reused(request_id[i]);
+                    end if;
+                    statuses[i] := statuses[place];
+                    ids[i] := ids[place];
+                    left_over[i] := left_over[place];
+                else
+                    place := null;
+                end if;
+            end if;
+            if place is not null then
+                replayed[i] := true;
+                fresh := fresh - 1;
+                continue;
+            end if;
+        end if;
+
+        -- A refusal that an expired hold could change once it is released is not final: the call is told to come again.
+        verdict := case
+            when refusals[slot] is not null then refusals[slot]
+            when quantity[i] > present then case when backlog[slot] then 'busy' else 'sold_out' end
+            when entry.per_buyer is not null and quantity[i] > entry.per_buyer - taken[places[i]]
+                then case when backlog[slot] then 'busy' else 'limit_reached' end
+        end;
+        if verdict is null then
+            if drawn is null then
+                drawn := hotrow.reservation_ids(request_id, calls, at);
+            end if;
+            ids[i] := drawn[i];
+            present := present - quantity[i];
+            if entry.per_buyer is not null then
+                taken[places[i]] := taken[places[i]] + quantity[i];
+            end if;
+        else
+            statuses[i] := verdict;
+        end if;
+        left_over[i] := present;
+    end loop;
+    if present < entry.remaining then
+        entry.next_expiry := least(entry.next_expiry, at + entry.hold);
+        entry.remaining := present;
+        rows[slot] := entry;
+    end if;
+
+    if changed or drawn is not null then
+        update hotrow.sale s set remaining = r.remaining, next_expiry = r.next_expiry, last_at = at
+        from unnest(rows) r
+            cross join lateral hotrow.sale_row(r.item) k
+        where s.ctid = k.tid and (s.remaining, s.next_expiry) is distinct from (r.remaining, r.next_expiry);
+    end if;
+    if drawn is not null and true = any (quiet) then
+        perform hotrow.remember_due(array_agg(rows[i].item), array_agg(rows[i].next_expiry))
+        from generate_subscripts(rows, 1) i where quiet[i] and rows[i].next_expiry is not null
+        having count(*) > 0;
+    end if;
+    if drawn is not null and limited then
+        insert into hotrow.buyer (item, buyer, quantity)
+        select u.item, u.buyer, u.quantity
+        from unnest(item, buyer, taken, places, slots) with ordinality u (item, buyer, quantity, place, slot, call)
+        where u.place = u.call and u.quantity > 0 and (rows[coalesce(u.slot, 1)]).per_buyer is not null
+        order by u.item collate "C", u.buyer collate "C"
+        on conflict (buyer, item) do update set quantity = excluded.quantity
+        where buyer.quantity <> excluded.quantity;
+    end if;
+    -- Reservations, and refusals of requests that have an ID.
+    if drawn is not null or fresh > 0 then
+        insert into hotrow.request
+            (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
+        select coalesce(u.reserved, u.requested), 'reserve', u.status, u.remaining, at, u.item, u.buyer, u.quantity,
+            case when u.reserved is not null then 'held' end,
+            case when u.reserved is not null then at + (rows[coalesce(u.slot, 1)]).hold end
+        from unnest(request_id, ids, item, buyer, quantity, replayed, statuses, left_over, slots)
+            u (requested, reserved, item, buyer, quantity, replayed, status, remaining, slot)
+        where u.replayed is null and u.status <> 'busy' and coalesce(u.reserved, u.requested) is not null order by 1;
+    end if;
+    return row(statuses, ids, left_over);
+end
+$$;
+
+-- The usual batch at half the cost, because its calls need not be judged one by one: one item, open, without a due hold, enough
+-- stock for all, and each buyer within the limit and only once in the batch. Every call gets what it asks for, as it would from
+-- hotrow.apply_reservations. If the batch is not of this kind, this function raises, and the caller undoes it and judges the
+-- batch there. unique_violation: a request ID is known, or occurs twice in the batch; cardinality_violation: a buyer occurs
+-- twice; HR002: everything else.
+create function hotrow.reserve_plainly(item text, buyer text[], quantity bigint[], request_id uuid[])
+returns hotrow.reservation_answers
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    calls int := cardinality(buyer);
+    locked record;
+    entry hotrow.sale;
+    at timestamptz;
+    present bigint;
+    left_over bigint[] := quantity;
+    ids uuid[];
+    within bigint;
+begin
+    locked := hotrow.lock_sale(item, true, false);
+    entry := locked.entry;
+    at := greatest(clock_timestamp(), entry.last_at);
+    if entry.item is null or entry.next_expiry <= at or entry.starts_at > at or entry.ends_at <= at then
+        raise exception using errcode = 'HR002';
+    end if;
+    present := entry.remaining;
+    for i in 1 .. calls loop
+        if quantity[i] > present then
+            raise exception using errcode = 'HR002';
+        end if;
+        present := present - quantity[i];
+        left_over[i] := present;
+    end loop;
+    if entry.per_buyer is not null then
+        insert into hotrow.buyer (item, buyer, quantity)
+        select entry.item, u.buyer, u.quantity from unnest(buyer, quantity) u (buyer, quantity)
+        where u.quantity <= entry.per_buyer
+        on conflict (buyer, item) do update set quantity = buyer.quantity + excluded.quantity
+        where excluded.quantity <= entry.per_buyer - buyer.quantity;
+        get diagnostics within = row_count;
+        if within < calls then
+            raise exception using errcode = 'HR002';
+        end if;
+    end if;
+    ids := hotrow.reservation_ids(request_id, calls, at);
+    insert into hotrow.request (request_id, command, status, remaining, at, item, buyer, quantity, state, expires_at)
+    select u.id, 'reserve', 'reserved', u.remaining, at, entry.item, u.buyer, u.quantity, 'held', at + entry.hold
+    from unnest(ids, buyer, quantity, left_over) u (id, buyer, quantity, remaining) order by u.id;
+    update hotrow.sale s
+    set remaining = present, next_expiry = least(entry.next_expiry, at + entry.hold), last_at = at
+    where s.item = reserve_plainly.item;
+    if entry.next_expiry is null and entry.hold is not null then
+        perform hotrow.remember_due(array[item], array[at + entry.hold]);
+    end if;
+    return row(array_fill('reserved'::text, array[calls]), ids, left_over);
+end
+$$;
+
+-- The answers of reserve_plainly, or otherwise of apply_reservations. Nearly all IDs are new, so the first attempts do not look
+-- for known ones. If an ID is known, the unique index reports it when the answers are recorded, everything is undone, and the
+-- last attempt looks.
+create function hotrow.answer_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[])
+returns hotrow.reservation_answers
+language plpgsql as $$
+declare
+    recorded boolean := coalesce(num_nonnulls(variadic request_id) > 0, false);
+    first int := 1;
+    violated text;
+begin
+    -- A hopeless call takes no lock if nothing is recorded for it.
+    if item[1] = all (item) and (nowait is null or false = all (nowait))
+        and (recorded or (hotrow.hopeless(item[1])).refusal is null)
+    then
+        begin
+            return hotrow.reserve_plainly(item[1], buyer, quantity, request_id);
+        exception
+            when sqlstate 'HR002' or cardinality_violation then null;
+            when unique_violation then first := 2;
+        end;
+    end if;
+    if recorded then
+        for attempt in first .. 2 loop
+            begin
+                return hotrow.apply_reservations(item, buyer, quantity, request_id, nowait, attempt = 2);
+            exception when unique_violation then
+                get stacked diagnostics violated = constraint_name;
+                perform hotrow.check_retry(violated, attempt);
+            end;
+        end loop;
+    end if;
+    return hotrow.apply_reservations(item, buyer, quantity, null, nowait, false);
+end
+$$;
+
+-- Refuses arguments that are wrong in every state of the rows, before the call waits for a lock.
+create function hotrow.check_reservations(
+    item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[]) returns void
+language plpgsql as $$
+begin
+    perform hotrow.check_batch(cardinality(item), array_upper(item, 1), cardinality(buyer), array_upper(buyer, 1),
+        cardinality(quantity), array_upper(quantity, 1), cardinality(request_id), array_upper(request_id, 1),
+        cardinality(nowait), array_upper(nowait, 1));
+    if array_position(item, null) > 0 then
+        perform hotrow.null_argument('item');
+    elsif buyer is null or array_position(buyer, null) > 0 then
+        perform hotrow.null_argument('buyer');
+    elsif array_position(quantity, null) > 0 then
+        perform hotrow.null_argument('quantity');
+    elsif array_position(nowait, null) > 0 then
+        perform hotrow.null_argument('nowait');
+    elsif 0 >= any (quantity) then
+        perform hotrow.bad_argument('quantity is 0 or less', 'Reserve 1 or more.');
+    end if;
+    -- The names are checked one by one only if the batch may hold a name that is too long.
+    if '' = any (buyer) or octet_length(array_to_string(buyer, '')) > 500 then
+        perform hotrow.check_name('buyer', b.name)
+        from unnest(buyer) b (name) where b.name = '' or octet_length(b.name) > 500;
+    end if;
+end
+$$;
+
+create function hotrow.reserve(
+    item text, buyer text, quantity bigint default 1, request_id uuid default null, nowait boolean default false,
+    out status text, out reservation_id uuid, out remaining bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    items text[] := array[item];
+    buyers text[] := array[buyer];
+    quantities bigint[] := array[quantity];
+    answers hotrow.reservation_answers;
+begin
+    perform hotrow.check_reservations(items, buyers, quantities, null, array[nowait]);
+    answers := hotrow.answer_reservations(items, buyers, quantities, array[request_id], array[nowait]);
+    status := answers.statuses[1];
+    reservation_id := answers.ids[1];
+    remaining := answers.left_over[1];
+end
+$$;
+
+create function hotrow.reserve_batch(
+    item text[], buyer text[], quantity bigint[] default null, request_id uuid[] default null,
+    nowait boolean[] default null)
+returns table (status text, reservation_id uuid, remaining bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+declare
+    answers hotrow.reservation_answers;
+begin
+    perform hotrow.check_reservations(item, buyer, quantity, request_id, nowait);
+    if cardinality(item) > 0 then
+        answers := hotrow.answer_reservations(
+            item, buyer, coalesce(quantity, array_fill(1::bigint, array[cardinality(item)])), request_id, nowait);
+        return query select a.* from unnest(answers.statuses, answers.ids, answers.left_over) a;
+    end if;
+end
+$$;

@@ -1,0 +1,213 @@
+//! The house's rules that a program can check: maps that name what is there, files of a readable size, pure crates.
+
+#![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
+
+mod modules;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file of these endings under `crates`, `examples`, `fuzz` and `docs`, without what is built or fetched.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
+    let mut folders = ["crates", "examples", "fuzz", "docs"].map(|folder| root().join(folder)).to_vec();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["target", "corpus", "artifacts", "node_modules"].contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                files.push(path);
+            }
+        }
+    }
+    assert!(!files.is_empty(), "no file ends in {endings:?}");
+    files
+}
+
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    folders.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn the_map_names_every_crate_and_no_other() {
+    let map = read("ARCHITECTURE.md");
+    for name in crates() {
+        assert!(map.contains(&format!("| `{name}` |")), "ARCHITECTURE.md has no line for {name}");
+    }
+    let lines = map
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `hotrow"))
+        .filter_map(|rest| rest.split('`').next());
+    for name in lines.map(|rest| format!("hotrow{rest}")) {
+        assert!(crates().contains(&name), "ARCHITECTURE.md names {name}, which is gone");
+    }
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    let manifest = read("Cargo.toml");
+    let reasons = read("ARCHITECTURE.md");
+    let (_, reasons) = reasons.split_once("## Dependencies").unwrap();
+    let dependencies =
+        manifest.split_once("[workspace.dependencies]").unwrap().1.split("\n[").next().unwrap();
+    for line in dependencies.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let Some((name, _)) = line.split_once(" = ") else { continue };
+        assert!(name.starts_with("hotrow") || reasons.contains(name), "no reason is given for {name}");
+    }
+}
+
+#[test]
+fn tests_that_the_documents_name_exist() {
+    for document in ["ARCHITECTURE.md", "docs/differences.md"] {
+        let text = read(document);
+        let named: Vec<_> =
+            text.split('`').filter(|word| word.starts_with("tests/") && word.len() > 9).collect();
+        assert!(!named.is_empty(), "{document} names no tests");
+        for name in named {
+            let path = root().join("crates/hotrow").join(name);
+            let there = path.with_extension("rs").exists() || path.join("main.rs").exists();
+            assert!(there, "{document} names {name}, which is not there");
+        }
+    }
+}
+
+/// How a file begins that says what it is; behind the line that names its interpreter, where there is one.
+const BEGINNINGS: [(&str, &str); 7] = [
+    (".rs", "//! "),
+    (".sql", "-- "),
+    (".py", "\"\"\""),
+    (".go", "// "),
+    (".js", "// "),
+    (".java", "// "),
+    (".sh", "# "),
+];
+
+#[test]
+fn every_source_file_says_what_it_is_and_stays_readable() {
+    for (ending, says) in BEGINNINGS {
+        for path in files(&[ending]) {
+            let text = fs::read_to_string(&path).unwrap();
+            if path.parent().is_some_and(|folder| folder.ends_with("pgbench")) {
+                continue; // what pgbench sends is measured as it stands, without comments
+            }
+            let mut lines = text.lines().skip_while(|line| line.starts_with("#!/"));
+            let first = lines.next().unwrap_or_default();
+            assert!(
+                first.starts_with(says) && first.len() > says.len(),
+                "{}: the first line does not say what lives there",
+                path.display()
+            );
+            assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());
+        }
+    }
+}
+
+#[test]
+fn pure_crates_stay_pure() {
+    for name in ["hotrow-wire", "hotrow-core", "hotrow-model", "hotrow-auth"] {
+        let manifest = read(&format!("crates/{name}/Cargo.toml"));
+        let dependencies = manifest.split_once("[dependencies]").unwrap().1.split("\n[").next().unwrap();
+        for impure in ["tokio", "hotrow-gateway", "nix", "socket", "tracing"] {
+            assert!(!dependencies.contains(impure), "{name} depends on {impure}");
+        }
+        for path in
+            files(&[".rs"]).iter().filter(|path| path.components().any(|part| part.as_os_str() == name))
+        {
+            let text = fs::read_to_string(path).unwrap();
+            for impure in ["std::net", "std::fs", "std::time::Instant", "SystemTime", "std::thread"] {
+                let in_test =
+                    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+                assert!(in_test || !text.contains(impure), "{} uses {impure}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_circle() {
+    let sources = crates().into_iter().map(|name| format!("crates/{name}/src"));
+    for src in sources.chain(["examples/payments/src".to_owned()]) {
+        let circles = modules::circles(&root().join(&src));
+        assert!(circles.is_empty(), "{src}: these imports close a circle: {circles:#?}");
+    }
+}
+
+/// What the `//!` lines of a crate's `lib.rs` name in backticks.
+fn map_of(lib: &str) -> Vec<&str> {
+    let lines = lib.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn each_lib_rs_is_a_map_of_its_crate() {
+    for name in crates() {
+        let folder = root().join("crates").join(&name);
+        let Ok(lib) = fs::read_to_string(folder.join("src/lib.rs")) else { continue };
+        let map = map_of(&lib);
+        let declared = lib.lines().filter_map(|line| {
+            let module = line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')?;
+            (module != "tests").then_some(module)
+        });
+        for module in declared {
+            let file = format!("{module}.rs");
+            let is_it = |word: &&str| *word == module || word.rsplit('/').next() == Some(&file);
+            assert!(map.iter().any(|word| is_it(word)), "the map in {name}'s lib.rs omits {module}");
+        }
+        let are_files = |word: &&&str| word.ends_with(".rs") || word.ends_with(".sql");
+        for file in map.iter().filter(are_files).filter(|file| !file.contains('*')) {
+            let there = folder.join(file).exists() || folder.join("src").join(file).exists();
+            assert!(there, "the map in {name}'s lib.rs names {file}, which is gone");
+        }
+        if name == "hotrow-sql" {
+            for path in files(&[".sql"]).iter().filter_map(|path| path.strip_prefix(&folder).ok()) {
+                let path = path.to_string_lossy();
+                let is_named = path.starts_with("tests") || map.contains(&&*path);
+                assert!(is_named, "the map in {name}'s lib.rs omits {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn make_help_lists_every_target() {
+    let makefile = read("Makefile");
+    let phony = makefile.lines().find_map(|line| line.strip_prefix(".PHONY:")).unwrap();
+    for target in phony.split_whitespace() {
+        let rule = makefile.lines().find(|line| line.starts_with(&format!("{target}:")));
+        assert!(rule.is_some_and(|rule| rule.contains(" ## ")), "{target} has no line in make help");
+    }
+}
+
+#[test]
+fn documents_have_one_title_and_links_that_lead_somewhere() {
+    let mut documents = files(&[".md"]);
+    documents
+        .extend(["README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("# ")).count(),
+            1,
+            "{}: one title",
+            path.display()
+        );
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap();
+            let there = file.is_empty() || link.contains("://") || path.parent().unwrap().join(file).exists();
+            assert!(there, "{}: {link} leads nowhere", path.display());
+        }
+    }
+}
