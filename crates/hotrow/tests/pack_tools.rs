@@ -275,7 +275,7 @@ async fn every_kind_of_damage_is_found_and_named() {
             "update hotrow.counter set max = 100 where counter = 'led'",
             "counter led: version 14: the value 105 is out of bounds",
         ),
-        ("delete from hotrow.counter where counter = 'led'", "counter led: there is history of it"),
+        ("delete from hotrow.counter where counter = 'led'", "counter led: it has a history and no row"),
         (
             "delete from hotrow.log_entry where counter = 'log' and version = 15",
             "counter log: version 15: the command is missing",

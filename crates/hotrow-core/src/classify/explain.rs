@@ -66,7 +66,7 @@ fn remedy(reason: &Reason) -> Option<&'static str> {
             "compare each column of a unique index with one value (column = value, joined by AND); \
              for several rows, send one statement per row"
         }
-        Reason::Form("ANY or ALL over a set") => {
+        Reason::Unsupported("ANY or ALL over a set") => {
             "send one statement per row (column = value); all statements of one message commit together"
         }
         Reason::ConflictTarget => "name the columns of the unique index: ON CONFLICT (column, ...) DO UPDATE",
