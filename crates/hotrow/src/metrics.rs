@@ -1,7 +1,7 @@
 //! Serves the gateway's metrics.
 
 use hotrow_gateway::metrics::METRICS;
-use hotrow_gateway::{Heirloom, Sockets};
+use hotrow_gateway::{InheritedSocket, Sockets};
 use tokio::task::JoinHandle;
 
 /// The address cannot be used.
@@ -17,7 +17,7 @@ pub struct Error {
 /// The running endpoint for Prometheus.
 pub struct Metrics {
     /// The listening socket, for the successor of this process.
-    pub heirloom: Heirloom,
+    pub inheritable: InheritedSocket,
     accepting: JoinHandle<std::io::Result<()>>,
 }
 
@@ -29,9 +29,9 @@ impl Metrics {
         let wanted = tokio::net::lookup_host(&address).await.map_err(refused)?.next().ok_or_else(nothing)?;
         let listener = sockets.tcp(wanted).await.map_err(refused)?;
         tracing::info!(address = %listener.socket.local_addr().map_err(refused)?, "serving /metrics");
-        let heirloom = listener.heirloom().map_err(refused)?;
+        let inheritable = listener.inheritable().map_err(refused)?;
         let accepting = tokio::spawn(hotrow_http::serve_metrics(listener.socket, || METRICS.render()));
-        Ok(Metrics { heirloom, accepting })
+        Ok(Metrics { inheritable, accepting })
     }
     /// Stops accepting connections.
     pub fn stop(&self) {

@@ -4,14 +4,15 @@ use crate::bench::Bench;
 use clap::ValueEnum;
 use hotrow_bench::Choice;
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Scenarios that need real gateways or the programs of the payment service, and the test that runs them.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("counter-http", "hotrow-bench tests/quick/http.rs"),
-    ("payments", "hotrow tests/payments_bench.rs"),
-    ("payments-open-loop", "hotrow tests/payments_bench.rs"),
-    ("match-day", "hotrow tests/payments_bench.rs"),
+    ("payments", "hotrow tests/bench"),
+    ("payments-open-loop", "hotrow tests/bench"),
+    ("match-day", "hotrow tests/bench"),
 ];
 
 /// One test for each of these scenarios.
@@ -50,12 +51,15 @@ fn every_scenario_has_a_quick_test() {
     }
 }
 
-/// Runs a scenario. Scenarios that have much to prepare take turns, because they have no time to run side by side.
+/// Runs a scenario. Of the scenarios that have much to prepare, two run at a time: more would have no time to run.
 fn quick(name: &str) {
-    static TURN: Mutex<()> = Mutex::new(());
+    static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     let takes_turns = name.starts_with("queue-") || name.starts_with("feed-");
-    // A turn that is poisoned is another test's failure.
-    let _turn = takes_turns.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    let _turn = takes_turns.then(|| {
+        let turn = &TURNS[NEXT.fetch_add(1, Relaxed) % TURNS.len()];
+        turn.lock().unwrap_or_else(PoisonError::into_inner) // another test's failure poisons it
+    });
     check(name, &every_technique_gives_a_figure(name));
 }
 

@@ -1,8 +1,9 @@
 //! SIGHUP: what the file says is in force at once, a file with a mistake changes nothing, and what needs a new start
 //! is told.
 
+use hotrow_testkit::{sqlstate, try_connect, value};
+
 use crate::Stage;
-use crate::support::{sqlstate, try_connect, value};
 
 #[tokio::test]
 async fn what_the_file_says_is_in_force_for_those_who_are_there() {
@@ -57,7 +58,7 @@ async fn a_file_with_a_mistake_changes_nothing_and_the_log_says_where_it_is() {
     }
     std::fs::remove_file(stage.file()).unwrap();
     stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    crate::support::until("the log says that the file is gone", || async {
+    hotrow_testkit::until("the log says that the file is gone", || async {
         stage.gateway.log().contains("cannot read the configuration file")
     })
     .await;

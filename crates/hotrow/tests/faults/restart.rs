@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use hotrow_core::limits;
+use hotrow_testkit::line::{Line, Until};
+use hotrow_testkit::{PATIENCE, connect, program, server};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio_postgres::Config;
 
 use crate::checker::check;
-use crate::line::{Line, Until};
 use crate::load::{Fate, Load};
-use crate::support::{PATIENCE, connect, server};
 use crate::{CLIENTS, prepare, summary};
 
 /// A gateway and all that come after it. All write into the pipes of the first.
@@ -111,7 +111,7 @@ impl Drop for Dynasty {
 }
 
 fn serve(options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut command = hotrow_testkit::hotrow();
     command.args(["serve", "--upstream", &server().url()]).args(options);
     command
 }
@@ -248,7 +248,7 @@ impl Manager {
         let listen = format!("{},{}", self.tcp.local_addr().unwrap(), self.path.display());
         // The shell knows the process id that the protocol asks for, and becomes the gateway.
         let mut command = Command::new("sh");
-        command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_hotrow")]);
+        command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""]).arg(program("hotrow"));
         command.args(["serve", "--upstream", &server().url(), "--listen", &listen]).env("LISTEN_FDS", "2");
         let sockets: [OwnedFd; 2] =
             [self.unix.try_clone().unwrap().into(), self.tcp.try_clone().unwrap().into()];

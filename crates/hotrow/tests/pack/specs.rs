@@ -11,8 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::line::{Answer, Line};
+
 use crate::installed;
-use crate::line::{Answer, Line};
 use crate::sql;
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -164,7 +164,7 @@ fn each_lib_rs_is_a_map_of_its_crate() {
         for module in declared {
             let file = format!("{module}.rs");
             let is_it = |word: &&str| *word == module || word.rsplit('/').next() == Some(&file);
-            assert!(map.iter().any(|word| is_it(word)), "the map in {name}'s lib.rs omits {module}");
+            assert!(map.iter().any(is_it), "the map in {name}'s lib.rs omits {module}");
         }
         let are_files = |word: &&&str| word.ends_with(".rs") || word.ends_with(".sql");
         for file in map.iter().filter(are_files).filter(|file| !file.contains('*')) {

@@ -1,0 +1,105 @@
+//! The answers to a merged call, and the calls among them that have found nothing and wait.
+
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use hotrow_core::lane::Event;
+use hotrow_core::limits;
+use hotrow_wire::backend::Problem;
+
+use super::Task;
+use super::message::CallWait;
+use super::message::Envelope;
+use crate::lane::Returned;
+use crate::metrics::METRICS;
+use crate::statements::counts::RunOutcome;
+
+impl Task {
+    /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
+    /// nothing of their sessions is sent after them.
+    pub(super) fn find_waiting_calls(&mut self) {
+        let Some(batch) = self.core.under_way().front() else { return };
+        let mut answers = 0;
+        let call = batch.calls().find(|call| {
+            answers += batch.answers_owed(call);
+            answers > batch.answered
+        });
+        let Some(call) = call else { return };
+        let units = &batch.units[call.clone()];
+        let Some(first) = units.first().filter(|unit| unit.may_wait) else { return };
+        let bytes = self.replies.last();
+        // What is wrong about them is said when they are given out.
+        let Some(Ok(rows)) = first.payload.unit.rows(bytes, units.len()) else { return };
+        let now = Instant::now();
+        let waits =
+            rows.waits().iter().filter(|wait| deadline(&units[wait.call].payload, wait.at_most) > now);
+        let places: Vec<_> = waits.map(|wait| call.start + wait.call).collect();
+        for place in places {
+            self.core.step(Event::Waits(place), &mut self.actions);
+        }
+    }
+
+    /// Gives each caller its rows of a merged call; those at these places wait.
+    pub(super) fn answer_merged(
+        &mut self,
+        units: Vec<Envelope>,
+        waits: &[usize],
+        bytes: &[u8],
+        commit: &[u8],
+    ) {
+        let count = units.len();
+        let Some(rows) = units.first().and_then(|first| first.unit.rows(bytes, count)) else { return };
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(why) => return self.refuse_merged(&units, &why),
+        };
+        for (place, mut packed) in units.into_iter().enumerate() {
+            if waits.contains(&place)
+                && let Some(wait) = rows.waits().iter().find(|wait| wait.call == place)
+            {
+                let deadline = deadline(&packed, wait.at_most);
+                packed.deadline = Some(deadline);
+                let again = Duration::from_millis(wait.again_in.max(limits::WAITING_AGAIN_MS_MIN));
+                let mut empty = BytesMut::new();
+                packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
+                let wait = CallWait { again: Instant::now() + again, deadline, empty };
+                self.return_envelope(packed, |packed| Returned::Wait(packed, wait));
+                continue;
+            }
+            METRICS.merged.inc();
+            let Some(run) = packed.unit.runs().next() else { continue };
+            run.statement.succeeded();
+            run.statement.counts.add(RunOutcome::Merged);
+            let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
+            if packed.mailbox.answer(packed.slot, put) {
+                self.touched.push(packed.mailbox);
+            }
+        }
+    }
+
+    fn refuse_merged(&mut self, units: &[Envelope], why: &str) {
+        for packed in units {
+            let Some(run) = packed.unit.runs().next() else { continue };
+            run.statement.exclude();
+            if packed.refuse(&broken_twin(&run.packing.table, units.len(), why)) {
+                self.touched.push(packed.mailbox.clone());
+            }
+        }
+    }
+}
+
+/// When a call shall wait no more that may wait for so many milliseconds.
+fn deadline(packed: &Envelope, at_most: u64) -> Instant {
+    let longest = Duration::from_millis(at_most.min(limits::WAITING_CALL_MS_MAX));
+    packed.deadline.unwrap_or(packed.came + longest)
+}
+
+/// The twin of a merge rule does not keep its contract, which shows only when it has been committed.
+fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
+    Problem::error(
+        "39000",
+        format!("{calls} calls of {function} were merged, and its batch function {why}"),
+        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order; of a \
+         function that returns a set, any number of rows for each, with the call's number in front.",
+    )
+}

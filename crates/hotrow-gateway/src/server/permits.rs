@@ -1,0 +1,96 @@
+//! So many places and no more, where the number may change while they are taken: those of clients, those of held
+//! connections. Who is let in is decided elsewhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Places that can be taken.
+#[derive(Debug)]
+pub struct Permits {
+    free: Arc<Semaphore>,
+    limit: AtomicUsize,
+}
+
+/// A place that is taken until this is dropped.
+pub type Permit = OwnedSemaphorePermit;
+
+impl Permits {
+    /// So many, all free.
+    pub fn new(limit: usize) -> Self {
+        Permits { free: Arc::new(Semaphore::new(limit)), limit: AtomicUsize::new(limit) }
+    }
+
+    /// How many there are, taken ones included.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+
+    /// How many are taken.
+    pub fn in_use(&self) -> usize {
+        self.limit().saturating_sub(self.free.available_permits())
+    }
+
+    /// Changes how many there are. Who has a place keeps it: where there are too many, nobody gets one before enough
+    /// of them have been given back.
+    pub fn resize(&self, limit: usize) {
+        let before = self.limit.swap(limit, Relaxed);
+        if limit >= before {
+            self.free.add_permits(limit - before);
+            return;
+        }
+        let (free, surplus) = (self.free.clone(), u32::try_from(before - limit).unwrap_or(u32::MAX));
+        tokio::spawn(async move {
+            if let Ok(permits) = free.acquire_many_owned(surplus).await {
+                permits.forget();
+            }
+        });
+    }
+
+    /// A place, if one is free now.
+    pub fn try_acquire(&self) -> Option<Permit> {
+        self.free.clone().try_acquire_owned().ok()
+    }
+
+    /// A place, as soon as it is this caller's turn.
+    pub async fn acquire(&self) -> Permit {
+        self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
+    }
+
+    /// Waits until all places are free.
+    pub async fn all_released(&self) {
+        let all = u32::try_from(self.limit()).unwrap_or(u32::MAX);
+        let everyone = self.free.acquire_many(all).await;
+        drop(everyone.expect("the semaphore is never closed"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_number_of_places_changes_while_they_are_taken() {
+        let permits = Permits::new(2);
+        let (one, two) = (permits.try_acquire().unwrap(), permits.try_acquire().unwrap());
+        assert!(permits.try_acquire().is_none());
+        permits.resize(3);
+        let three = permits.try_acquire().unwrap();
+        permits.resize(1);
+        tokio::task::yield_now().await; // the surplus gets in line
+        drop(one);
+        drop(two);
+        assert!(permits.try_acquire().is_none(), "one is there and one is taken");
+        assert_eq!(permits.in_use(), 1);
+        drop(three);
+        tokio::task::yield_now().await;
+        let four = permits.try_acquire().unwrap();
+        assert!(permits.try_acquire().is_none());
+        drop(four);
+        permits.all_released().await;
+        permits.resize(2);
+        let _five = permits.acquire().await;
+        assert!(permits.try_acquire().is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! A call that has found nothing and waits, at the front of its session's units: it costs a timer and its place. The client
+//! may go, cancel it, or send what comes after it.
+
+use std::time::{Duration, Instant};
+
+use hotrow_core::limits;
+use tokio::sync::oneshot;
+
+use super::{Session, SessionEnd};
+use crate::lane::Backlog;
+use crate::lane::CallWait;
+use crate::lane::Envelope;
+use crate::session::stop::Stage;
+use hotrow_core::unit::put_refusals;
+
+/// What operators are told that such a session, and its call, does.
+pub const CALL_WAITS: &str = "waits for something to answer";
+
+/// Why a call waits no more.
+enum WaitEnd {
+    /// There may be something for it.
+    Retry,
+    /// It gets its empty answer.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// Its client is gone.
+    ClientLeft,
+}
+
+impl Session {
+    /// Waits with a call, the earliest unit that is not done.
+    pub(super) async fn wait_with_call(
+        &mut self,
+        slot: u64,
+        mut packed: Envelope,
+        wait: CallWait,
+    ) -> Result<(), SessionEnd> {
+        let pool = self.pool.clone();
+        let over = match pool.waiting.enter(&packed, self.mailbox.session) {
+            Ok(Some(mut waiting_slot)) => {
+                self.control.set_waiting(CALL_WAITS);
+                // A cancel request that has found nothing in the lanes meant this call.
+                let cancels = self.control.cancels();
+                let over = match std::mem::replace(&mut packed.cancels, cancels) == cancels {
+                    true => self.wait_until(&mut waiting_slot.woken, &wait).await,
+                    false => WaitEnd::Cancelled,
+                };
+                if self.control.set_target(None) { WaitEnd::Cancelled } else { over }
+            }
+            Ok(None) => WaitEnd::Retry,
+            Err(problem) => {
+                self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
+                self.mailbox.finish_front();
+                self.mailbox.try_write()?;
+                return Ok(());
+            }
+        };
+        match over {
+            WaitEnd::Retry => {
+                packed.since = Instant::now();
+                return self.submit_again(slot, packed).await;
+            }
+            WaitEnd::TimedOut | WaitEnd::ClientLeft => {
+                self.mailbox.append(|out| out.extend_from_slice(&wait.empty))
+            }
+            WaitEnd::Cancelled => {
+                self.mailbox
+                    .append(|out| put_refusals(&crate::lane::cancelled(), packed.unit.readies(), out));
+            }
+        }
+        self.mailbox.finish_front();
+        self.mailbox.try_write()?;
+        Ok(())
+    }
+
+    async fn wait_until(&mut self, woken: &mut oneshot::Receiver<()>, wait: &CallWait) -> WaitEnd {
+        let due = wait.again.min(wait.deadline);
+        let timer = tokio::time::sleep_until(due.into());
+        tokio::pin!(timer);
+        loop {
+            if self.stop.stage() != Stage::Serving || self.has_ended {
+                self.must_leave = true;
+                return WaitEnd::TimedOut;
+            }
+            let Ok(Backlog { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
+            let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
+            tokio::select! {
+                biased;
+                () = self.control.cancelled_waiting() => return WaitEnd::Cancelled,
+                _ = &mut *woken => return WaitEnd::Retry,
+                count = self.read.fill(&mut self.input), if room => {
+                    if !matches!(count, Ok(1..)) {
+                        return self.client_left();
+                    }
+                }
+                writable = self.mailbox.write.writable(), if unread > 0 => {
+                    if writable.is_err() {
+                        return self.client_left();
+                    }
+                }
+                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
+                () = &mut timer => {
+                    let now = Instant::now();
+                    if now >= wait.deadline {
+                        return WaitEnd::TimedOut;
+                    }
+                    if !self.pool.database_state().is_paused() {
+                        return WaitEnd::Retry;
+                    }
+                    // During a pause nobody is asked.
+                    let next = now + Duration::from_millis(limits::WAITING_PAUSED_MS);
+                    timer.as_mut().reset(next.min(wait.deadline).into());
+                }
+            }
+        }
+    }
+
+    /// Nobody wants an answer any more, nor to the calls behind this one.
+    fn client_left(&mut self) -> WaitEnd {
+        self.has_ended = true;
+        WaitEnd::ClientLeft
+    }
+}
