@@ -480,12 +480,10 @@ impl Task {
 }
 
 /// What a client is told that has waited for too long while the gateway was told to pause.
-pub fn paused() -> Problem {
-    Problem::error(
-        "57P03",
-        "the gateway was told to pause, and has not been told to resume in time; the statement was not executed",
-        "It is safe to send it again.",
-    )
+pub fn paused(outcome: &str, retry: &'static str) -> Problem {
+    let message =
+        format!("the gateway was told to pause, and has not been told to resume in time; {outcome}");
+    Problem::error("57P03", message, retry)
 }
 
 fn problem(refusal: Refusal) -> Problem {
@@ -500,7 +498,7 @@ fn problem(refusal: Refusal) -> Problem {
             "the server can't be reached; the statement was not executed",
             "It is safe to send it again.",
         ),
-        Refusal::Paused => paused(),
+        Refusal::Paused => paused("the statement was not executed", "It is safe to send it again."),
         Refusal::QueueFull => Problem::error(
             "53000",
             "too many statements wait for the same lane, or it is too slow for them; the statement was not executed",

@@ -244,6 +244,15 @@ impl Session {
 
 /// What a client is told when there is no connection for it.
 pub fn problem(error: &held::Error, fatal: bool) -> Problem {
+    no_connection(error, fatal, "the statement was not executed", "It is safe to send it again.")
+}
+
+/// The error for a client that cannot log in because there is no connection for it.
+pub fn log_in_problem(error: &held::Error) -> Problem {
+    no_connection(error, true, "the client was not logged in", "Connect again.")
+}
+
+fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'static str) -> Problem {
     METRICS.refused.inc();
     let (code, message, hint) = match error {
         held::Error::AllInUse(_) => (
@@ -257,12 +266,10 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",
         ),
         held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again."),
-        held::Error::Paused => return Problem { fatal, ..crate::lane::paused() },
-        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => (
-            "57P03",
-            format!("the server can't be reached: {error}; the statement was not executed"),
-            "It is safe to send it again.",
-        ),
+        held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
+        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => {
+            ("57P03", format!("the server can't be reached: {error}; {outcome}"), retry)
+        }
         held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
             "28000",
             format!("the gateway can't log in at the server for this client: {error}"),
@@ -270,10 +277,10 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
         ),
         held::Error::Upstream(cause) => (
             "57P03",
-            format!("the server gave no connection: {error}; the statement was not executed"),
+            format!("the server gave no connection: {error}; {outcome}"),
             // What the server refuses, it may grant the next time: too many connections, for one.
             match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
-                true => "It is safe to send it again.",
+                true => retry,
                 false => "It will be so again until the gateway's settings or the server's are changed.",
             },
         ),

@@ -497,9 +497,9 @@ impl Drop for Session {
     }
 }
 
-/// What a client is told that could not be let in because the server can't be reached.
+/// The error for a client that cannot log in because the gateway has no connection for it.
 pub fn no_connection(error: &crate::server::held::Error) -> Problem {
-    hold::problem(error, true)
+    hold::log_in_problem(error)
 }
 
 /// Long enough for a client that has just come to say what it came for.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod access;
+mod command_line;
 mod log_ins;
 mod looks;
 mod pausing;

@@ -97,26 +97,26 @@ fn holds(text: &str, parts: &[&str]) {
 #[tokio::test]
 async fn migrate_installs_compares_and_says_what_it_would_do() {
     let shop = Shop::empty().await;
-    holds(&shop.fails(&["migrate", "--check"]), &["migrations are missing: run hotrow migrate"]);
+    holds(&shop.fails(&["migrate", "--check"]), &["is not installed: run hotrow migrate"]);
     holds(&shop.succeeds(&["migrate", "--dry-run"]), &["-- 0001_settings", "create table hotrow.counter ("]);
     assert_eq!(shop.value("select to_regnamespace('hotrow') is null").await, "t");
     for tool in ["replay", "verify"] {
         let args = if tool == "replay" { vec![tool, "a"] } else { vec![tool] };
-        holds(&shop.fails(&args), &["hotrow migrate"]);
+        holds(&shop.fails(&args), &["is not installed in this database: run hotrow migrate"]);
     }
 
-    holds(&shop.succeeds(&["migrate"]), &["installed 0001_settings", "may call the functions"]);
-    holds(&shop.succeeds(&["migrate", "--check"]), &["the schema pack fits"]);
+    holds(&shop.succeeds(&["migrate"]), &["installed 0001_settings", "can call the functions"]);
+    holds(&shop.succeeds(&["migrate", "--check"]), &["the schema pack matches"]);
     let other = shop.fails(&["migrate", "--check", "--role", "nobody"]);
-    holds(&other, &["the role nobody is missing", "hotrow migrate puts the role"]);
+    holds(&other, &["the role nobody is missing", "run hotrow migrate: it creates the role"]);
     shop.run(
         "create or replace function hotrow.unread(user_id bigint) returns bigint language sql as 'select 1'",
     )
     .await;
     let changed = shop.fails(&["migrate", "--check"]);
     holds(&changed, &["hotrow.unread is missing or is not what this program installs", "--dry-run"]);
-    holds(&shop.succeeds(&["migrate"]), &["nothing was missing"]);
-    holds(&shop.succeeds(&["migrate", "--dry-run"]), &["nothing is missing"]);
+    holds(&shop.succeeds(&["migrate"]), &["everything was installed already"]);
+    holds(&shop.succeeds(&["migrate", "--dry-run"]), &["everything is installed"]);
     shop.run("insert into hotrow.migration (number, name) values (9999, 'from the future')").await;
     holds(&shop.fails(&["migrate", "--check"]), &["newer"]);
     holds(&shop.fails(&["migrate"]), &["use the newer program"]);
@@ -270,7 +270,7 @@ async fn every_kind_of_damage_is_found_and_named() {
             "update hotrow.counter set max = 100 where counter = 'led'",
             "counter led: version 14: the value 105 is out of bounds",
         ),
-        ("delete from hotrow.counter where counter = 'led'", "counter led: there is history of it"),
+        ("delete from hotrow.counter where counter = 'led'", "counter led: it has a history and no row"),
         (
             "delete from hotrow.log_entry where counter = 'log' and version = 15",
             "counter log: version 15: the command is missing",

@@ -194,7 +194,8 @@ fn the_server_computes_how_long_a_call_waits() {
     assert_eq!(merged("select i from hotrow.increment($1, '1 s') i"), None);
     let sql = "select * from hotrow.increment($1, '1 s')";
     assert!(
-        explain(&analyse(sql), Some(&decided(sql, &[], &facts))).contains("\n  waits     in the gateway")
+        explain(&analyse(sql), Some(&decided(sql, &[], &facts)), &[])
+            .contains("\n  waits     in the gateway")
     );
 }
 
@@ -321,7 +322,7 @@ fn a_rule_applies_only_to_its_function() {
 #[test]
 fn the_explanation_mentions_the_merge_rule() {
     let sql = "select * from hotrow.increment($1)";
-    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())));
+    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())), &[]);
     assert_eq!(
         text,
         "merged

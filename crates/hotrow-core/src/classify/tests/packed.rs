@@ -239,7 +239,8 @@ fn a_packing_describes_its_statement() {
     assert_eq!(packing.table, "public.inv");
     assert_eq!(packing.rows_per_commit, 90, "6528 bytes of a page, 32 + 40 bytes a version");
     assert_eq!(candidate.table.as_ref().unwrap().to_regclass(), "\"inv\"");
-    let text = explain(&analyse("update inv set stock = 1 where id = $1"), Some(&Decision::Packed(packing)));
+    let text =
+        explain(&analyse("update inv set stock = 1 where id = $1"), Some(&Decision::Packed(packing)), &[]);
     for line in
         ["packed\n", "lane      writes", "table     public.inv", "key       id = $1", "at most   90 units"]
     {

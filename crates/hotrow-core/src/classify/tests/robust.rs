@@ -42,7 +42,7 @@ fn deep_texts_do_not_overflow_the_stack() {
             repeated("insert into inv values (1)", ", (1)", "", count),
         ] {
             let analysis = analyse(&text);
-            assert!(!explain(&analysis, None).is_empty());
+            assert!(!explain(&analysis, None, &[]).is_empty());
         }
     }
 }

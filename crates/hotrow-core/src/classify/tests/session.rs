@@ -229,7 +229,7 @@ fn reasons_contain_the_command() {
         ("vacuum", "VACUUM is not a SELECT"),
     ] {
         assert!(pass(sql).reason.to_string().contains(reason), "{sql}");
-        assert!(explain(&analyse(sql), None).contains("passed through\n  reason"), "{sql}");
+        assert!(explain(&analyse(sql), None, &[]).contains("passed through\n  reason"), "{sql}");
     }
 }
 
