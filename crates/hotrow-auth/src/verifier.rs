@@ -77,7 +77,7 @@ mod tests {
     pub const OF_HUNTER2: &str = "SCRAM-SHA-256$4096:2QYwsOD1yJ9vxMnV9L2zMw==$pS1Zr5eEYnoXiJ7oHJVkPMWv3HjqPzjHtzdOOyxfr/c=:NbdVfmLiJfaERlJpRu1ZyQj3dTweP1R3rjsmJQhXPgM=";
 
     #[test]
-    fn verifiers_of_postgresql() {
+    fn verifiers_of_postgresql_are_accepted() {
         let verifier = Verifier::parse(OF_HUNTER2).unwrap();
         assert_eq!((verifier.iterations, verifier.salt.len()), (4096, 16));
         assert!(verifier.is_of(&Password::new(b"hunter2".to_vec())));

@@ -127,11 +127,7 @@ mod tests {
         }
         assert_eq!(affinity.loads()[0], 3, "even if the other lanes are full");
         assert!(affinity.set_slow(1, true) && !affinity.set_slow(2, true));
-        assert_eq!(
-            affinity.assign(none(), None),
-            Some(0),
-            "the one with the fewest units, where all are slow"
-        );
+        assert_eq!(affinity.assign(none(), None), Some(0), "the lane with the fewest units, if all are slow");
         affinity.set_slow(1, false);
         assert_eq!(affinity.assign(none(), None), Some(1));
     }

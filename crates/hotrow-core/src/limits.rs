@@ -15,6 +15,7 @@ pub const HELD_WAIT_MS: u64 = 10_000;
 /// wait for a turn.
 pub const HELD_TURNS_PER_CORE: usize = 8;
 /// Held connections on all cores that can start work at one time, if the server is on the same machine.
+/// Others wait for a turn.
 pub const HELD_TURNS_MAX: usize = 40;
 /// Time that a session waits for a turn. After that it starts without one.
 pub const HELD_TURN_WAIT_MS: u64 = 10;
@@ -26,7 +27,9 @@ pub const LANES: usize = 4;
 /// Pools (user, database and start-up settings). A client that needs one more replaces the pool that has been
 /// unused for the longest time. If all pools are in use, the gateway rejects the client with SQLSTATE 53300.
 pub const POOLS_MAX: usize = 100;
-/// Pools of one role. The gateway applies the rule of [`POOLS_MAX`] to one more.
+/// Pools of one role. A client of the role that needs one more replaces the pool of the role that has been
+/// unused for the longest time. If all of them are in use, the gateway rejects the client with SQLSTATE
+/// 53300.
 pub const POOLS_PER_ROLE_MAX: usize = 50;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
@@ -75,7 +78,7 @@ pub const LANE_SLOW_MS: u64 = 100;
 /// Batches that lock their rows first, after a batch with units of several rows has met another transaction's
 /// lock. After them the lane tries without locks. The number is large enough to make that trial almost free.
 pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
-/// Keys of one table that outsiders block. If one more is blocked, all units of the table leave the lane.
+/// Keys of one table that outsiders block. If one more is blocked, all units of the table are parked.
 pub const BLOCKED_KEYS_MAX: usize = 4;
 
 /// Calls of one pool that wait for a result. The gateway rejects one more with SQLSTATE 53000.
@@ -88,7 +91,7 @@ pub const WAITING_AGAIN_MS_MIN: u64 = 10;
 /// Interval at which a call that is due checks for the end of a pause.
 pub const WAITING_PAUSED_MS: u64 = 1_000;
 /// Key spaces of waiting calls that the gateway remembers. With one more it forgets all, and calls that are
-/// on their way are retried once.
+/// under way are retried once.
 pub const WAITING_SPACES_MAX: usize = 1_000;
 /// Time that a waiting call that left its lane because of a lock blocks other calls of its key. After that
 /// they run: the call may have got the lock and may wait for a result.
@@ -108,8 +111,9 @@ pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
 pub const STARTUP_BYTES_MAX: usize = 10_000;
 /// Bytes of a packed unit. A larger unit is passed through.
 pub const UNIT_BYTES_MAX: usize = 64 << 10;
-/// Bytes of partial messages and unread replies of all clients. A client that needs more waits or gets an
-/// error.
+/// Bytes of partial messages and unread replies of all clients. Beyond that, a client whose message does not
+/// fit is disconnected with SQLSTATE 53200, and each client can have only [`SESSION_BUFFER_BYTES`] of unread
+/// replies.
 pub const BUFFERED_BYTES_MAX: usize = 1 << 30;
 /// Bytes that a session can buffer outside [`BUFFERED_BYTES_MAX`].
 pub const SESSION_BUFFER_BYTES: usize = 64 << 10;
@@ -151,7 +155,7 @@ pub const HTTP_BATCHES_MAX: usize = 100;
 pub const HTTP_WAITS_MAX: usize = 256;
 /// Sessions that stay open for such requests while there are none. More sessions are closed.
 pub const HTTP_WAIT_SESSIONS_KEPT: usize = 32;
-/// Longest wait that such a request can ask for.
+/// Longest wait that such a request can ask for. A longer one is an error.
 pub const HTTP_WAIT_SECONDS_MAX: i64 = 60;
 /// Bytes of the request line and the headers of an HTTP request. A request with more is rejected.
 pub const HTTP_HEADER_BYTES_MAX: usize = 16 << 10;
@@ -245,7 +249,7 @@ pub const SERVER_WAIT_MS: u64 = 5_000;
 /// client gets SQLSTATE 08007.
 pub const RESOLVE_WAITS: u32 = 6;
 /// Time that a lane's new connection waits for the old connection's backend to end and to release its mark.
-/// After that it continues without the mark.
+/// After that the connection takes a new mark, if it can.
 pub const MARK_WAIT_MS: u64 = 100;
 /// The same time if a commit is in doubt. The backend notices the lost connection only after it has run
 /// everything that it received.
@@ -256,7 +260,8 @@ pub const DOUBT_IDS_MAX: u64 = 1_000;
 /// Time that a client of a replaced gateway process can be idle. After that its connection is closed. A
 /// client may need this time to send its first request.
 pub const HANDED_QUIET_MS: u64 = 1_000;
-/// Time that a new gateway process has to start serving. After that the old process keeps running.
+/// Time that a new gateway process has to start serving. After that it is ended and the old process keeps
+/// running.
 pub const SUCCESSOR_MS: u64 = 30_000;
 /// Time that a stop waits for work under way. After that the gateway ends.
 pub const DRAIN_TIMEOUT_MS: u64 = 10_000;

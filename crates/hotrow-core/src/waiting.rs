@@ -15,7 +15,8 @@ pub struct Waiting<C> {
     last: u64,
     /// Number of notifications from the server so far.
     notifications: u64,
-    /// The last notification for each key. A call that was sent before it may have missed it.
+    /// The number of the last notification for each key. A call that was sent earlier may have been answered
+    /// before that notification.
     woken: HashMap<Key, u64>,
     /// Notifications up to this one are forgotten. Each of them can have been about any key.
     forgotten: u64,

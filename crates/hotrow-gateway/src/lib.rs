@@ -31,11 +31,11 @@ mod shared;
 mod statements;
 
 pub use authentication::Error as AuthenticationError;
-pub use front::sockets::{Heirloom, Listener, OWN, Sockets};
-pub use front::{Gateway, Inside, ListenError, StartError};
+pub use front::sockets::{InheritedSocket, Listener, OWN, Sockets};
+pub use front::{Gateway, InternalClients, ListenError, StartError};
 pub use net::peer::{Peer, TlsPeer};
 pub use net::{Address, tls};
 pub use operator::explain;
 pub use server::driver;
 pub use server::pack::PACK_TRUSTED;
-pub use shared::requests::Order;
+pub use shared::requests::OperatorRequest;

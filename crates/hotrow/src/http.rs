@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotrow_gateway::config::Upstream;
-use hotrow_gateway::{Gateway, Heirloom, Sockets};
+use hotrow_gateway::{Gateway, InheritedSocket, Sockets};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -24,7 +24,7 @@ pub struct Error {
 /// A running HTTP server.
 pub struct HttpServer {
     address: SocketAddr,
-    heirloom: Heirloom,
+    inheritable: InheritedSocket,
     stop: watch::Sender<()>,
     task: JoinHandle<bool>,
 }
@@ -41,8 +41,8 @@ impl HttpServer {
         let refused = |error| Error { address: http.address, error };
         let listener = sockets.tcp(http.address).await.map_err(refused)?;
         let address = listener.socket.local_addr().map_err(refused)?;
-        let heirloom = listener.heirloom().map_err(refused)?;
-        let inside = gateway.inside();
+        let inheritable = listener.inheritable().map_err(refused)?;
+        let inside = gateway.internal_clients();
         let (stop, mut stopped) = watch::channel(());
         let upstream = hotrow_http::Upstream {
             connect: Arc::new(move || inside.connect()),
@@ -58,7 +58,7 @@ impl HttpServer {
         };
         let bounds = hotrow_http::Bounds::new(patience);
         let task = tokio::spawn(hotrow_http::serve(listener.socket, router, bounds, until));
-        Ok(HttpServer { address, heirloom, stop, task })
+        Ok(HttpServer { address, inheritable, stop, task })
     }
 
     /// Where it listens.
@@ -67,13 +67,13 @@ impl HttpServer {
     }
 
     /// Its listening socket, for the gateway that takes over.
-    pub fn heirloom(&self) -> std::io::Result<Heirloom> {
-        self.heirloom.again()
+    pub fn inheritable(&self) -> std::io::Result<InheritedSocket> {
+        self.inheritable.try_clone()
     }
 
     /// Lets requests that are under way finish; false if some did not in time.
     pub async fn stop(self) -> bool {
-        drop(self.heirloom);
+        drop(self.inheritable);
         drop(self.stop);
         self.task.await.unwrap_or(false)
     }

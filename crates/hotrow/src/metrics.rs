@@ -1,7 +1,7 @@
 //! Serves the metrics beside the gateway.
 
 use hotrow_gateway::metrics::METRICS;
-use hotrow_gateway::{Heirloom, Sockets};
+use hotrow_gateway::{InheritedSocket, Sockets};
 use tokio::task::JoinHandle;
 
 /// The address can't be had.
@@ -15,7 +15,7 @@ pub struct Error {
 /// Where Prometheus reads.
 pub struct Metrics {
     /// Its listening socket, for the gateway that takes over.
-    pub heirloom: Heirloom,
+    pub inheritable: InheritedSocket,
     accepting: JoinHandle<std::io::Result<()>>,
 }
 
@@ -27,9 +27,9 @@ impl Metrics {
         let wanted = tokio::net::lookup_host(&address).await.map_err(refused)?.next().ok_or_else(nothing)?;
         let listener = sockets.tcp(wanted).await.map_err(refused)?;
         tracing::info!(address = %listener.socket.local_addr().map_err(refused)?, "serving /metrics");
-        let heirloom = listener.heirloom().map_err(refused)?;
+        let inheritable = listener.inheritable().map_err(refused)?;
         let accepting = tokio::spawn(hotrow_http::serve_metrics(listener.socket, || METRICS.render()));
-        Ok(Metrics { heirloom, accepting })
+        Ok(Metrics { inheritable, accepting })
     }
     /// Accepts nobody from now on.
     pub fn stop(&self) {

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hotrow_gateway::{Gateway, Heirloom, Order, Sockets, StartError};
+use hotrow_gateway::{Gateway, InheritedSocket, OperatorRequest, Sockets, StartError};
 use tracing_subscriber::EnvFilter;
 
 use crate::http::{self, HttpServer};
@@ -123,7 +123,7 @@ async fn serve(
                 }
                 Signal::HandOver if successor.is_some() => tracing::warn!("a successor is being started already"),
                 Signal::HandOver => {
-                    let sockets = heirlooms(metrics.as_ref(), &gateway, http.as_ref());
+                    let sockets = inheritable_sockets(metrics.as_ref(), &gateway, http.as_ref());
                     match sockets.and_then(|sockets| Successor::start(&program, sockets)) {
                         Ok(started) => {
                             tracing::info!(pid = started.pid(), "a successor was started");
@@ -133,9 +133,9 @@ async fn serve(
                     }
                 }
             },
-            order = gateway.order() => match order {
-                Order::Shutdown => break,
-                Order::Reload(answer) => {
+            request = gateway.next_request() => match request {
+                OperatorRequest::Shutdown => break,
+                OperatorRequest::Reload(answer) => {
                     let reloaded = reload(&args, &mut resolved, &gateway).map_err(|error| error.to_string());
                     if let Err(error) = &reloaded {
                         tracing::error!("not reloaded, what was in force stays in force: {error}");
@@ -162,14 +162,14 @@ async fn failed(successor: &mut Option<Successor>) -> String {
 }
 
 /// In the order in which they are taken.
-fn heirlooms(
+fn inheritable_sockets(
     metrics: Option<&Metrics>,
     gateway: &Gateway,
     http: Option<&HttpServer>,
-) -> std::io::Result<Vec<Heirloom>> {
-    let metrics = metrics.map(|metrics| metrics.heirloom.again());
-    let http = http.map(HttpServer::heirloom);
-    metrics.into_iter().chain(gateway.heirlooms()?.into_iter().map(Ok)).chain(http).collect()
+) -> std::io::Result<Vec<InheritedSocket>> {
+    let metrics = metrics.map(|metrics| metrics.inheritable.try_clone());
+    let http = http.map(HttpServer::inheritable);
+    metrics.into_iter().chain(gateway.inheritable_sockets()?.into_iter().map(Ok)).chain(http).collect()
 }
 
 /// For people, and for programs that start this one.

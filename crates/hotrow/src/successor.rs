@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use hotrow_core::limits;
-use hotrow_gateway::{Heirloom, OWN};
+use hotrow_gateway::{InheritedSocket, OWN};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 use tokio::process::Child;
@@ -28,7 +28,7 @@ pub struct Successor {
 
 impl Successor {
     /// Starts the program at this path, which may be a newer one by now.
-    pub fn start(program: &Path, sockets: Vec<Heirloom>) -> io::Result<Self> {
+    pub fn start(program: &Path, sockets: Vec<InheritedSocket>) -> io::Result<Self> {
         if std::process::id() == 1 {
             return Err(io::Error::other(
                 "this is process 1 of a container, which ends with it: start a second container instead",

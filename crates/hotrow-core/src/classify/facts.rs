@@ -117,7 +117,7 @@ pub struct TableFacts {
     pub deferrable: bool,
     /// Columns of foreign keys that are initially deferred.
     pub deferred_columns: Vec<String>,
-    /// Its columns in order, dropped ones left out.
+    /// Its columns in order, without dropped ones.
     pub columns: Vec<Column>,
     /// Its usable unique indexes: valid, immediate, no predicate, no expressions.
     pub unique_indexes: Vec<Index>,
@@ -158,7 +158,7 @@ pub struct Column {
     pub interval_fields: bool,
     /// Generated from other columns.
     pub generated: bool,
-    /// An identity column: its default moves a sequence.
+    /// An identity column: its default advances a sequence.
     pub identity: bool,
     /// Its default uses a sequence with a cache. Each connection caches its own range of values.
     #[serde(default)]
@@ -173,7 +173,7 @@ pub enum TypeKind {
     Builtin,
     /// An enumeration, a domain (its checks are among the table's expressions) or an extension's base type.
     Harmless,
-    /// Composite and range types, and types with casts written by users.
+    /// Composite and range types, and types with user-defined casts.
     Other,
 }
 
@@ -199,7 +199,7 @@ pub struct Trigger {
     pub source: String,
     /// Its function changes settings while it runs, or runs as its owner.
     pub special: bool,
-    /// Its condition as part of the definition's text, when it has one.
+    /// The part of its definition that contains its condition, if it has one.
     pub condition: Option<String>,
     /// Fires on INSERT.
     pub on_insert: bool,

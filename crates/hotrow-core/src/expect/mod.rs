@@ -57,7 +57,7 @@ pub enum Message<S> {
     FunctionCall,
 }
 
-/// The effects of a statement that runs, beside its result.
+/// The effects of a statement that runs, in addition to its result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEffects {
     /// It can be COPY FROM STDIN.

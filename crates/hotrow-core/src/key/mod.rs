@@ -201,8 +201,8 @@ fn integer(value: ParamValue<'_>) -> Option<i64> {
     }
 }
 
-/// The sixteen bytes, read as PostgreSQL reads them: any letter case, optional braces, hyphens after any two
-/// bytes.
+/// The sixteen bytes, read as PostgreSQL reads them: any letter case, optional braces, hyphens after every
+/// two bytes.
 fn uuid(value: ParamValue<'_>) -> Option<[u8; 16]> {
     if value.format == Format::Binary {
         return value.bytes.try_into().ok();

@@ -11,8 +11,8 @@ pub struct Unit<P> {
     /// All earlier units of the session are done. If a session got a unit back (to run it alone, or to submit
     /// it again), the lane returns all its later units until a unit with this flag arrives: units that the
     /// session sent in the meantime would overtake the returned one. While a session handles a returned unit
-    /// and has other units under way, it must send no new unit. The lane may not have seen a unit that was
-    /// sent earlier, and returns it too.
+    /// and has other units under way, it must send no new unit. A unit that it sent earlier may not have
+    /// reached the lane, which then returns it too.
     pub first: bool,
     /// The row for which it contends, if known.
     pub key: Option<Key>,
@@ -94,7 +94,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// A call that is not merged, of a function that could be.
+    /// An unmerged call of a function with a merge rule.
     pub const NEVER: Merge = Merge { group: 0, most: u16::MAX };
 
     /// Whether two neighbours in a batch are one call.

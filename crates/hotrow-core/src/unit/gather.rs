@@ -53,11 +53,11 @@ pub enum Describe {
     /// Nothing.
     #[default]
     No,
-    /// The statement's, requested before the Bind.
+    /// The description of the statement, requested before the Bind.
     StatementFirst,
-    /// The statement's, requested after the Bind.
+    /// The description of the statement, requested after the Bind.
     Statement,
-    /// The portal's.
+    /// The description of the portal.
     Portal,
 }
 

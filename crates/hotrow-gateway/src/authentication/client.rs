@@ -23,7 +23,7 @@ use crate::session::no_connection;
 
 /// A client that would like to come in.
 #[derive(Clone, Copy, Debug)]
-pub struct Newcomer<'a> {
+pub struct LoginRequest<'a> {
     /// What the connection says.
     pub peer: &'a Peer,
     /// Who it says it is.
@@ -49,7 +49,7 @@ pub struct Channel<'a> {
 
 /// Why it does not come in.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum LoginFailure {
     /// It is told this.
     Refused(Problem),
     /// It has left.
@@ -58,23 +58,23 @@ pub enum Stopped {
 
 impl Authentication {
     /// Asks a client for what the list says. Returns by what to log in at the server as this user.
-    pub async fn let_in(
+    pub async fn authenticate(
         &self,
         config: &Config,
-        newcomer: Newcomer<'_>,
+        request: LoginRequest<'_>,
         channel: Channel<'_>,
-    ) -> Result<Credential, Stopped> {
-        if newcomer.peer.inside {
+    ) -> Result<Credential, LoginFailure> {
+        if request.peer.internal {
             return Ok(config.upstream.credential());
         }
-        let method = self.rule(newcomer)?;
+        let method = self.rule(request)?;
         let lists = self.lists.load_full();
         let account = match method {
-            Method::Trust | Method::Cert | Method::Reject => lists.accounts.get(newcomer.user).cloned(),
+            Method::Trust | Method::Cert | Method::Reject => lists.accounts.get(request.user).cloned(),
             Method::ScramSha256 | Method::Md5 | Method::Password => self
-                .account(config, newcomer.user)
+                .account(config, request.user)
                 .await
-                .map_err(|error| Stopped::Refused(no_connection(&held::Error::Upstream(error))))?,
+                .map_err(|error| LoginFailure::Refused(no_connection(&held::Error::Upstream(error))))?,
         };
         let mut nonce = [0; 18];
         getrandom::fill(&mut nonce).map_err(|error| {
@@ -82,25 +82,25 @@ impl Authentication {
             refuse("XX000", "the gateway's system gives no random numbers", "")
         })?;
         let offer = LoginContext {
-            user: newcomer.user.to_owned(),
+            user: request.user.to_owned(),
             account: account.clone(),
             key: self.key.clone(),
             nonce,
-            end_point: newcomer.peer.tls.as_ref().and_then(|tls| Some(tls.end_point.as_ref()?.to_vec())),
+            end_point: request.peer.tls.as_ref().and_then(|tls| Some(tls.end_point.as_ref()?.to_vec())),
         };
         let proven = match Exchange::begin(method, offer) {
             None => Proven::Nothing,
-            Some((ask, exchange)) => self.converse(newcomer, channel, ask, exchange).await?,
+            Some((ask, exchange)) => self.converse(request, channel, ask, exchange).await?,
         };
         let server = &config.upstream;
-        let is_own_user = newcomer.user == server.user || method == Method::Trust;
+        let is_own_user = request.user == server.user || method == Method::Trust;
         let fallback = server.password.clone().filter(|_| is_own_user);
         Ok(Credential::new(account.as_deref(), proven, fallback))
     }
 
     /// What the list says.
-    fn rule(&self, newcomer: Newcomer<'_>) -> Result<Method, Stopped> {
-        let Newcomer { peer, user, database, console } = newcomer;
+    fn rule(&self, request: LoginRequest<'_>) -> Result<Method, LoginFailure> {
+        let LoginRequest { peer, user, database, console } = request;
         let asking = LoginAttempt {
             address: peer.address.map(|address| address.ip()),
             tls: peer.tls.is_some(),
@@ -134,16 +134,16 @@ impl Authentication {
 
     async fn converse(
         &self,
-        newcomer: Newcomer<'_>,
+        request: LoginRequest<'_>,
         mut channel: Channel<'_>,
         mut ask: AuthMessage,
         mut exchange: Exchange,
-    ) -> Result<Proven, Stopped> {
+    ) -> Result<Proven, LoginFailure> {
         loop {
             put(&ask, channel.out);
-            channel.write.drain(channel.out).await.map_err(|_| Stopped::Left)?;
+            channel.write.drain(channel.out).await.map_err(|_| LoginFailure::Left)?;
             let body = response(&mut channel).await?;
-            match self.check(newcomer, exchange, body).await? {
+            match self.check(request, exchange, body).await? {
                 Step::Continue(next, behind) => (ask, exchange) = (next, behind),
                 Step::Done(last, proven) => {
                     if let Some(last) = last {
@@ -157,24 +157,24 @@ impl Authentication {
 
     async fn check(
         &self,
-        newcomer: Newcomer<'_>,
+        request: LoginRequest<'_>,
         exchange: Exchange,
         body: Zeroizing<Vec<u8>>,
-    ) -> Result<Step, Stopped> {
+    ) -> Result<Step, LoginFailure> {
         let answer = if exchange.is_expensive() {
-            let _place = self.hashing.acquire().await.expect("the semaphore is never closed");
-            let user: Arc<str> = newcomer.user.into();
+            let _permit = self.hashing.acquire().await.expect("the semaphore is never closed");
+            let user: Arc<str> = request.user.into();
             let hash = move || exchange.answer(&user, &body);
-            tokio::task::spawn_blocking(hash).await.map_err(|_| Stopped::Left)?
+            tokio::task::spawn_blocking(hash).await.map_err(|_| LoginFailure::Left)?
         } else {
-            exchange.answer(newcomer.user, &body)
+            exchange.answer(request.user, &body)
         };
         answer.map_err(|refusal| {
             METRICS.log_ins_failed.inc();
-            self.query.forget(newcomer.user);
-            let address = newcomer.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
-            tracing::info!(user = newcomer.user, address, %refusal, "a client could not prove who it is");
-            Stopped::Refused(problem(&refusal))
+            self.query.forget(request.user);
+            let address = request.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
+            tracing::info!(user = request.user, address, %refusal, "a client could not prove who it is");
+            LoginFailure::Refused(problem(&refusal))
         })
     }
 }
@@ -182,8 +182,8 @@ impl Authentication {
 const HBA_HINT: &str =
     "It is the gateway's list that decides here: hba_file, or without one only this machine.";
 
-fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> Stopped {
-    Stopped::Refused(Problem::fatal(code, message, hint))
+fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> LoginFailure {
+    LoginFailure::Refused(Problem::fatal(code, message, hint))
 }
 
 fn problem(refusal: &Refusal) -> Problem {
@@ -195,7 +195,7 @@ fn problem(refusal: &Refusal) -> Problem {
     Problem::fatal(code, refusal.to_string(), "")
 }
 
-fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Stopped> {
+fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), LoginFailure> {
     let name = peer.tls.as_ref().and_then(|tls| tls.client_name.as_deref());
     match (wanted, name) {
         (Certificate::NotNeeded, _) | (Certificate::Verified, Some(_)) => Ok(()),
@@ -222,7 +222,7 @@ fn put(ask: &AuthMessage, out: &mut BytesMut) {
 }
 
 /// The body of the client's answer. What it was read into is overwritten: it may be a password.
-async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, Stopped> {
+async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, LoginFailure> {
     loop {
         match split(channel.input, |_| limits::SMALL_MESSAGE_BYTES_MAX) {
             Ok(Some(frame)) if frame.tag == authentication::RESPONSE => {
@@ -237,7 +237,7 @@ async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, Stopp
             }
             Ok(None) => match channel.read.fill(channel.input).await {
                 Ok(1..) => {}
-                Ok(0) | Err(_) => return Err(Stopped::Left),
+                Ok(0) | Err(_) => return Err(LoginFailure::Left),
             },
             Err(error) => return Err(refuse("08P01", error.to_string(), "")),
         }

@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 
 use crate::config::Config;
 use crate::lock::Lock;
-use crate::server::held::connect_patiently;
+use crate::server::held::connect_with_retries;
 use crate::server::login::Login;
 use crate::server::upstream::{Error, Upstream};
 
@@ -133,7 +133,7 @@ async fn connect(config: &Config) -> Result<Upstream, Error> {
     let pairs =
         [("user", &*server.user), ("database", &server.database), ("application_name", "hotrow auth")];
     let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    connect_patiently(config, &parameters, &Login::new(&server.user, server.credential())).await
+    connect_with_retries(config, &parameters, &Login::new(&server.user, server.credential())).await
 }
 
 /// The second column of the row that has this user in its first.

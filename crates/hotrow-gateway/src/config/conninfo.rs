@@ -7,15 +7,15 @@ use percent_encoding::percent_decode_str;
 
 /// The text without these words, and the words with their values. What is not understood stays for the parser of the
 /// rest to complain about.
-pub fn split(text: &str, words: &[&str]) -> (String, Vec<(String, String)>) {
+pub fn split(text: &str, parameters: &[&str]) -> (String, Vec<(String, String)>) {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        split_url(text, words)
+        split_url(text, parameters)
     } else {
-        split_keywords(text, words)
+        split_keywords(text, parameters)
     }
 }
 
-fn split_url(text: &str, words: &[&str]) -> (String, Vec<(String, String)>) {
+fn split_url(text: &str, parameters: &[&str]) -> (String, Vec<(String, String)>) {
     let after_user = text.find('@').unwrap_or(0);
     let Some(mark) = text[after_user..].find('?').map(|at| at + after_user) else {
         return (text.to_owned(), Vec::new());
@@ -23,7 +23,7 @@ fn split_url(text: &str, words: &[&str]) -> (String, Vec<(String, String)>) {
     let (mut found, mut rest) = (Vec::new(), Vec::new());
     for pair in text[mark + 1..].split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if words.contains(&&*decoded(name)) {
+        if parameters.contains(&&*decoded(name)) {
             found.push((decoded(name).into_owned(), decoded(value).into_owned()));
         } else {
             rest.push(pair);
@@ -41,10 +41,10 @@ fn decoded(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8_lossy()
 }
 
-fn split_keywords(text: &str, words: &[&str]) -> (String, Vec<(String, String)>) {
+fn split_keywords(text: &str, parameters: &[&str]) -> (String, Vec<(String, String)>) {
     let (mut found, mut without, mut rest) = (Vec::new(), String::new(), text);
     while let Some((pair, behind)) = next_pair(rest) {
-        if words.contains(&pair.0) {
+        if parameters.contains(&pair.0) {
             found.push((pair.0.to_owned(), pair.1));
             without.push(' ');
         } else {
@@ -80,12 +80,12 @@ fn next_pair(text: &str) -> Option<((&str, String), &str)> {
 mod tests {
     use super::split;
 
-    const WORDS: [&str; 2] = ["sslmode", "sslkey"];
+    const PARAMETERS: [&str; 2] = ["sslmode", "sslkey"];
 
-    fn check(text: &str, rest: &str, words: &[(&str, &str)]) {
-        let words: Vec<_> =
-            words.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(split(text, &WORDS), (rest.to_owned(), words), "{text}");
+    fn check(text: &str, rest: &str, parameters: &[(&str, &str)]) {
+        let parameters: Vec<_> =
+            parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(split(text, &PARAMETERS), (rest.to_owned(), parameters), "{text}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Hosts {
     /// Whether a server that is in recovery is passed over.
     pub read_write: bool,
     /// Whether the server runs on this machine, as far as the addresses tell.
-    pub are_here: bool,
+    pub are_local: bool,
     /// The one that served last: with a host gone for good, nobody shall wait for it each time.
     last: Arc<AtomicUsize>,
 }
@@ -51,8 +51,8 @@ impl Hosts {
             Host::Unix(directory) => Address::Unix(directory.join(format!(".s.PGSQL.{}", port(index)))),
         };
         let addresses: Vec<_> = names.into_iter().enumerate().map(address).collect();
-        let are_here = addresses.iter().all(is_here);
-        Ok(Hosts { addresses, read_write, are_here, last: Arc::default() })
+        let are_local = addresses.iter().all(is_local);
+        Ok(Hosts { addresses, read_write, are_local, last: Arc::default() })
     }
 
     /// All of them in the order in which to try them: the one that served last, then the others as they were named.
@@ -71,7 +71,7 @@ impl Hosts {
     }
 }
 
-fn is_here(address: &Address) -> bool {
+fn is_local(address: &Address) -> bool {
     match address {
         Address::Unix(_) => true,
         Address::Tcp(host, _) => host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn what_runs_on_this_machine_is_told_by_its_address() {
         for text in ["host=localhost", "host=/run/postgresql", "host=127.0.0.1,::1", "hostaddr=127.8.0.1"] {
-            assert!(hosts(text).unwrap().are_here, "{text}");
+            assert!(hosts(text).unwrap().are_local, "{text}");
         }
         for text in ["host=db", "host=10.0.0.7", "host=localhost,db"] {
-            assert!(!hosts(text).unwrap().are_here, "{text}");
+            assert!(!hosts(text).unwrap().are_local, "{text}");
         }
     }
 

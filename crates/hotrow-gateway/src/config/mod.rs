@@ -81,14 +81,14 @@ impl FromStr for Upstream {
 
     /// Reads the URL, and the certificates that it names.
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
-        let (rest, words) = conninfo::split(text, &tls::client::WORDS);
+        let (rest, parameters) = conninfo::split(text, &tls::client::TLS_PARAMETERS);
         let config = tokio_postgres::Config::from_str(&rest).map_err(|error| {
             UpstreamError::Syntax(
                 std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string),
             )
         })?;
         let hosts = Hosts::new(&config)?;
-        let tls = tls::Client::load(&words, hosts.in_turn())?;
+        let tls = tls::Client::load(&parameters, hosts.in_turn())?;
         let user = config.get_user().map_or_else(current_user, str::to_owned);
         Ok(Upstream {
             hosts,

@@ -36,7 +36,7 @@ pub struct PoolTable {
     /// How long what the catalogue said is believed.
     pub catalogue_age_ms: Option<Milliseconds>,
     /// The server's settings for these clients, unless they send their own when they start.
-    pub settings: BTreeMap<String, Word>,
+    pub settings: BTreeMap<String, SettingValue>,
 }
 
 /// A number within bounds.
@@ -70,7 +70,7 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST,
 /// The value of a setting of the server, written as text, number or truth value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a setting's value is a text, a whole number, true or false")]
-pub enum Word {
+pub enum SettingValue {
     /// As it is.
     Text(String),
     /// In the setting's own unit.
@@ -79,12 +79,12 @@ pub enum Word {
     Truth(bool),
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Word::Text(text) => f.write_str(text),
-            Word::Number(number) => number.fmt(f),
-            Word::Truth(truth) => truth.fmt(f),
+            SettingValue::Text(text) => f.write_str(text),
+            SettingValue::Number(number) => number.fmt(f),
+            SettingValue::Truth(truth) => truth.fmt(f),
         }
     }
 }

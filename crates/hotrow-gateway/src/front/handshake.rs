@@ -10,7 +10,7 @@ use hotrow_wire::backend::{self, Problem};
 use hotrow_wire::startup::Packet;
 use tokio::time::Instant;
 
-use crate::authentication::client::{Channel, Newcomer, Stopped};
+use crate::authentication::client::{Channel, LoginFailure, LoginRequest};
 use crate::front::opening::{self, Opened, send_away};
 use crate::front::start_up::StartUp;
 use crate::lane::Mailbox;
@@ -19,7 +19,7 @@ use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::console::{self, Operator};
 use crate::pool::identity::Identity;
-use crate::pool::pools::{Full, InUse};
+use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
 use crate::server::upstream;
 use crate::session::{Session, Start, stopping};
@@ -40,9 +40,10 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
             negotiate(minor, &parameters, &mut out);
             let channel = Channel { read: &mut read, write: &write, input: &mut input, out: &mut out };
             let start = StartUp::new(&parameters);
-            let credential = tokio::time::timeout_at(deadline, let_in(&shared, &peer, &start, channel)).await;
+            let credential =
+                tokio::time::timeout_at(deadline, authenticate(&shared, &peer, &start, channel)).await;
             let log_in = match credential {
-                Ok(Ok(_)) if start.console && !peer.inside => {
+                Ok(Ok(_)) if start.console && !peer.internal => {
                     let operator = Operator { user: start.user, is_local: peer.is_local() };
                     if let Some(problem) = operator.refusal(&shared) {
                         METRICS.refused.inc();
@@ -51,8 +52,8 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
                     return console::serve(shared, operator, (read, write, input), out).await;
                 }
                 Ok(Ok(credential)) => open(&shared, &start, credential).await,
-                Ok(Err(Stopped::Refused(problem))) => Err(Refused::Problem(problem)),
-                Ok(Err(Stopped::Left)) | Err(_) => return,
+                Ok(Err(LoginFailure::Refused(problem))) => Err(Refused::Problem(problem)),
+                Ok(Err(LoginFailure::Left)) | Err(_) => return,
             };
             match log_in {
                 Ok((used, name)) => begin(shared, used, (name, peer), out, (read, write, input)).await,
@@ -89,13 +90,14 @@ enum Refused {
 }
 
 /// Finds out who a client is.
-async fn let_in(
+async fn authenticate(
     shared: &Shared,
     peer: &Peer,
     start: &StartUp,
     channel: Channel<'_>,
-) -> Result<Credential, Stopped> {
-    let refuse = |code, message: &str, hint: &str| Err(Stopped::Refused(Problem::fatal(code, message, hint)));
+) -> Result<Credential, LoginFailure> {
+    let refuse =
+        |code, message: &str, hint: &str| Err(LoginFailure::Refused(Problem::fatal(code, message, hint)));
     if start.user.is_empty() {
         return refuse("28000", "no PostgreSQL user name specified in startup packet", "");
     }
@@ -104,12 +106,16 @@ async fn let_in(
         let hint = "Connect to the server itself for replication.";
         return refuse("0A000", "replication connections don't go through the gateway", hint);
     }
-    let newcomer = Newcomer { peer, user: &start.user, database: &start.database, console: start.console };
-    shared.authentication.let_in(&shared.config(), newcomer, channel).await
+    let request = LoginRequest { peer, user: &start.user, database: &start.database, console: start.console };
+    shared.authentication.authenticate(&shared.config(), request, channel).await
 }
 
 /// The pool of a client that has come in, and the client's name.
-async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Result<(InUse, String), Refused> {
+async fn open(
+    shared: &Shared,
+    start: &StartUp,
+    credential: Credential,
+) -> Result<(PoolUse, String), Refused> {
     let mut parameters = start.parameters.clone();
     shared.put_settings(&mut parameters);
     let identity = Identity::new(&parameters);
@@ -145,7 +151,7 @@ async fn open(shared: &Shared, start: &StartUp, credential: Credential) -> Resul
 
 async fn begin(
     shared: Arc<Shared>,
-    used: InUse,
+    used: PoolUse,
     (application_name, peer): (String, Peer),
     mut out: BytesMut,
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
@@ -170,8 +176,8 @@ async fn begin(
     let mailbox = Mailbox::new(session, write);
     let control = shared.controls.register(mailbox.clone(), pool.clone(), secret, (peer, &application_name));
     out.extend_from_slice(backend::AUTHENTICATION_OK);
-    let told = pool.server_settings();
-    for (name, value) in &told.parameters {
+    let reported_settings = pool.server_settings();
+    for (name, value) in &reported_settings.parameters {
         let value = if name == "application_name" { &application_name } else { value };
         backend::put_parameter_status(&mut out, name, value);
     }
@@ -180,8 +186,16 @@ async fn begin(
     mailbox.append(|bytes| bytes.extend_from_slice(&out));
     let process_id = control.process_id;
     let _client = METRICS.clients.enter();
-    let start =
-        Start { pool, mailbox, control, read, input, application_name, told, stop: shared.stopping() };
+    let start = Start {
+        pool,
+        mailbox,
+        control,
+        read,
+        input,
+        application_name,
+        reported_settings,
+        stop: shared.stopping(),
+    };
     if shared.is_stopping() {
         send_away(&start.mailbox.write, &stopping()).await;
     } else {

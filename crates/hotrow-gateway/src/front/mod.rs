@@ -19,14 +19,14 @@ use crate::authentication;
 use crate::config::{Config, Listen};
 use crate::front::handshake::serve_client;
 use crate::front::opening::send_away;
-use crate::front::sockets::{Heirloom, Listener, Sockets};
+use crate::front::sockets::{InheritedSocket, Listener, Sockets};
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
 use crate::session::stop::Stage;
 use crate::session::stopping;
 use crate::shared::Shared;
-use crate::shared::requests::Order;
+use crate::shared::requests::OperatorRequest;
 
 /// Why the gateway can't start.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub struct ListenError {
     error: io::Error,
 }
 
-enum Door {
+enum ListeningSocket {
     Tcp(Listener<TcpListener>),
     Unix(Listener<UnixListener>, PathBuf),
 }
@@ -56,24 +56,25 @@ enum Door {
 pub struct Gateway {
     shared: Arc<Shared>,
     addresses: Vec<Address>,
-    doors: Vec<(Arc<Door>, JoinHandle<()>)>,
+    listening: Vec<(Arc<ListeningSocket>, JoinHandle<()>)>,
 }
 
 impl Gateway {
     /// Listens on all addresses and serves clients in the background.
     pub async fn start(config: Config, sockets: &mut Sockets) -> Result<Self, StartError> {
         let shared = Arc::new(Shared::new(config)?);
-        let (mut addresses, mut doors) = (Vec::new(), Vec::new());
+        let (mut addresses, mut listening) = (Vec::new(), Vec::new());
         for listen in &shared.config().listen {
-            let (door, address) = open(listen, sockets).await?;
+            let (socket, address) = open(listen, sockets).await?;
             addresses.push(address);
-            doors.push(Arc::new(door));
+            listening.push(Arc::new(socket));
         }
-        let accept = |door: Arc<Door>| (door.clone(), tokio::spawn(accept(shared.clone(), door)));
-        let doors = doors.into_iter().map(accept).collect();
+        let accept =
+            |socket: Arc<ListeningSocket>| (socket.clone(), tokio::spawn(accept(shared.clone(), socket)));
+        let listening = listening.into_iter().map(accept).collect();
         tokio::spawn(close_unused(shared.clone()));
         tokio::spawn(upkeep::run(shared.clone()));
-        Ok(Gateway { shared, addresses, doors })
+        Ok(Gateway { shared, addresses, listening })
     }
 
     /// Where clients connect.
@@ -82,8 +83,8 @@ impl Gateway {
     }
 
     /// A way to become a client from inside the process.
-    pub fn inside(&self) -> Inside {
-        Inside { shared: self.shared.clone() }
+    pub fn internal_clients(&self) -> InternalClients {
+        InternalClients { shared: self.shared.clone() }
     }
 
     /// Goes on with another configuration, on new connections, and believes nothing any more that the catalogue has
@@ -107,28 +108,28 @@ impl Gateway {
     }
 
     /// The next thing that an operator asks of the program.
-    pub async fn order(&self) -> Order {
-        self.shared.orders.next().await
+    pub async fn next_request(&self) -> OperatorRequest {
+        self.shared.operator_requests.next().await
     }
 
     /// The listening sockets, for the gateway that takes over.
-    pub fn heirlooms(&self) -> io::Result<Vec<Heirloom>> {
-        self.doors.iter().map(|(door, _)| door.heirloom()).collect()
+    pub fn inheritable_sockets(&self) -> io::Result<Vec<InheritedSocket>> {
+        self.listening.iter().map(|(socket, _)| socket.inheritable()).collect()
     }
 
     /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
     /// False if some did not within the time allowed.
     pub async fn stop(self) -> bool {
-        for (door, accepting) in &self.doors {
+        for (socket, accepting) in &self.listening {
             // Who comes now waits for whoever accepts next on a socket that the service manager keeps.
-            if door.is_kept() {
+            if socket.is_kept() {
                 accepting.abort();
             }
         }
         let patience = self.shared.config().drain_timeout;
         let clean = self.shared.drain(Stage::Leaving, patience).await;
-        for (door, _) in &self.doors {
-            if let Door::Unix(listener, path) = &**door
+        for (socket, _) in &self.listening {
+            if let ListeningSocket::Unix(listener, path) = &**socket
                 && !listener.kept
             {
                 let _ = std::fs::remove_file(path);
@@ -140,72 +141,72 @@ impl Gateway {
     /// Stops because another gateway has taken over the sockets: nobody is accepted from now on, those that are there may
     /// go on for half of the time allowed unless they are silent, and then leave as for [`stop`](Self::stop).
     pub async fn hand_over(self) -> bool {
-        for (door, accepting) in self.doors {
+        for (socket, accepting) in self.listening {
             accepting.abort();
-            drop(door);
+            drop(socket);
         }
         let half = self.shared.config().drain_timeout / 2;
-        self.shared.drain(Stage::Handed, half).await || self.shared.drain(Stage::Leaving, half).await
+        self.shared.drain(Stage::TakenOver, half).await || self.shared.drain(Stage::Leaving, half).await
     }
 }
 
-impl Door {
+impl ListeningSocket {
     fn is_kept(&self) -> bool {
         match self {
-            Door::Tcp(listener) => listener.kept,
-            Door::Unix(listener, _) => listener.kept,
+            ListeningSocket::Tcp(listener) => listener.kept,
+            ListeningSocket::Unix(listener, _) => listener.kept,
         }
     }
 
-    fn heirloom(&self) -> io::Result<Heirloom> {
+    fn inheritable(&self) -> io::Result<InheritedSocket> {
         match self {
-            Door::Tcp(listener) => listener.heirloom(),
-            Door::Unix(listener, _) => listener.heirloom(),
+            ListeningSocket::Tcp(listener) => listener.inheritable(),
+            ListeningSocket::Unix(listener, _) => listener.inheritable(),
         }
     }
 }
 
 /// Makes clients inside the process. To the gateway they are like those of a Unix socket.
 #[derive(Clone)]
-pub struct Inside {
+pub struct InternalClients {
     shared: Arc<Shared>,
 }
 
-impl Inside {
+impl InternalClients {
     /// The client's end of a new connection.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let (client, ours) = UnixStream::pair()?;
-        let peer = Peer { inside: true, ..Peer::default() };
+        let peer = Peer { internal: true, ..Peer::default() };
         admit(&self.shared, net::unix_halves(ours), peer);
         Ok(client)
     }
 }
 
-async fn open(listen: &Listen, sockets: &mut Sockets) -> Result<(Door, Address), ListenError> {
+async fn open(listen: &Listen, sockets: &mut Sockets) -> Result<(ListeningSocket, Address), ListenError> {
     match listen {
         Listen::Tcp(wanted) => {
             let asked = Address::Tcp(wanted.ip().to_string(), wanted.port());
             let listener =
                 sockets.tcp(*wanted).await.map_err(|error| ListenError { address: asked, error })?;
             let port = listener.socket.local_addr().map_or(wanted.port(), |address| address.port());
-            Ok((Door::Tcp(listener), Address::Tcp(wanted.ip().to_string(), port)))
+            Ok((ListeningSocket::Tcp(listener), Address::Tcp(wanted.ip().to_string(), port)))
         }
         Listen::Unix(path) => {
             let address = Address::Unix(path.clone());
             let failed = |error| ListenError { address: address.clone(), error };
             let listener = sockets.unix(path).await.map_err(failed)?;
-            Ok((Door::Unix(listener, path.clone()), address))
+            Ok((ListeningSocket::Unix(listener, path.clone()), address))
         }
     }
 }
 
-async fn accept(shared: Arc<Shared>, door: Arc<Door>) {
+async fn accept(shared: Arc<Shared>, socket: Arc<ListeningSocket>) {
     loop {
-        let accepted = match &*door {
-            Door::Tcp(listener) => listener.socket.accept().await.map(|(stream, address)| {
+        let accepted = match &*socket {
+            ListeningSocket::Tcp(listener) => listener.socket.accept().await.map(|(stream, address)| {
                 (net::tcp_halves(stream), Peer { address: Some(address), ..Peer::default() })
             }),
-            Door::Unix(listener, _) => {
+            ListeningSocket::Unix(listener, _) => {
                 listener.socket.accept().await.map(|(stream, _)| (net::unix_halves(stream), Peer::default()))
             }
         };
@@ -226,11 +227,11 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
         return;
     }
     match shared.try_enter() {
-        Some(place) => {
+        Some(permit) => {
             let shared = shared.clone();
             tokio::spawn(async move {
                 serve_client(shared, read, write, peer).await;
-                drop(place);
+                drop(permit);
             });
         }
         None => {

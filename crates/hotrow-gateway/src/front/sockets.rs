@@ -20,11 +20,11 @@ pub const OWN: &str = "own";
 /// Where listening sockets come from.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    inherited: Vec<Inherited>,
+    inherited: Vec<ReceivedSocket>,
 }
 
 #[derive(Debug)]
-struct Inherited {
+struct ReceivedSocket {
     socket: Socket,
     kept: bool,
 }
@@ -46,7 +46,7 @@ pub struct Listener<L> {
 
 /// A socket for the gateway that comes next.
 #[derive(Debug)]
-pub struct Heirloom {
+pub struct InheritedSocket {
     /// The socket.
     pub socket: OwnedFd,
     /// Whether the service manager has it too.
@@ -65,7 +65,7 @@ impl Sockets {
         for index in 0..given.len() {
             let kept = from_manager || names.next() != Some(OWN);
             if let Some(socket) = take(&mut given, index)? {
-                inherited.push(Inherited { socket, kept });
+                inherited.push(ReceivedSocket { socket, kept });
             }
         }
         Ok(Sockets { inherited })
@@ -79,7 +79,7 @@ impl Sockets {
             .inherited
             .iter()
             .position(|given| matches!(&given.socket, Socket::Tcp(_, address) if fits(address)));
-        if let Some(Inherited { socket: Socket::Tcp(socket, _), kept }) =
+        if let Some(ReceivedSocket { socket: Socket::Tcp(socket, _), kept }) =
             found.map(|index| self.inherited.remove(index))
         {
             socket.set_nonblocking(true)?;
@@ -94,7 +94,7 @@ impl Sockets {
             .inherited
             .iter()
             .position(|given| matches!(&given.socket, Socket::Unix(_, other) if other == path));
-        if let Some(Inherited { socket: Socket::Unix(socket, _), kept }) =
+        if let Some(ReceivedSocket { socket: Socket::Unix(socket, _), kept }) =
             found.map(|index| self.inherited.remove(index))
         {
             socket.set_nonblocking(true)?;
@@ -120,17 +120,17 @@ impl Sockets {
     }
 }
 
-impl Heirloom {
+impl InheritedSocket {
     /// Another handle of it.
-    pub fn again(&self) -> io::Result<Self> {
-        Ok(Heirloom { socket: self.socket.try_clone()?, kept: self.kept })
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(InheritedSocket { socket: self.socket.try_clone()?, kept: self.kept })
     }
 }
 
 impl<L: AsFd> Listener<L> {
     /// A second handle of the same socket.
-    pub fn heirloom(&self) -> io::Result<Heirloom> {
-        Ok(Heirloom { socket: self.socket.as_fd().try_clone_to_owned()?, kept: self.kept })
+    pub fn inheritable(&self) -> io::Result<InheritedSocket> {
+        Ok(InheritedSocket { socket: self.socket.as_fd().try_clone_to_owned()?, kept: self.kept })
     }
 }
 
@@ -153,7 +153,9 @@ mod tests {
     use super::*;
 
     fn given(sockets: impl IntoIterator<Item = Socket>) -> Sockets {
-        Sockets { inherited: sockets.into_iter().map(|socket| Inherited { socket, kept: true }).collect() }
+        Sockets {
+            inherited: sockets.into_iter().map(|socket| ReceivedSocket { socket, kept: true }).collect(),
+        }
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ pub async fn run(shared: Arc<Shared>) {
         tokio::time::sleep(Duration::from_millis(limits::UPKEEP_MS)).await;
         match round(&shared).await {
             Ok(()) => failed = false,
-            Err(error) if failed || error.is_away() => {
+            Err(error) if failed || error.is_retryable() => {
                 tracing::debug!(%error, "no upkeep of the schema pack")
             }
             Err(error) => {
@@ -32,8 +32,8 @@ pub async fn run(shared: Arc<Shared>) {
 async fn round(shared: &Shared) -> Result<(), Error> {
     let config = shared.config();
     let server = &config.upstream;
-    let gate = shared.gates.of(&server.database);
-    let Some(_passed) = gate.pass(config.server_wait).await else {
+    let database = shared.databases.of(&server.database);
+    let Some(_database_use) = database.enter(config.server_wait).await else {
         return Ok(()); // paused, as an operator wishes
     };
     // The database's owner can choose settings for every role that connects. A search_path would put functions and operators
@@ -51,7 +51,7 @@ async fn round(shared: &Shared) -> Result<(), Error> {
         return Ok(());
     }
     while !shared.is_stopping()
-        && !gate.is_shut()
+        && !database.is_paused()
         && pack::says_yes(&mut upstream, include_str!("../../sql/upkeep.sql"), &[]).await?
     {}
     Ok(())

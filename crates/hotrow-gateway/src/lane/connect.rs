@@ -38,7 +38,7 @@ pub enum Progress {
 }
 
 /// The connection and what is being done about it.
-pub struct Link {
+pub struct LaneConnection {
     context: Arc<LaneContext>,
     kind: LaneKind,
     index: usize,
@@ -51,20 +51,20 @@ pub struct Link {
 }
 
 type Rows = Vec<Vec<Option<String>>>;
-type Making = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
-type Asking = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
+type Resolving = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
 
 enum State {
     Down,
-    Making { making: Making, in_doubt: bool },
+    Connecting { connecting: Connecting, in_doubt: bool },
     Up { upstream: Box<Upstream>, server: Option<Server>, _gauge: GaugeGuard },
-    Asking { asking: Asking, server: Option<Server> },
+    Resolving { resolving: Resolving, server: Option<Server> },
 }
 
-impl Link {
+impl LaneConnection {
     /// No connection yet.
     pub fn new(context: Arc<LaneContext>, kind: LaneKind, index: usize) -> Self {
-        Link {
+        LaneConnection {
             context,
             kind,
             index,
@@ -96,14 +96,14 @@ impl Link {
     /// Batches no longer set the mark: it proves nothing about them.
     pub fn forget_mark(&mut self) {
         let current = match &mut self.state {
-            State::Up { server, .. } | State::Asking { server, .. } => server.as_mut(),
-            State::Down | State::Making { .. } => None,
+            State::Up { server, .. } | State::Resolving { server, .. } => server.as_mut(),
+            State::Down | State::Connecting { .. } => None,
         };
         self.server.iter_mut().chain(current).for_each(|server| server.mark = None);
     }
 
     /// Closes the connection.
-    pub fn drop_connection(&mut self) {
+    pub fn close(&mut self) {
         self.state = State::Down;
     }
 
@@ -111,10 +111,10 @@ impl Link {
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
         let mark = self.server.as_ref().and_then(|server| server.mark.as_ref()).map(|mark| mark.name.clone());
-        let making = make(self.context.clone(), self.kind, self.index, self.pause, in_doubt, mark);
+        let connecting = make(self.context.clone(), self.kind, self.index, self.pause, in_doubt, mark);
         let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
         self.pause = (self.pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);
-        self.state = State::Making { making: Box::pin(making), in_doubt };
+        self.state = State::Connecting { connecting: Box::pin(connecting), in_doubt };
     }
 
     /// Begins to ask what became of a transaction.
@@ -130,7 +130,8 @@ impl Link {
                 server = %upstream.address,
                 "a connection was lost around a commit: asking what became of it"
             );
-            self.state = State::Asking { asking: Box::pin(ask(*upstream, question, bond, deadline)), server };
+            self.state =
+                State::Resolving { resolving: Box::pin(ask(*upstream, question, bond, deadline)), server };
         }
     }
 
@@ -138,7 +139,7 @@ impl Link {
     pub async fn progress(&mut self, writer: &mut Writer) -> Progress {
         match &mut self.state {
             State::Down => std::future::pending().await,
-            State::Making { making, in_doubt } => match making.await {
+            State::Connecting { connecting, in_doubt } => match connecting.await {
                 Ok((upstream, server)) => {
                     self.up(upstream, server);
                     Progress::Connected
@@ -169,17 +170,17 @@ impl Link {
                 match read_some {
                     Some(Ok(1..)) => Progress::Bytes,
                     None if writer.flush(upstream).is_ok() => Progress::Written,
-                    _ => self.gone(),
+                    _ => self.lost(),
                 }
             }
-            State::Asking { asking, server } => match asking.await {
+            State::Resolving { resolving, server } => match resolving.await {
                 (Ok(upstream), outcome) => {
                     tracing::warn!(?outcome, lane = self.index, "what became of the commit in doubt");
                     let server = server.take();
                     self.up(upstream, server);
                     Progress::Resolved(outcome)
                 }
-                (Err(_), _) => self.gone(),
+                (Err(_), _) => self.lost(),
             },
         }
     }
@@ -199,7 +200,7 @@ impl Link {
         }
     }
 
-    fn gone(&mut self) -> Progress {
+    fn lost(&mut self) -> Progress {
         self.state = State::Down;
         Progress::Lost
     }

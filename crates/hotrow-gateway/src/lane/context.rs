@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::message::{Envelope, Packed};
 use crate::config::Config;
 use crate::lock::Lock;
-use crate::server::gate::Gate;
+use crate::server::database::DatabaseState;
 use crate::server::login::Login;
 use crate::statements::Statements;
 
@@ -29,7 +29,7 @@ pub struct LaneContext {
     /// What is known of statements.
     pub statements: Statements,
     /// The gate of the database.
-    pub gate: Arc<Gate>,
+    pub database: Arc<DatabaseState>,
     /// The server's settings are no longer those that are known.
     pub settings_changed: Notify,
     config: ArcSwap<Config>,
@@ -46,7 +46,7 @@ impl LaneContext {
         config: Arc<Config>,
         parameters: &[(String, String)],
         login: Login,
-        gate: Arc<Gate>,
+        database: Arc<DatabaseState>,
         server: ServerSettings,
     ) -> Self {
         let lanes = config.lanes;
@@ -54,7 +54,7 @@ impl LaneContext {
             parameters: parameters.to_vec(),
             login,
             statements: Statements::default(),
-            gate,
+            database,
             settings_changed: Notify::new(),
             config: ArcSwap::new(config),
             server: ArcSwap::from_pointee(server),

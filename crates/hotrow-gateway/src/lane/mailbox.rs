@@ -11,7 +11,7 @@ use hotrow_core::session::{Answers, Next};
 use crate::lock::Lock;
 use crate::net::WriteHalf;
 use crate::net::budget::{self, Reservation};
-use crate::net::wake::Wake;
+use crate::net::task_notify::TaskNotify;
 
 /// One client's answers, among them the units that lanes give back (`H`).
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Mailbox<H> {
     /// The session's number.
     pub session: u64,
     /// Wakes the session's task when there is something for it to do.
-    pub wake: Wake,
+    pub task_notify: TaskNotify,
     /// The half of the client's socket that is written.
     pub write: WriteHalf,
     state: Lock<State<H>>,
@@ -40,7 +40,7 @@ struct State<H> {
 
 /// What is left of the answers that a client gets.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct Backlog {
     /// Bytes that the socket does not take now.
     pub unread: usize,
     /// Units that are unanswered or not yet passed on.
@@ -59,7 +59,7 @@ impl<H> Mailbox<H> {
             marked: false,
             closed: false,
         };
-        Arc::new(Mailbox { session, wake: Wake::default(), write, state: Lock::new(state) })
+        Arc::new(Mailbox { session, task_notify: TaskNotify::default(), write, state: Lock::new(state) })
     }
 
     /// What the session can do with its next unit.
@@ -95,14 +95,14 @@ impl<H> Mailbox<H> {
     }
 
     /// Gives a unit back to the session's task. False if the session has ended.
-    pub fn hand(&self, slot: u64, handed: H) -> bool {
+    pub fn give_back(&self, slot: u64, returned: H) -> bool {
         let mut state = self.state.lock();
         if state.closed {
             drop(state); // dropping the unit may take other locks
             return false;
         }
-        if state.answers.hand(slot, handed) {
-            self.wake.wake();
+        if state.answers.hand(slot, returned) {
+            self.task_notify.notify();
         }
         true
     }
@@ -117,7 +117,7 @@ impl<H> Mailbox<H> {
         let written = self.write.try_drain(&mut state.answers.out);
         // The session's task finds a write error when it writes or reads.
         if state.answers.is_front_handed() || state.watched || !matches!(written, Ok(true)) {
-            self.wake.wake();
+            self.task_notify.notify();
         }
         state.shrink();
     }
@@ -133,16 +133,16 @@ impl<H> Mailbox<H> {
     }
 
     /// Writes what the socket takes; what is left.
-    pub fn try_write(&self) -> io::Result<Left> {
+    pub fn try_write(&self) -> io::Result<Backlog> {
         let mut state = self.state.lock();
         self.write.try_drain(&mut state.answers.out)?;
         state.shrink();
         let (unread, pending) = (state.answers.out.len(), state.answers.pending());
-        Ok(Left { unread, pending, is_full: state.is_full() })
+        Ok(Backlog { unread, pending, is_full: state.is_full() })
     }
 
     /// Whether a lane has given back a unit that is not dealt with.
-    pub fn has_handed(&self) -> bool {
+    pub fn has_returned(&self) -> bool {
         self.state.lock().answers.has_handed()
     }
 
@@ -177,7 +177,7 @@ impl<H> Mailbox<H> {
     }
 
     /// The unit at the front if a lane gave it back.
-    pub fn take_handed(&self) -> Option<(u64, H)> {
+    pub fn take_returned(&self) -> Option<(u64, H)> {
         self.state.lock().answers.take_handed()
     }
 

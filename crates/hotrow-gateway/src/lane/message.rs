@@ -13,13 +13,13 @@ use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
-use super::look::Look;
+use super::snapshot::LaneSnapshot;
 use super::{inbox, mailbox};
 use crate::statements::Statement;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 /// A session's answers.
-pub type Mailbox = mailbox::Mailbox<Handed>;
+pub type Mailbox = mailbox::Mailbox<Returned>;
 
 /// A lane's inbox.
 pub type Inbox = inbox::Inbox<Message>;
@@ -84,7 +84,7 @@ impl Envelope {
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
             let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
-            returns && run.packing.merging.is_none() && run.statement.counts.of(Became::Packed) == 0
+            returns && run.packing.merging.is_none() && run.statement.counts.of(RunOutcome::Packed) == 0
         })
     }
 
@@ -99,18 +99,18 @@ impl Envelope {
 
 /// What a lane gives back to the session.
 #[derive(Debug)]
-pub enum Handed {
+pub enum Returned {
     /// Run it on a connection of your own. A lane that waits for a unit that is blocked wants to hear when it is done.
-    Alone(Envelope, Option<Unblock>),
+    RunAlone(Envelope, Option<Unblock>),
     /// Hand it over again.
-    Again(Envelope),
+    Resubmit(Envelope),
     /// It has found nothing to answer: wait with it, and hand it over again when there may be something.
-    Waits(Envelope, Wait),
+    Wait(Envelope, CallWait),
 }
 
 /// A call that has found nothing: when it is to be asked again, and what its client gets when its time is over.
 #[derive(Debug)]
-pub struct Wait {
+pub struct CallWait {
     /// At the latest then.
     pub again: Instant,
     /// Its time is over.
@@ -138,11 +138,11 @@ pub enum Message {
     /// Go on.
     Resume,
     /// Report the lane's state.
-    Look {
+    Snapshot {
         /// With its units.
         with_units: bool,
         /// Where the report goes.
-        answer: oneshot::Sender<Look>,
+        answer: oneshot::Sender<LaneSnapshot>,
     },
 }
 

@@ -1,19 +1,19 @@
 //! The shell around a lane's state machine: carries bytes between its connection and the mailboxes, and decides
 //! nothing. One task per lane.
 
+mod catalogue_check;
 mod connect;
 mod context;
-mod guard;
+mod idle_timer;
 mod inbox;
-mod look;
 mod mailbox;
+mod merged;
 mod message;
 mod pausing;
 mod replies;
-mod rest;
 mod slow;
+mod snapshot;
 mod unread;
-mod waits;
 mod writer;
 
 use std::collections::VecDeque;
@@ -26,26 +26,26 @@ use hotrow_core::pace::Pace;
 use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
-pub use look::Look;
-pub use mailbox::Left;
-pub use message::{Draft, Envelope, Handed, Inbox, Mailbox, Message, Packed, Plan, Unblock, Wait};
+pub use mailbox::Backlog;
+pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
+pub use snapshot::LaneSnapshot;
 
-use crate::lane::connect::{Link, Progress};
-use crate::lane::guard::{Broken, End};
-use crate::lane::look::Done;
+use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
+use crate::lane::connect::{LaneConnection, Progress};
+use crate::lane::idle_timer::IdleTimer;
 use crate::lane::pausing::Pausing;
-use crate::lane::replies::{Note, Replies};
-use crate::lane::rest::Rest;
-use crate::lane::slow::Watch;
+use crate::lane::replies::{Replies, ReplyEvent};
+use crate::lane::slow::SlowTimer;
+use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {
     let mut task = Task {
-        link: Link::new(context.clone(), kind, index),
-        rest: Rest::new(context.config().held_idle),
+        connection: LaneConnection::new(context.clone(), kind, index),
+        idle_timer: IdleTimer::new(context.config().held_idle),
         context,
         kind,
         index,
@@ -59,17 +59,17 @@ pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox:
         messages: Vec::new(),
         pace: Pace::default(),
         pausing: Pausing::default(),
-        tally: Done::default(),
+        totals: LaneTotals::default(),
         done: None,
         executed: None,
-        watch: Watch::default(),
+        slow_timer: SlowTimer::default(),
         runs_outdated: false,
     };
     loop {
         task.take_messages();
         task.close_outdated();
-        task.report_rest();
-        task.inbox.wake_at(if task.watch.makes_way() { 1 } else { task.core.wake_at() });
+        task.report_paused();
+        task.inbox.wake_at(if task.slow_timer.reroutes_units() { 1 } else { task.core.wake_at() });
         task.wait().await;
     }
 }
@@ -81,8 +81,8 @@ struct Task {
     inbox: Arc<Inbox>,
     core: Lane<Envelope>,
     actions: Vec<Action<Envelope>>,
-    link: Link,
-    rest: Rest,
+    connection: LaneConnection,
+    idle_timer: IdleTimer,
     writer: Writer,
     replies: Replies,
     /// What the lane's connection brought for batches that are whole, or in doubt.
@@ -92,12 +92,12 @@ struct Task {
     messages: Vec<Message>,
     pace: Pace,
     pausing: Pausing,
-    tally: Done,
+    totals: LaneTotals,
     /// When the last batch was done.
     done: Option<Instant>,
     /// When the server had executed all of the earliest batch of writes, whose commit followed.
     executed: Option<Instant>,
-    watch: Watch,
+    slow_timer: SlowTimer,
     /// A batch has run a statement as it was before a definition changed.
     runs_outdated: bool,
 }
@@ -105,10 +105,10 @@ struct Task {
 impl Task {
     /// Waits until something happens, and deals with it.
     async fn wait(&mut self) {
-        let is_up = self.link.upstream().is_some();
-        let (rests, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
+        let is_up = self.connection.upstream().is_some();
+        let (is_idle, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
         tokio::select! {
-            progress = self.link.progress(&mut self.writer) => match progress {
+            progress = self.connection.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
                     // What has come by now rides in the next batch.
                     self.take_messages();
@@ -116,10 +116,10 @@ impl Task {
                 }
                 Progress::Written => self.report_written(),
                 Progress::Connected => {
-                    if let Some(upstream) = self.link.upstream() {
+                    if let Some(upstream) = self.connection.upstream() {
                         self.context.note_settings(&upstream.parameters);
                     }
-                    self.writer.reset(self.link.mark());
+                    self.writer.reset(self.connection.mark());
                     self.replies.reset();
                     self.step(Event::Connected);
                     self.settle();
@@ -132,8 +132,8 @@ impl Task {
                 Progress::Lost => self.lost(),
             },
             () = self.inbox.woken() => {}
-            () = self.rest.is_long(), if rests => self.close(),
-            () = self.watch.is_long(), if works && !self.watch.is_slow() => self.slow(),
+            () = self.idle_timer.expired(), if is_idle => self.close(),
+            () = self.slow_timer.expired(), if works && !self.slow_timer.is_slow() => self.batch_is_slow(),
             () = self.pausing.time_to_look() => self.expire(),
         }
     }
@@ -141,7 +141,7 @@ impl Task {
     /// Nobody has needed the connection for long: the next unit opens another.
     fn close(&mut self) {
         tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
-        self.link.drop_connection();
+        self.connection.close();
         self.writer.reset(None);
         self.step(Event::Lost);
     }
@@ -172,15 +172,15 @@ impl Task {
                     self.resume();
                     continue;
                 }
-                Message::Look { with_units, answer } => {
-                    let _ = answer.send(self.look(with_units)); // who asked may be gone
+                Message::Snapshot { with_units, answer } => {
+                    let _ = answer.send(self.snapshot(with_units)); // who asked may be gone
                     continue;
                 }
             };
             self.core.step(event, &mut self.actions);
         }
         self.messages = messages;
-        if self.watch.makes_way() {
+        if self.slow_timer.reroutes_units() {
             self.core.step(Event::Slow, &mut self.actions);
         }
         self.perform();
@@ -198,13 +198,13 @@ impl Task {
 
     fn settle(&mut self) {
         if !self.core.in_doubt() {
-            self.link.settle();
+            self.connection.settle();
         }
     }
 
     fn lost(&mut self) {
         METRICS.lost.inc();
-        self.tally.losses += 1;
+        self.totals.losses += 1;
         self.report_written();
         let under_way: usize = self.core.under_way().iter().map(|batch| batch.units.len()).sum();
         tracing::warn!(
@@ -216,7 +216,7 @@ impl Task {
         );
         self.answers.extend(self.replies.cut_off(self.core.under_way().front().map(|batch| batch.number)));
         self.writer.reset(None);
-        self.end_slow();
+        self.slow_batch_over();
         self.executed = None;
         self.step(Event::Lost);
     }
@@ -228,7 +228,7 @@ impl Task {
     }
 
     fn take_replies(&mut self) {
-        while let Some(upstream) = self.link.upstream() {
+        while let Some(upstream) = self.connection.upstream() {
             let Some(batch) = self.core.under_way().front() else {
                 self.replies.idle(&mut upstream.input);
                 self.context.note_settings(&self.replies.take_settings());
@@ -236,68 +236,68 @@ impl Task {
             };
             let end = self.writer.end(batch.number);
             match self.replies.next(&mut upstream.input, batch, end, self.kind) {
-                Ok(Some(note)) => self.take_note(note, end),
+                Ok(Some(event)) => self.handle_reply(event, end),
                 Ok(None) => return,
-                Err(error) => return self.drop_senseless(&error),
+                Err(error) => return self.drop_invalid(&error),
             }
         }
     }
 
     /// The server has sent something invalid.
-    fn drop_senseless(&mut self, error: &hotrow_wire::Error) {
+    fn drop_invalid(&mut self, error: &hotrow_wire::Error) {
         tracing::error!(%error, lane = self.index, "the server sent an invalid answer: connection dropped");
-        self.link.drop_connection();
+        self.connection.close();
         self.lost();
     }
 
-    fn take_note(&mut self, note: Note, end: End) {
-        match note {
-            Note::Prepared => self.writer.prepared(self.link.upstream()),
-            Note::Locked => self.core.step(Event::Locked, &mut self.actions),
-            Note::Answered => {
-                self.note_waits();
-                self.note_overfull();
+    fn handle_reply(&mut self, event: ReplyEvent, end: BatchEnd) {
+        match event {
+            ReplyEvent::Prepared => self.writer.prepared(self.connection.upstream()),
+            ReplyEvent::Locked => self.core.step(Event::Locked, &mut self.actions),
+            ReplyEvent::Answered => {
+                self.find_waiting_calls();
+                self.return_overfull();
                 self.core.step(Event::Answered, &mut self.actions);
             }
-            Note::End(row) => match self.writer.guard.holds(end, &row) {
+            ReplyEvent::End(row) => match self.writer.catalogue_check.passed(end, &row) {
                 Ok(xid) => {
                     self.executed = Some(Instant::now());
                     self.step(Event::TransactionId(xid));
                 }
-                Err(error) => self.drop_senseless(&error),
+                Err(error) => self.drop_invalid(&error),
             },
-            Note::Broken(code) => {
-                let had_mark = self.writer.guard.has_mark();
-                let broken = self.writer.guard.breaks(end, &code);
-                if had_mark && !self.writer.guard.has_mark() {
+            ReplyEvent::CheckFailed(code) => {
+                let had_mark = self.writer.catalogue_check.has_mark();
+                let broken = self.writer.catalogue_check.failed(end, &code);
+                if had_mark && !self.writer.catalogue_check.has_mark() {
                     tracing::info!(lane = self.index, "a lane's mark can no longer be set: going on without");
-                    self.link.forget_mark();
+                    self.connection.forget_mark();
                 }
                 let failure = match broken {
-                    Broken::Maybe => Failure::Stale,
-                    Broken::Surely => {
+                    CheckFailure::Recheck => Failure::Stale,
+                    CheckFailure::Changed => {
                         tracing::info!(
                             lane = self.index,
                             "a table has changed: its statements are judged anew"
                         );
-                        self.context.gate.catalogue_changed();
+                        self.context.database.catalogue_changed();
                         // A rollback does not undo what a new trigger has locked or set.
                         self.renew();
                         Failure::Error
                     }
-                    Broken::Not => Failure::Error,
+                    CheckFailure::Unrelated => Failure::Error,
                 };
                 self.core.step(Event::Failed(failure), &mut self.actions);
             }
-            Note::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
-            Note::Ready(answers) => {
+            ReplyEvent::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
+            ReplyEvent::Ready(answers) => {
                 // Functions may change settings while they run: what counts are the values at the end.
                 self.context.note_settings(&self.replies.take_settings());
-                self.note_unread(&answers);
+                self.return_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
-                self.end_slow();
-                self.watch.begins(Instant::now()); // the batch behind it, if there is one
+                self.slow_batch_over();
+                self.slow_timer.restart(Instant::now()); // the batch behind it, if there is one
                 self.step(Event::Ready);
                 self.executed = None;
             }
@@ -308,14 +308,14 @@ impl Task {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Connect => self.link.connect(self.core.in_doubt()),
+                Action::Connect => self.connection.connect(self.core.in_doubt()),
                 Action::Write(number) => self.write(number),
                 Action::Answer(batch) => self.answer(batch),
                 Action::Alone(unit, key) => self.alone(unit, key),
-                Action::Return(unit) => self.hand(unit, Handed::Again),
+                Action::Return(unit) => self.return_unit(unit, Returned::Resubmit),
                 Action::Refuse(units, refusal) => self.refuse(units, refusal),
-                Action::Resolve(doubt) => self.link.resolve(doubt),
-                Action::Disconnect => self.link.drop_connection(),
+                Action::Resolve(doubt) => self.connection.resolve(doubt),
+                Action::Disconnect => self.connection.close(),
             }
         }
         self.actions = actions;
@@ -328,11 +328,11 @@ impl Task {
 
     fn write(&mut self, number: u64) {
         let Some(batch) = self.core.batch(number) else { return };
-        let Some(upstream) = self.link.upstream() else { return };
+        let Some(upstream) = self.connection.upstream() else { return };
         let now = Instant::now();
-        self.rest.begins(now);
+        self.idle_timer.restart(now);
         if self.core.under_way().len() == 1 {
-            self.watch.begins(now);
+            self.slow_timer.restart(now);
         }
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
@@ -353,9 +353,9 @@ impl Task {
             return;
         };
         METRICS.batches.inc();
-        self.tally.batches += 1;
+        self.totals.batches += 1;
         let answered = (batch.units.len() - batch.waits.len()) as u64;
-        self.tally.units += answered;
+        self.totals.units += answered;
         match self.kind {
             LaneKind::Write => METRICS.packed.add(answered),
             LaneKind::Read => METRICS.packed_reads.add(answered),
@@ -393,13 +393,13 @@ impl Task {
             }
             let Some(packed) = units.next() else { return };
             if waits.contains(&call.start) {
-                self.hand_back(packed, Handed::Again);
+                self.return_envelope(packed, Returned::Resubmit);
                 continue;
             }
             if let Some(oversized) = places.clone().position(|place| answers.of(place).is_none()) {
                 packed.unit.runs().skip(oversized).take(1).for_each(|run| run.statement.exclude());
                 let mailbox = packed.mailbox.clone();
-                mailbox.hand(packed.slot, Handed::Alone(packed, None));
+                mailbox.give_back(packed.slot, Returned::RunAlone(packed, None));
                 continue;
             }
             packed.unit.runs().for_each(|run| {
@@ -408,7 +408,7 @@ impl Task {
                 } else {
                     run.statement.succeeded()
                 }
-                run.statement.counts.add(Became::Packed);
+                run.statement.counts.add(RunOutcome::Packed);
             });
             let bytes = places.filter_map(|place| answers.of(place));
             let put = |out: &mut bytes::BytesMut| packed.unit.put_answer(bytes, &answers.commit, out);
@@ -423,36 +423,36 @@ impl Task {
 
     fn alone(&mut self, unit: Unit<Envelope>, key: Option<hotrow_core::key::Key>) {
         METRICS.rolled_back.inc();
-        let (became, metric) = match key {
-            Some(_) => (Became::Blocked, &METRICS.blocked),
-            None if unit.too_slow => (Became::TooSlow, &METRICS.too_slow),
-            None => (Became::Failed, &METRICS.failed),
+        let (outcome, metric) = match key {
+            Some(_) => (RunOutcome::Blocked, &METRICS.blocked),
+            None if unit.too_slow => (RunOutcome::TooSlow, &METRICS.too_slow),
+            None => (RunOutcome::Failed, &METRICS.failed),
         };
         metric.inc();
         for run in unit.payload.unit.runs().skip(unit.at_fault.into()).take(1) {
-            run.statement.counts.add(became);
-            match became {
-                Became::TooSlow => run.statement.was_too_slow(),
-                Became::Failed => run.statement.failed(),
+            run.statement.counts.add(outcome);
+            match outcome {
+                RunOutcome::TooSlow => run.statement.was_too_slow(),
+                RunOutcome::Failed => run.statement.failed(),
                 _ => {}
             }
         }
         let unblock = key.map(|key| Unblock { inbox: self.inbox.clone(), key });
-        self.hand(unit, |packed| Handed::Alone(packed, unblock));
+        self.return_unit(unit, |packed| Returned::RunAlone(packed, unblock));
     }
 
-    fn hand(&mut self, unit: Unit<Envelope>, handed: impl FnOnce(Envelope) -> Handed) {
+    fn return_unit(&mut self, unit: Unit<Envelope>, returned: impl FnOnce(Envelope) -> Returned) {
         self.context.release(self.kind, self.index, std::iter::once(&unit));
         let Unit { claims, payload: mut packed, .. } = unit;
         packed.unit.claims = claims;
-        self.hand_back(packed, handed);
+        self.return_envelope(packed, returned);
     }
 
     /// Gives what has left the lane to its session.
-    fn hand_back(&mut self, packed: Envelope, handed: impl FnOnce(Envelope) -> Handed) {
+    fn return_envelope(&mut self, packed: Envelope, returned: impl FnOnce(Envelope) -> Returned) {
         let mailbox = packed.mailbox.clone();
         let slot = packed.slot;
-        if !mailbox.hand(slot, handed(packed)) {
+        if !mailbox.give_back(slot, returned(packed)) {
             // It has said so already, or will have no reason to: what the lane remembers of it ends here.
             self.core.step(Event::Gone(mailbox.session), &mut self.actions);
         }

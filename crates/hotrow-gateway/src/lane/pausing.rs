@@ -69,7 +69,7 @@ impl Task {
     }
 
     /// If the lane is at rest, tells who wants to hear of it, and goes on unless it stays there.
-    pub(super) fn report_rest(&mut self) {
+    pub(super) fn report_paused(&mut self) {
         let is_told_to = self.pausing.renews || !self.pausing.waiting.is_empty();
         if !is_told_to || !self.core.is_at_rest() {
             return;

@@ -8,12 +8,12 @@ use hotrow_core::limits;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{Error, HEADER_BYTES, split};
 
-use super::guard::End;
+use super::catalogue_check::BatchEnd;
 use super::message::Envelope;
 
 /// What the bytes say.
 #[derive(Debug)]
-pub enum Note {
+pub enum ReplyEvent {
     /// A statement of the gateway's is prepared.
     Prepared,
     /// One more row is locked ahead.
@@ -25,7 +25,7 @@ pub enum Note {
     /// The next unit, or the commit, has failed.
     Failed(Failure),
     /// What the batch ends with has failed with this code.
-    Broken([u8; 5]),
+    CheckFailed([u8; 5]),
     /// The batch is over.
     Ready(Answers),
 }
@@ -146,9 +146,9 @@ impl Replies {
         &mut self,
         input: &mut BytesMut,
         batch: &Batch<Envelope>,
-        end: End,
+        end: BatchEnd,
         kind: LaneKind,
-    ) -> Result<Option<Note>, Error> {
+    ) -> Result<Option<ReplyEvent>, Error> {
         loop {
             if self.skip > 0 {
                 let count = self.skip.min(input.len());
@@ -167,13 +167,13 @@ impl Replies {
             }
             let Some(frame) = split(input, |_| usize::MAX)? else { return Ok(None) };
             let length = frame.bytes.len();
-            let note = self.take(frame.tag, frame.body(), frame.bytes, batch, end)?;
+            let event = self.take(frame.tag, frame.body(), frame.bytes, batch, end)?;
             input.advance(length);
-            if let Some(mut note) = note {
-                if let Note::Ready(answers) = &mut note {
+            if let Some(mut event) = event {
+                if let ReplyEvent::Ready(answers) = &mut event {
                     answers.number = batch.number;
                 }
-                return Ok(Some(note));
+                return Ok(Some(event));
             }
         }
     }
@@ -196,26 +196,26 @@ impl Replies {
         body: &[u8],
         bytes: &[u8],
         batch: &Batch<Envelope>,
-        end: End,
-    ) -> Result<Option<Note>, Error> {
+        end: BatchEnd,
+    ) -> Result<Option<ReplyEvent>, Error> {
         let of_units = self.current.ends.len() < batch.call_count;
         let is_ahead = batch.locked < batch.ahead.len();
         match kind {
-            tag::COMMAND_COMPLETE if is_ahead => return Ok(Some(Note::Locked)),
+            tag::COMMAND_COMPLETE if is_ahead => return Ok(Some(ReplyEvent::Locked)),
             tag::BIND_COMPLETE | tag::DATA_ROW if is_ahead => {}
-            tag::PARSE_COMPLETE => return Ok(Some(Note::Prepared)),
+            tag::PARSE_COMPLETE => return Ok(Some(ReplyEvent::Prepared)),
             tag::PARAMETER_STATUS => self.note_setting(body)?,
             tag::CLOSE_COMPLETE | tag::NOTIFICATION => {}
             tag::NOTICE if !of_units => self.commit.extend_from_slice(bytes),
             tag::COMMAND_COMPLETE | tag::EMPTY_QUERY if of_units => {
                 self.current.bytes.extend_from_slice(bytes);
                 self.current.ends.push((self.current.bytes.len(), !std::mem::take(&mut self.oversized)));
-                return Ok(Some(Note::Answered));
+                return Ok(Some(ReplyEvent::Answered));
             }
             tag::COMMAND_COMPLETE => {
                 self.ended += 1;
                 let is_last = self.ended > end.checks;
-                return Ok(is_last.then(|| Note::End(std::mem::take(&mut self.row))));
+                return Ok(is_last.then(|| ReplyEvent::End(std::mem::take(&mut self.row))));
             }
             tag::DATA_ROW if !of_units => self.row = Bytes::copy_from_slice(body),
             tag::ERROR => {
@@ -229,7 +229,7 @@ impl Replies {
                 self.ended = 0;
                 self.row.clear();
                 self.oversized = false;
-                return Ok(Some(Note::Ready(answers)));
+                return Ok(Some(ReplyEvent::Ready(answers)));
             }
             _ if of_units => self.current.bytes.extend_from_slice(bytes),
             _ => {}
@@ -237,7 +237,7 @@ impl Replies {
         Ok(None)
     }
 
-    fn failed(&mut self, body: &[u8], is_end: bool) -> Result<Option<Note>, Error> {
+    fn failed(&mut self, body: &[u8], is_end: bool) -> Result<Option<ReplyEvent>, Error> {
         let report = Report::read(body)?;
         if !report.is_error() {
             // FATAL and PANIC say nothing about what became of the commit: the connection will be lost, and then asked.
@@ -245,9 +245,9 @@ impl Replies {
             return Ok(None);
         }
         if is_end && let Ok(code) = report.code.try_into() {
-            return Ok(Some(Note::Broken(code)));
+            return Ok(Some(ReplyEvent::CheckFailed(code)));
         }
-        Ok(Some(Note::Failed(match report.code {
+        Ok(Some(ReplyEvent::Failed(match report.code {
             b"55P03" | b"40P01" => Failure::Blocked,
             b"57014" => Failure::TooSlow,
             _ => Failure::Error,

@@ -12,28 +12,28 @@ use super::Task;
 const LIMIT: Duration = Duration::from_millis(limits::LANE_SLOW_MS);
 
 /// A watch on the earliest batch.
-pub struct Watch {
+pub struct SlowTimer {
     since: Instant,
     is_slow: bool,
     /// Another lane can do what waits here.
-    makes_way: bool,
+    reroutes_units: bool,
     timer: Pin<Box<Sleep>>,
 }
 
-impl Default for Watch {
+impl Default for SlowTimer {
     fn default() -> Self {
-        Watch {
+        SlowTimer {
             since: Instant::now(),
             is_slow: false,
-            makes_way: false,
+            reroutes_units: false,
             timer: Box::pin(tokio::time::sleep(LIMIT)),
         }
     }
 }
 
-impl Watch {
+impl SlowTimer {
     /// The server begins with a batch.
-    pub fn begins(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         self.since = now;
     }
 
@@ -43,12 +43,12 @@ impl Watch {
     }
 
     /// Whether what waits, and what still comes, moves on.
-    pub fn makes_way(&self) -> bool {
-        self.is_slow && self.makes_way
+    pub fn reroutes_units(&self) -> bool {
+        self.is_slow && self.reroutes_units
     }
 
     /// Waits until it does. Cancel safe.
-    pub async fn is_long(&mut self) {
+    pub async fn expired(&mut self) {
         loop {
             self.timer.as_mut().await;
             let end = self.since + LIMIT;
@@ -62,16 +62,16 @@ impl Watch {
 
 impl Task {
     /// The earliest batch takes long.
-    pub(super) fn slow(&mut self) {
-        self.watch.is_slow = true;
+    pub(super) fn batch_is_slow(&mut self) {
+        self.slow_timer.is_slow = true;
         tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: what waits behind it moves on");
-        self.watch.makes_way = self.context.set_slow(self.kind, self.index, true);
+        self.slow_timer.reroutes_units = self.context.set_slow(self.kind, self.index, true);
         self.take_messages(); // most of what waits is in the inbox
     }
 
     /// That batch is over.
-    pub(super) fn end_slow(&mut self) {
-        if std::mem::take(&mut self.watch.is_slow) {
+    pub(super) fn slow_batch_over(&mut self) {
+        if std::mem::take(&mut self.slow_timer.is_slow) {
             self.context.set_slow(self.kind, self.index, false);
         }
     }

@@ -13,7 +13,7 @@ use super::replies::Answers;
 impl Task {
     /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
     /// dropped. The first read of a batch has room unless its client has too much to read: a batch always gets on.
-    pub(super) fn note_overfull(&mut self) {
+    pub(super) fn return_overfull(&mut self) {
         if self.kind == LaneKind::Write {
             return self.exclude_large();
         }
@@ -64,7 +64,7 @@ impl Task {
     }
 
     /// The earliest batch is done: sessions whose clients then have too much to read get back what waits.
-    pub(super) fn note_unread(&mut self, answers: &Answers) {
+    pub(super) fn return_unread(&mut self, answers: &Answers) {
         if answers.len() <= limits::SESSION_BUFFER_BYTES {
             return;
         }

@@ -10,8 +10,8 @@ use hotrow_core::classify::LockStatement;
 use hotrow_core::lane::{Batch, LaneKind, Unit};
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
+use super::catalogue_check::{BatchEnd, CatalogueCheck};
 use super::context::LaneContext;
-use super::guard::{End, Guard};
 use super::message::Envelope;
 use crate::server::upstream::{Upstream, statement_name};
 use crate::statements::{Statement, Statements};
@@ -35,14 +35,14 @@ pub struct Writer {
     /// When each batch was written.
     since: VecDeque<(u64, Instant)>,
     /// What batches rely on, and how those under way end.
-    pub guard: Guard,
-    guarded: VecDeque<(u64, End)>,
+    pub catalogue_check: CatalogueCheck,
+    batch_ends: VecDeque<(u64, BatchEnd)>,
 }
 
 impl Writer {
     /// A new connection, or none: nothing was put on it.
     pub fn reset(&mut self, mark: Option<String>) {
-        *self = Writer { guard: Guard::with_mark(mark), ..Writer::default() };
+        *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), ..Writer::default() };
     }
 
     /// Puts a batch on the connection.
@@ -76,9 +76,10 @@ impl Writer {
                 units => self.put_merged(units, &context.statements, batch.number, upstream),
             }
         }
-        let (end, parses) = self.guard.put(batch, kind, context.gate.catalogue_epoch(), &mut upstream.output);
+        let (end, parses) =
+            self.catalogue_check.put(batch, kind, context.database.catalogue_epoch(), &mut upstream.output);
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
-        self.guarded.push_back((batch.number, end));
+        self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
             // The answers and the id shall come before the commit, not with it.
             upstream.output.extend_from_slice(frontend::FLUSH);
@@ -147,17 +148,17 @@ impl Writer {
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
             if let Some((_, END)) = self.parses.pop_front() {
-                self.guard.unprepare();
+                self.catalogue_check.unprepare();
             }
         }
-        while self.guarded.front().is_some_and(|(batch, _)| *batch <= number) {
-            self.guarded.pop_front();
+        while self.batch_ends.front().is_some_and(|(batch, _)| *batch <= number) {
+            self.batch_ends.pop_front();
         }
     }
 
     /// How this batch ends.
-    pub fn end(&self, number: u64) -> End {
-        self.guarded.iter().find(|(batch, _)| *batch == number).map(|(_, end)| *end).unwrap_or_default()
+    pub fn end(&self, number: u64) -> BatchEnd {
+        self.batch_ends.iter().find(|(batch, _)| *batch == number).map(|(_, end)| *end).unwrap_or_default()
     }
 
     /// When the batch was written; asked once.

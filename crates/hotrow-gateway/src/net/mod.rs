@@ -3,9 +3,9 @@
 pub mod budget;
 pub mod peer;
 mod stream;
+pub mod task_notify;
+mod timeouts;
 pub mod tls;
-mod vanishing;
-pub mod wake;
 
 use std::io;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ pub async fn connect(address: &Address) -> io::Result<(ReadHalf, WriteHalf)> {
     match address {
         Address::Tcp(host, port) => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            vanishing::notice(&stream);
+            timeouts::set(&stream);
             Ok(tcp_halves(stream))
         }
         Address::Unix(path) => Ok(unix_halves(UnixStream::connect(path).await?)),

@@ -12,7 +12,7 @@ pub struct Peer {
     /// What TLS says of it; none without TLS.
     pub tls: Option<TlsPeer>,
     /// Whether it is this process itself, which has asked who its own clients are.
-    pub inside: bool,
+    pub internal: bool,
 }
 
 impl Peer {

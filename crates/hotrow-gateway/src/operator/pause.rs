@@ -27,14 +27,14 @@ impl Shared {
     pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for what is under way");
-        self.gates.set(database, true);
+        self.databases.set_paused(database, true);
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();
         for lane in lanes {
             let _ = lane.await; // a lane that is gone has no connection
         }
         // Sessions give back what they hold in their own time; an operator can wait a hundredth of a second longer.
-        while self.gates.inside(database) > 0 {
+        while self.databases.users(database) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         self.pools_of(database)?.iter().for_each(|pool| pool.close_idle());
@@ -47,8 +47,8 @@ impl Shared {
     /// Goes on.
     pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
-        self.gates.set(database, false);
-        pools.iter().filter(|pool| !pool.gate().is_shut()).for_each(|pool| pool.resume());
+        self.databases.set_paused(database, false);
+        pools.iter().filter(|pool| !pool.database_state().is_paused()).for_each(|pool| pool.resume());
         tracing::info!(database = database.unwrap_or("(all)"), "resumed");
         Ok(())
     }
@@ -58,11 +58,11 @@ impl Shared {
     pub async fn reconnect(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         for pool in &pools {
-            pool.gate().renew();
+            pool.database_state().retire_connections();
             pool.close_idle();
         }
         for pool in &pools {
-            if !pool.gate().is_shut()
+            if !pool.database_state().is_paused()
                 && let Err(error) = pool.ask_again().await
             {
                 tracing::warn!(%error, clients = pool.identity.describe(), "the server could not be asked again");

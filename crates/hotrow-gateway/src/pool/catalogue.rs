@@ -8,7 +8,7 @@ use hotrow_core::classify::{self, Candidate, Facts, FunctionFact, MergeRule, Tab
 use hotrow_core::limits;
 
 use crate::pool::Pool;
-use crate::server::held::{self, Held};
+use crate::server::held::{self, HeldConnection};
 use crate::server::pack::{self, MERGE_RULES};
 use crate::server::upstream;
 use crate::statements::{Proof, Statement};
@@ -34,7 +34,7 @@ impl Pool {
         if let Some(packing) = statement.packing() {
             return Proof { is_clean: true, moves_sequence: packing.touches_sequence };
         }
-        let epoch = self.gate().catalogue_epoch();
+        let epoch = self.database_state().catalogue_epoch();
         let (proof, ask) = statement.proof(epoch, self.config().catalogue_age);
         // Nobody waits for the answer: sessions that want a connection come first.
         if ask && self.has_room() && !statement.is_proving.swap(true, Relaxed) {
@@ -103,7 +103,10 @@ impl Pool {
 
 /// What exists outside `pg_catalog` under these names, and under those that the sources of users' functions mention; and
 /// users' casts, which need no name.
-async fn function_facts(held: &mut Held, names: Vec<String>) -> Result<Vec<FunctionFact>, upstream::Error> {
+async fn function_facts(
+    held: &mut HeldConnection,
+    names: Vec<String>,
+) -> Result<Vec<FunctionFact>, upstream::Error> {
     let text = include_str!("../../sql/function_facts.sql");
     let mut facts: Vec<FunctionFact> =
         from_json(held.upstream.query(text, &[&array(&names)]).await?)?.unwrap_or_default();
@@ -119,7 +122,7 @@ async fn function_facts(held: &mut Held, names: Vec<String>) -> Result<Vec<Funct
 
 /// What the catalogue says about a table. Its fingerprint is asked for first: if the table changes in between, the
 /// fingerprint is of the earlier definition, and the first batch that relies on it finds out.
-async fn table_facts(held: &mut Held, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
+async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
     let fingerprint =
         held.upstream.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
     let rows = held.upstream.query(include_str!("../../sql/table_facts.sql"), &[name]).await?;
@@ -137,7 +140,7 @@ async fn table_facts(held: &mut Held, name: &str) -> Result<Option<TableFacts>, 
 
 /// The merge rules for functions of this name, where there are any.
 async fn merge_rules(
-    held: &mut Held,
+    held: &mut HeldConnection,
     upstream_role: &str,
     function: &String,
 ) -> Result<Vec<MergeRule>, upstream::Error> {

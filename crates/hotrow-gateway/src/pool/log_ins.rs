@@ -56,7 +56,7 @@ impl Pool {
     /// While the gateway is paused no connection is made. Those that are made later will show whether the user may log in.
     fn is_due(&self) -> bool {
         let (at, epoch) = self.last_log_in();
-        admission::is_due(at.elapsed(), epoch != self.catalogue_epoch()) && !self.gate().is_shut()
+        admission::is_due(at.elapsed(), epoch != self.catalogue_epoch()) && !self.database_state().is_paused()
     }
 
     fn last_log_in(&self) -> (Instant, u64) {
@@ -72,9 +72,10 @@ impl Pool {
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
         let parameters = self.identity.parameters();
-        let mut fresh = self.held.make(&config, self.gate(), parameters, &self.context.login).await?;
-        let now = ask(fresh.upstream()).await?;
-        drop(fresh);
+        let mut probe =
+            self.held.probe(&config, self.database_state(), parameters, &self.context.login).await?;
+        let now = ask(probe.upstream()).await?;
+        drop(probe);
         let before = self.context.server();
         let is_outdated = before.are_outdated_by(&now);
         if **before != now {
@@ -90,7 +91,7 @@ impl Pool {
             if !packs {
                 self.context.stop_packing();
             }
-            self.gate().renew();
+            self.database_state().retire_connections();
             self.catalogue_changed();
             self.close_idle();
             // What comes from now on waits for the lanes' new connections.

@@ -2,7 +2,7 @@
 //! lanes, the connections they hold for a while, and what is known of their statements.
 
 mod catalogue;
-pub mod gates;
+pub mod databases;
 pub mod identity;
 mod log_ins;
 pub mod pools;
@@ -21,16 +21,16 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::lane::{self, Envelope, Inbox, LaneContext, Look, Message};
+use crate::lane::{self, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
 use crate::lock::Lock;
-use crate::server::gate::Gate;
-use crate::server::held::{self, Held, HeldConnections};
+use crate::server::database::DatabaseState;
+use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
-use crate::statements::{Decided, Known, Statement, Verdict};
+use crate::statements::{CachedVerdict, Statement, Verdict, VerdictRecord};
 use identity::Identity;
-use pools::Uses;
-use waiting::WaitingRoom;
+use pools::UseCount;
+use waiting::WaitingCalls;
 
 /// One of them.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Pool {
     /// What its lanes share.
     pub context: Arc<LaneContext>,
     /// Calls that have found nothing and wait.
-    pub waiting: WaitingRoom,
+    pub waiting: WaitingCalls,
     held: Arc<HeldConnections>,
     /// When the server last let the user in, as far as is known, and how often the catalogue had changed by then.
     logged_in: Lock<(Instant, u64)>,
@@ -52,7 +52,7 @@ pub struct Pool {
     logging_in: tokio::sync::Mutex<()>,
     clients: AtomicUsize,
     /// Who uses it.
-    pub uses: Uses,
+    pub uses: UseCount,
     /// What works for its clients, as long as it is open.
     tasks: OnceLock<Vec<AbortHandle>>,
     writes: Vec<Arc<Inbox>>,
@@ -70,19 +70,20 @@ impl Pool {
     pub async fn open(
         config: Arc<Config>,
         held: Arc<HeldConnections>,
-        gate: Arc<Gate>,
+        database: Arc<DatabaseState>,
         identity: Identity,
         credential: Credential,
     ) -> Result<Arc<Self>, held::Error> {
         let id = IDS.fetch_add(1, Relaxed);
         let login = Login::new(identity.user(), credential);
-        let logged_in = Lock::new((Instant::now(), gate.catalogue_epoch()));
-        let mut connection = held.take(&config, &gate, id, identity.parameters(), &login, "hotrow").await?;
+        let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
+        let mut connection =
+            held.take(&config, &database, id, identity.parameters(), &login, "hotrow").await?;
         let server = log_ins::ask(&mut connection.upstream).await?;
         held.give_back(connection);
         let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
         let (writes, reads) = (inboxes(), inboxes());
-        let context = LaneContext::new(config, identity.parameters(), login, gate, server);
+        let context = LaneContext::new(config, identity.parameters(), login, database, server);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -93,13 +94,13 @@ impl Pool {
             id,
             identity,
             context: Arc::new(context),
-            waiting: WaitingRoom::default(),
+            waiting: WaitingCalls::default(),
             held,
             logged_in,
             unproven: Notify::new(),
             logging_in: tokio::sync::Mutex::default(),
             clients: AtomicUsize::new(0),
-            uses: Uses::default(),
+            uses: UseCount::default(),
             tasks: OnceLock::new(),
             writes,
             reads,
@@ -178,8 +179,8 @@ impl Pool {
     }
 
     /// The gate of its database.
-    pub fn gate(&self) -> &Arc<Gate> {
-        &self.context.gate
+    pub fn database_state(&self) -> &Arc<DatabaseState> {
+        &self.context.database
     }
 
     /// Closes connections that nobody uses.
@@ -216,12 +217,12 @@ impl Pool {
     }
 
     /// Asks all lanes how they do.
-    pub async fn look(&self, with_units: bool) -> Vec<Look> {
-        let mut looks = Vec::new();
-        for lane in self.ask_lanes(|answer| Message::Look { with_units, answer }) {
-            looks.extend(lane.await);
+    pub async fn lane_snapshots(&self, with_units: bool) -> Vec<LaneSnapshot> {
+        let mut snapshots = Vec::new();
+        for lane in self.ask_lanes(|answer| Message::Snapshot { with_units, answer }) {
+            snapshots.extend(lane.await);
         }
-        looks
+        snapshots
     }
 
     /// Lets the lanes go on.
@@ -284,21 +285,21 @@ impl Pool {
     }
 
     /// A connection for a session to hold.
-    pub async fn take(&self, application_name: &str) -> Result<Held, held::Error> {
+    pub async fn take(&self, application_name: &str) -> Result<HeldConnection, held::Error> {
         let config = self.config().clone();
-        let share = self.held.take_share(&config).await?;
+        let table_permit = self.held.acquire_table_permit(&config).await?;
         let mut held = self.take_named(&config, application_name).await?;
-        held.share = share;
+        held.table_permit = table_permit;
         Ok(held)
     }
 
     /// The same, if there is one that can be had at once.
-    pub fn try_take(&self, application_name: &str) -> Option<Held> {
+    pub fn try_take(&self, application_name: &str) -> Option<HeldConnection> {
         let config = self.config();
         if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
             return None;
         }
-        self.held.try_take(&config, self.gate(), self.id, application_name)
+        self.held.try_take(&config, self.database_state(), self.id, application_name)
     }
 
     /// The name of a client with this start-up packet, as the server keeps it.
@@ -325,33 +326,37 @@ impl Pool {
     }
 
     /// A connection for the gateway's own questions.
-    pub(crate) async fn take_own(&self) -> Result<Held, held::Error> {
+    pub(crate) async fn take_own(&self) -> Result<HeldConnection, held::Error> {
         self.take_named(&self.config().clone(), "hotrow").await
     }
 
-    async fn take_named(&self, config: &Config, application_name: &str) -> Result<Held, held::Error> {
+    async fn take_named(
+        &self,
+        config: &Config,
+        application_name: &str,
+    ) -> Result<HeldConnection, held::Error> {
         let parameters = self.identity.parameters();
         let held = self
             .held
-            .take(config, self.gate(), self.id, parameters, &self.context.login, application_name)
+            .take(config, self.database_state(), self.id, parameters, &self.context.login, application_name)
             .await?;
         self.context.note_settings(&held.upstream.parameters);
         Ok(held)
     }
 
     /// Gives it back, clean.
-    pub fn give_back(&self, held: Held) {
+    pub fn give_back(&self, held: HeldConnection) {
         self.held.give_back(held);
     }
 
     /// Something may have changed the catalogue of the database: no pool of it relies on what it asked before.
     pub fn catalogue_changed(&self) {
-        self.gate().catalogue_changed();
+        self.database_state().catalogue_changed();
     }
 
     /// How often that has happened.
     pub fn catalogue_epoch(&self) -> u64 {
-        self.gate().catalogue_epoch()
+        self.database_state().catalogue_epoch()
     }
 
     /// Whether it is known now that every unit with this statement is passed through.
@@ -359,9 +364,12 @@ impl Pool {
         match &statement.analysis {
             Analysis::Candidate(_) if !statement.has_credit() => true,
             Analysis::Candidate(_) => {
-                let known =
-                    statement.known_at(now, self.gate().catalogue_epoch(), self.config().catalogue_age);
-                matches!(known, Known::Fresh(Verdict::Pass))
+                let known = statement.known_at(
+                    now,
+                    self.database_state().catalogue_epoch(),
+                    self.config().catalogue_age,
+                );
+                matches!(known, CachedVerdict::Fresh(Verdict::Pass))
             }
             Analysis::Pass(pass) => pass.boundary.is_none(),
             _ => false,
@@ -374,10 +382,10 @@ impl Pool {
             Analysis::Candidate(candidate) => candidate,
             _ => return Ok(Verdict::Pass),
         };
-        let epoch = self.gate().catalogue_epoch();
+        let epoch = self.database_state().catalogue_epoch();
         match statement.known(epoch, self.config().catalogue_age) {
-            Known::Fresh(verdict) => Ok(verdict),
-            Known::Old(verdict) => {
+            CachedVerdict::Fresh(verdict) => Ok(verdict),
+            CachedVerdict::Ageing(verdict) => {
                 statement.ask_again();
                 let (pool, statement) = (self.clone(), statement.clone());
                 tokio::spawn(async move {
@@ -389,11 +397,11 @@ impl Pool {
                 });
                 Ok(verdict)
             }
-            Known::No => {
+            CachedVerdict::Missing => {
                 let _one_at_a_time = statement.deciding.lock().await;
                 match statement.known(epoch, self.config().catalogue_age) {
-                    Known::Fresh(verdict) | Known::Old(verdict) => Ok(verdict),
-                    Known::No => self.ask(statement, candidate, epoch).await,
+                    CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
+                    CachedVerdict::Missing => self.ask(statement, candidate, epoch).await,
                 }
             }
         }
@@ -438,7 +446,7 @@ impl Pool {
             }
             Err(error) => return Err(error),
         };
-        statement.decide(Decided::now(verdict.clone(), why_not, state, epoch));
+        statement.decide(VerdictRecord::now(verdict.clone(), why_not, state, epoch));
         Ok(verdict)
     }
 }

@@ -32,25 +32,23 @@ pub enum Full {
 
 /// How many use a pool, and since when nobody does.
 #[derive(Debug)]
-pub struct Uses(Lock<(usize, Instant)>);
+pub struct UseCount(Lock<(usize, Instant)>);
 
 /// A pool that is not closed before this is dropped.
 #[derive(Debug)]
-pub struct InUse(Arc<Pool>);
+pub struct PoolUse(Arc<Pool>);
 
-impl Default for Uses {
+impl Default for UseCount {
     fn default() -> Self {
-        Uses(Lock::new((0, Instant::now())))
+        UseCount(Lock::new((0, Instant::now())))
     }
 }
 
-impl Uses {}
-
-impl InUse {
+impl PoolUse {
     /// One more use of this pool.
     pub fn of(pool: &Arc<Pool>) -> Self {
         pool.uses.0.lock().0 += 1;
-        InUse(pool.clone())
+        PoolUse(pool.clone())
     }
 
     /// The pool.
@@ -59,7 +57,7 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl Drop for PoolUse {
     fn drop(&mut self) {
         let mut uses = self.0.uses.0.lock();
         *uses = (uses.0 - 1, Instant::now());

@@ -20,9 +20,9 @@ use crate::statements::Statement;
 
 /// Where the calls of a pool wait.
 #[derive(Debug, Default)]
-pub struct WaitingRoom {
+pub struct WaitingCalls {
     calls: Lock<Waiting<Caller>>,
-    line: Lock<Line>,
+    listener: Lock<ListenerState>,
     /// Somebody has come since the last look.
     used: AtomicBool,
     /// The first has come, or an order for the connection.
@@ -41,7 +41,7 @@ struct Caller {
 
 /// What has been ordered about the connection that listens.
 #[derive(Debug, Default)]
-struct Line {
+struct ListenerState {
     /// There shall be none.
     paused: bool,
     /// How often it was to be made anew.
@@ -53,8 +53,8 @@ struct Line {
 
 /// A call's place, until this is dropped.
 #[derive(Debug)]
-pub struct Seat<'a> {
-    room: &'a WaitingRoom,
+pub struct WaitingSlot<'a> {
+    room: &'a WaitingCalls,
     ticket: Ticket,
     /// Says that it is to be asked again.
     pub woken: oneshot::Receiver<()>,
@@ -62,7 +62,7 @@ pub struct Seat<'a> {
 
 /// A call that waits, for people who look.
 #[derive(Debug)]
-pub struct CallLook {
+pub struct WaitingCallSnapshot {
     /// Whose it is.
     pub session: u64,
     /// The function.
@@ -73,7 +73,7 @@ pub struct CallLook {
     pub shape: String,
 }
 
-impl WaitingRoom {
+impl WaitingCalls {
     /// A call is about to be sent.
     pub fn sends(&self, packed: &Packed) -> Option<NotificationCount> {
         let run = packed.runs().next()?;
@@ -81,7 +81,7 @@ impl WaitingRoom {
     }
 
     /// A place for a call that has found nothing; none if it has to be asked again at once.
-    pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<Seat<'_>>, Problem> {
+    pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<WaitingSlot<'_>>, Problem> {
         let (Some(key), Some(mark), Some(run)) = (sent.unit.key, sent.mark, sent.unit.runs().next()) else {
             return Ok(None);
         };
@@ -103,7 +103,7 @@ impl WaitingRoom {
                 if is_first {
                     self.changed.notify_one();
                 }
-                Ok(Some(Seat { room: self, ticket, woken }))
+                Ok(Some(WaitingSlot { room: self, ticket, woken }))
             }
             Entered::Again => Ok(None),
             Entered::Full => Err(Problem::error(
@@ -115,9 +115,9 @@ impl WaitingRoom {
     }
 
     /// Who waits.
-    pub fn look(&self) -> Vec<CallLook> {
+    pub fn snapshots(&self) -> Vec<WaitingCallSnapshot> {
         let calls = self.calls.lock();
-        let look = |caller: &Caller| CallLook {
+        let look = |caller: &Caller| WaitingCallSnapshot {
             session: caller.session,
             function: caller.function.clone(),
             age: caller.since.elapsed(),
@@ -129,49 +129,49 @@ impl WaitingRoom {
     /// There shall be no connection from now on, or only not the one that there is. Says when that is closed.
     pub fn close(&self, stays: bool) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let mut line = self.line.lock();
-        line.paused |= stays;
-        line.renewals += 1;
-        if line.is_open {
-            line.closed.push(sender);
+        let mut listener = self.listener.lock();
+        listener.paused |= stays;
+        listener.renewals += 1;
+        if listener.is_open {
+            listener.closed.push(sender);
         }
-        drop(line);
+        drop(listener);
         self.changed.notify_one();
         receiver
     }
 
     /// There may be a connection again.
     pub fn resume(&self) {
-        self.line.lock().paused = false;
+        self.listener.lock().paused = false;
         self.changed.notify_one();
     }
 
     /// Returns when a connection is needed, with the number of renewals so far.
-    async fn needed(&self) -> u64 {
+    async fn listener_needed(&self) -> u64 {
         loop {
             if !self.calls.lock().is_empty() {
-                let mut line = self.line.lock();
-                if !line.paused {
-                    line.is_open = true;
-                    return line.renewals;
+                let mut listener = self.listener.lock();
+                if !listener.paused {
+                    listener.is_open = true;
+                    return listener.renewals;
                 }
             }
             self.changed.notified().await;
         }
     }
 
-    fn ended(&self) {
-        let mut line = self.line.lock();
-        line.is_open = false;
-        for waits in line.closed.drain(..) {
-            let _ = waits.send(()); // who asked may be gone
+    fn listener_closed(&self) {
+        let mut listener = self.listener.lock();
+        listener.is_open = false;
+        for waiter in listener.closed.drain(..) {
+            let _ = waiter.send(()); // who asked may be gone
         }
     }
 
     /// Returns when the connection that was made then is needed no more.
-    async fn superseded(&self, renewals: u64, idle: Duration) {
+    async fn listener_superseded(&self, renewals: u64, idle: Duration) {
         loop {
-            if self.line.lock().renewals != renewals {
+            if self.listener.lock().renewals != renewals {
                 return;
             }
             tokio::select! {
@@ -192,7 +192,7 @@ impl WaitingRoom {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for WaitingSlot<'_> {
     fn drop(&mut self) {
         let left = self.room.calls.lock().leave(self.ticket);
         drop(left); // outside of the lock
@@ -203,13 +203,13 @@ impl Drop for Seat<'_> {
 pub async fn listen(pool: Arc<Pool>) {
     let mut pause = Duration::ZERO;
     loop {
-        let renewals = pool.waiting.needed().await;
+        let renewals = pool.waiting.listener_needed().await;
         let idle = pool.config().held_idle;
         let listened = tokio::select! {
-            error = hear(&pool, &mut pause) => Some(error),
-            () = pool.waiting.superseded(renewals, idle) => None,
+            error = wake_until_lost(&pool, &mut pause) => Some(error),
+            () = pool.waiting.listener_superseded(renewals, idle) => None,
         };
-        pool.waiting.ended();
+        pool.waiting.listener_closed();
         if let Some(error) = listened {
             // Until it listens again, calls are asked again when their functions said so.
             tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls is gone");
@@ -221,7 +221,7 @@ pub async fn listen(pool: Arc<Pool>) {
 }
 
 /// Wakes calls until the connection is lost.
-async fn hear(pool: &Pool, pause: &mut Duration) -> upstream::Error {
+async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
     let mut upstream = match open(pool).await {
         Ok(upstream) => upstream,
         Err(error) => return error,
@@ -229,13 +229,13 @@ async fn hear(pool: &Pool, pause: &mut Duration) -> upstream::Error {
     *pause = Duration::ZERO;
     // In a statement of its own: the lock must not be held while they are woken.
     let all = pool.waiting.calls.lock().listens();
-    WaitingRoom::wake(all);
+    WaitingCalls::wake(all);
     loop {
         match upstream.frame().await {
             Ok(frame) if frame[0] == tag::NOTIFICATION => {
                 if let Some(payload) = payload(&frame[hotrow_wire::HEADER_BYTES..]) {
                     let woken = pool.waiting.calls.lock().notified(payload);
-                    WaitingRoom::wake(woken);
+                    WaitingCalls::wake(woken);
                 }
             }
             Ok(_) => {} // a setting that was reloaded, or the reason for the end that comes

@@ -34,7 +34,7 @@ impl Upstream {
                     server.hosts.served(address);
                     return Ok(upstream);
                 }
-                Ok(Err(error)) if !error.is_away() => return Err(error),
+                Ok(Err(error)) if !error.is_retryable() => return Err(error),
                 Ok(Err(error)) => failed = Some(error),
                 Err(_) => failed = Some(Error::Timeout { address: address.clone() }),
             }
@@ -66,8 +66,8 @@ impl Upstream {
         let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         startup::put_start(&mut upstream.output, pairs);
         upstream.flush().await?;
-        login.prove(&mut upstream, server.channel_binding).await?;
-        upstream.settle_in().await?;
+        login.authenticate(&mut upstream, server.channel_binding).await?;
+        upstream.read_until_ready().await?;
         if primary && upstream.is_standby().await? {
             return Err(Error::Standby { address: address.clone() });
         }
@@ -85,7 +85,7 @@ impl Upstream {
         }
     }
 
-    async fn settle_in(&mut self) -> Result<(), Error> {
+    async fn read_until_ready(&mut self) -> Result<(), Error> {
         loop {
             let frame = self.frame().await?;
             match frame[0] {

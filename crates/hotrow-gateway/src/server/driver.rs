@@ -37,7 +37,7 @@ pub enum Error {
 /// ends the connection fails the question under way, which says so.
 pub async fn connect(url: &str) -> Result<Client, Error> {
     let server: config::Upstream = url.parse()?;
-    let (rest, _) = conninfo::split(url, &tls::client::WORDS);
+    let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
     config.user(&server.user).dbname(&server.database);
     // Whether there is TLS is settled before the driver gets the connection: it has nothing to ask for.
@@ -46,7 +46,7 @@ pub async fn connect(url: &str) -> Result<Client, Error> {
     for address in server.hosts.in_turn() {
         let (read, write, end_point) = match connect::open(&server, address).await {
             Ok(opened) => opened,
-            Err(error) if error.is_away() => {
+            Err(error) if error.is_retryable() => {
                 failed = Some(error);
                 continue;
             }

@@ -18,7 +18,7 @@ use crate::server::upstream::{Error, Upstream};
 #[derive(Debug)]
 pub struct Login {
     user: String,
-    known: Lock<Known>,
+    secrets: Lock<Secrets>,
     /// A password is hashed once, however many connections are made at a time.
     deriving: tokio::sync::Mutex<()>,
     /// A clone of it belongs to each connection that was made.
@@ -26,7 +26,7 @@ pub struct Login {
 }
 
 #[derive(Debug)]
-struct Known {
+struct Secrets {
     credential: Credential,
     /// What the password became with the server's salt.
     derived: Option<Derived>,
@@ -48,9 +48,9 @@ enum Scram {
 impl Login {
     /// By this.
     pub fn new(user: &str, credential: Credential) -> Self {
-        let known = Lock::new(Known { credential, derived: None });
+        let secrets = Lock::new(Secrets { credential, derived: None });
         let (deriving, connections) = (tokio::sync::Mutex::default(), Arc::default());
-        Login { user: user.to_owned(), known, deriving, connections }
+        Login { user: user.to_owned(), secrets, deriving, connections }
     }
 
     /// Counts a connection for as long as it is not dropped.
@@ -65,16 +65,16 @@ impl Login {
 
     /// Another client of this user has been let in; what it has brought is newer.
     pub fn renew(&self, newer: Credential) {
-        let mut known = self.known.lock();
-        let credential = known.credential.renewed(newer);
-        if credential.password() != known.credential.password() {
-            known.derived = None;
+        let mut secrets = self.secrets.lock();
+        let credential = secrets.credential.renewed(newer);
+        if credential.password() != secrets.credential.password() {
+            secrets.derived = None;
         }
-        known.credential = credential;
+        secrets.credential = credential;
     }
 
     /// Answers whatever the server asks until it says that the log-in is done.
-    pub async fn prove(&self, upstream: &mut Upstream, binding: ChannelBinding) -> Result<(), Error> {
+    pub async fn authenticate(&self, upstream: &mut Upstream, binding: ChannelBinding) -> Result<(), Error> {
         let (mut scram, mut bound) = (None, false);
         loop {
             let frame = upstream.frame().await?;
@@ -93,13 +93,13 @@ impl Login {
                 Request::Ok if scram.is_none() => return Ok(()),
                 Request::Ok => return Err(Error::Scram(ServerError::Impostor)),
                 Request::Cleartext => {
-                    let password = self.known.lock().credential.password().cloned();
-                    let password = password.ok_or_else(|| self.nothing_known())?;
+                    let password = self.secrets.lock().credential.password().cloned();
+                    let password = password.ok_or_else(|| self.missing_secret())?;
                     authentication::put_password(&mut upstream.output, password.bytes());
                 }
                 Request::Md5(salt) => {
-                    let response = self.known.lock().credential.md5(&self.user, salt);
-                    let response = response.ok_or_else(|| self.nothing_known())?;
+                    let response = self.secrets.lock().credential.md5(&self.user, salt);
+                    let response = response.ok_or_else(|| self.missing_secret())?;
                     authentication::put_password(&mut upstream.output, response.bytes());
                 }
                 Request::Sasl(mechanisms) => {
@@ -128,34 +128,37 @@ impl Login {
 
     /// The keys for a proof: those that a client has shown, where they fit; else those of the password.
     async fn keys(&self, challenge: &Challenge) -> Result<Keys, Error> {
-        if let Some(keys) = self.keys_at_hand(challenge) {
+        if let Some(keys) = self.known_keys(challenge) {
             return Ok(keys);
         }
         let _one_at_a_time = self.deriving.lock().await;
-        if let Some(keys) = self.keys_at_hand(challenge) {
+        if let Some(keys) = self.known_keys(challenge) {
             return Ok(keys);
         }
-        let password = self.known.lock().credential.password().cloned();
-        let password = password.ok_or_else(|| self.nothing_known())?;
+        let password = self.secrets.lock().credential.password().cloned();
+        let password = password.ok_or_else(|| self.missing_secret())?;
         let (salt, iterations) = (challenge.salt.clone(), challenge.iterations);
         let hash = move || (Keys::derive(&password, &salt, iterations), salt);
         let (keys, salt) = tokio::task::spawn_blocking(hash)
             .await
             .map_err(|error| Error::Protocol(format!("a password could not be hashed: {error}")))?;
-        self.known.lock().derived = Some(Derived { salt, iterations, keys: keys.clone() });
+        self.secrets.lock().derived = Some(Derived { salt, iterations, keys: keys.clone() });
         Ok(keys)
     }
 
-    fn keys_at_hand(&self, challenge: &Challenge) -> Option<Keys> {
-        let known = self.known.lock();
-        let derived = known.derived.as_ref();
+    fn known_keys(&self, challenge: &Challenge) -> Option<Keys> {
+        let secrets = self.secrets.lock();
+        let derived = secrets.derived.as_ref();
         let fits = |it: &&Derived| it.salt == challenge.salt && it.iterations == challenge.iterations;
-        known.credential.keys(challenge).or_else(|| derived.filter(fits).map(|derived| derived.keys.clone()))
+        secrets
+            .credential
+            .keys(challenge)
+            .or_else(|| derived.filter(fits).map(|derived| derived.keys.clone()))
     }
 
-    fn nothing_known(&self) -> Error {
+    fn missing_secret(&self) -> Error {
         let user = self.user.clone();
-        if self.known.lock().credential.has_key() {
+        if self.secrets.lock().credential.has_key() {
             Error::OtherVerifier(user)
         } else {
             Error::NoPassword(user)

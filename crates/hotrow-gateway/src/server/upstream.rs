@@ -86,10 +86,10 @@ pub enum Error {
 
 impl Error {
     /// Whether another host, or the same one in a moment, may do better.
-    pub fn is_away(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } => true,
-            Error::Tls { error, .. } => error.is_away(),
+            Error::Tls { error, .. } => error.is_retryable(),
             // It starts or stops.
             Error::Refused { code, .. } => matches!(code.as_str(), "57P01" | "57P02" | "57P03"),
             Error::NotBound

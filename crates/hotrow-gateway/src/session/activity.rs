@@ -11,7 +11,7 @@ use crate::lock::Lock;
 
 /// A session as others see it.
 #[derive(Debug, Default)]
-pub struct Doing {
+pub struct SessionActivity {
     /// Of a session that holds a connection: why.
     held: AtomicU32,
     /// When the client last sent something, in milliseconds since the first look at a clock.
@@ -45,21 +45,21 @@ fn milliseconds(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*EPOCH).as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Doing {
+impl SessionActivity {
     /// Just begun, by a client that calls itself so.
     pub fn new(name: &str) -> Self {
-        let doing = Doing { name: Lock::new(name.to_owned()), ..Doing::default() };
-        doing.heard(Instant::now());
-        doing
+        let activity = SessionActivity { name: Lock::new(name.to_owned()), ..SessionActivity::default() };
+        activity.message_received(Instant::now());
+        activity
     }
 
     /// The client has sent something.
-    pub fn heard(&self, at: Instant) {
+    pub fn message_received(&self, at: Instant) {
         self.since.store(milliseconds(at), Relaxed);
     }
 
     /// How long ago it last did.
-    pub fn silent_for(&self) -> Duration {
+    pub fn since_last_message(&self) -> Duration {
         Duration::from_millis(milliseconds(Instant::now()).saturating_sub(self.since.load(Relaxed)))
     }
 
@@ -74,12 +74,12 @@ impl Doing {
     }
 
     /// A unit goes to a lane.
-    pub fn packs(&self) {
+    pub fn count_packed(&self) {
         self.packed.fetch_add(1, Relaxed);
     }
 
     /// A unit is passed through.
-    pub fn passes(&self) {
+    pub fn count_passed(&self) {
         self.passed.fetch_add(1, Relaxed);
     }
 
@@ -89,7 +89,7 @@ impl Doing {
     }
 
     /// It holds a connection, for this reason.
-    pub fn holds(&self, active: bool, status: Status, pack: bool, left: Effect) {
+    pub fn set_held(&self, active: bool, status: Status, pack: bool, left: Effect) {
         let mut bits = match status {
             Status::Idle => 0,
             Status::Transaction => TRANSACTION,
@@ -133,16 +133,19 @@ mod tests {
 
     #[test]
     fn what_holds_a_connection_is_told_in_words() {
-        let doing = Doing::new("x");
-        let told = |active, status, pack, left| {
-            doing.holds(active, status, pack, left);
-            doing.describe_held()
+        let activity = SessionActivity::new("x");
+        let reported_settings = |active, status, pack, left| {
+            activity.set_held(active, status, pack, left);
+            activity.describe_held()
         };
-        assert_eq!(told(true, Status::Transaction, true, Effect::NONE), "active");
-        assert_eq!(told(false, Status::Transaction, true, Effect::NONE), "idle in transaction");
-        assert_eq!(told(false, Status::Failed, true, Effect::NONE), "idle in transaction (aborted)");
+        assert_eq!(reported_settings(true, Status::Transaction, true, Effect::NONE), "active");
+        assert_eq!(reported_settings(false, Status::Transaction, true, Effect::NONE), "idle in transaction");
+        assert_eq!(
+            reported_settings(false, Status::Failed, true, Effect::NONE),
+            "idle in transaction (aborted)"
+        );
         let left = Effect { temporary: true, listen: true, ..Effect::NONE };
-        assert_eq!(told(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
-        assert_eq!(told(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
+        assert_eq!(reported_settings(false, Status::Idle, true, left), "pinned: temporary table, LISTEN");
+        assert_eq!(reported_settings(false, Status::Idle, false, Effect::NONE), "pinned: hotrow.pack is off");
     }
 }

@@ -10,7 +10,7 @@ use hotrow_core::unit::gather::{Gather, Gathered, Single};
 use hotrow_wire::frontend::{self, tag};
 use hotrow_wire::{Frame, split};
 
-use super::{End, Session};
+use super::{Session, SessionEnd};
 use crate::lane::{Draft, Plan};
 use crate::statements::Statement;
 
@@ -25,7 +25,7 @@ enum Part<'a> {
 impl Session {
     /// If the bytes begin with a BEGIN, and all up to the COMMIT is here and can be packed, sends it to a lane. How many
     /// bytes it was; none if it was not that.
-    pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, End> {
+    pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, SessionEnd> {
         let free = self.holding.is_none() && self.gather.is_empty() && !self.skipping;
         if !free || !self.packs() {
             return Ok(0);
@@ -40,13 +40,13 @@ impl Session {
             rest = &rest[frame.bytes.len()..];
         }
         let Some((parts, bytes)) = self.parts_of_block(input) else { return Ok(0) };
-        self.blocks_settled().await?;
+        self.wait_for_blocks().await?;
         if self.holding.is_some() {
             return Ok(0);
         }
         self.settle_names();
         if !self.naming.is_empty() {
-            self.drained().await?; // what the names in it stand for is not known before
+            self.drain_lanes().await?; // what the names in it stand for is not known before
             if self.holding.is_some() {
                 return Ok(0);
             }
@@ -78,7 +78,7 @@ impl Session {
         (self.scratch, self.normaliser) = (scratch, normaliser);
         self.expected.names.extend(unnamed);
         let Some(packed) = packed else { return Ok(0) };
-        let changes = self.taking_unnamed();
+        let changes = self.unnamed_removal();
         self.submit(self.envelope(packed, since), changes).await?;
         Ok(bytes)
     }

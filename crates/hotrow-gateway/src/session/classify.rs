@@ -7,14 +7,14 @@ use hotrow_wire::Frame;
 use hotrow_wire::frontend::{self, Parse, tag};
 use tokio::sync::Semaphore;
 
-use super::{End, Session};
+use super::{Session, SessionEnd};
 
 /// The threads that classify.
 static THREADS: Semaphore = Semaphore::const_new(limits::CLASSIFIED_AT_ONCE_MAX);
 
 impl Session {
     /// Makes sure that the statement of a long Query or Parse is known when the message is dealt with.
-    pub(super) async fn classify_long(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    pub(super) async fn classify_long(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         let pool = self.pool.clone();
         match frame.tag {
             tag::QUERY => {
@@ -50,7 +50,7 @@ impl Session {
 
 /// Runs this when a thread is free, and waits for it. If it fails, it is met again, and told, where the statement is used.
 async fn on_a_thread(work: impl FnOnce() + Send + 'static) {
-    if let Ok(_place) = THREADS.acquire().await {
+    if let Ok(_permit) = THREADS.acquire().await {
         let _ = tokio::task::spawn_blocking(work).await;
     }
 }

@@ -12,10 +12,10 @@ use crate::lane::Message;
 use crate::lock::Lock;
 use crate::net::Address;
 use crate::net::peer::Peer;
-use crate::net::wake::Wake;
+use crate::net::task_notify::TaskNotify;
 use crate::pool::Pool;
 use crate::server::connect;
-use crate::session::activity::Doing;
+use crate::session::activity::SessionActivity;
 
 /// The handle by which a session can be cancelled.
 #[derive(Debug)]
@@ -31,32 +31,32 @@ pub struct Control {
     /// Who is at the other end.
     pub peer: Peer,
     /// What its session does.
-    pub doing: Doing,
-    reach: Lock<Reach>,
+    pub activity: SessionActivity,
+    target: Lock<CancelTarget>,
     /// Counts the cancel requests that were passed on to lanes.
     cancels: AtomicU64,
     /// Wakes a session that waits and is cancelled.
-    cancelled: Wake,
+    cancelled: TaskNotify,
     /// Held while a cancel request is on its way to the server.
     sending: tokio::sync::Mutex<()>,
     /// Whether one may be.
-    is_sending: AtomicBool,
+    is_cancelling: AtomicBool,
 }
 
 /// Where a cancel request finds what a session has under way.
 #[derive(Debug)]
-enum Reach {
+enum CancelTarget {
     /// In lanes, if it has anything.
     Lanes,
     /// It waits, for what this says; whether it is to be cancelled.
     Waiting(&'static str, bool),
     /// At a backend.
-    Backend(Target),
+    Backend(BackendKey),
 }
 
 /// A backend that works for a session.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct BackendKey {
     /// The backend's process id.
     pub process_id: u32,
     /// The backend's secret.
@@ -71,24 +71,24 @@ const FIRST_PROCESS_ID: u32 = 1 << 30;
 
 impl Control {
     /// Notes the backend that works for the session now; whether it was cancelled while it waited for that.
-    pub fn set_target(&self, target: Option<Target>) -> bool {
-        let reach = target.map_or(Reach::Lanes, Reach::Backend);
-        matches!(std::mem::replace(&mut *self.reach.lock(), reach), Reach::Waiting(_, true))
+    pub fn set_target(&self, target: Option<BackendKey>) -> bool {
+        let target = target.map_or(CancelTarget::Lanes, CancelTarget::Backend);
+        matches!(std::mem::replace(&mut *self.target.lock(), target), CancelTarget::Waiting(_, true))
     }
 
     /// Notes that no backend works for the session any more. It doesn't give its connection back before this is done, or a
     /// cancel request that is on its way would hit whoever gets it next.
-    pub async fn leave_target(&self) {
+    pub async fn clear_target(&self) {
         self.set_target(None);
         // The target is taken under the lock that was held just now: who took it before has said so before.
-        if self.is_sending.load(Relaxed) {
+        if self.is_cancelling.load(Relaxed) {
             let _sent = self.sending.lock().await;
         }
     }
 
     /// Notes that the session waits, for what this says, and has nothing in lanes.
-    pub fn waits(&self, what: &'static str) {
-        *self.reach.lock() = Reach::Waiting(what, false);
+    pub fn set_waiting(&self, what: &'static str) {
+        *self.target.lock() = CancelTarget::Waiting(what, false);
     }
 
     /// How often what the session has in lanes was to be cancelled.
@@ -98,50 +98,50 @@ impl Control {
 
     /// Returns when the session is cancelled while it waits.
     pub async fn cancelled_waiting(&self) {
-        while !matches!(*self.reach.lock(), Reach::Waiting(_, true)) {
-            self.cancelled.woken().await;
+        while !matches!(*self.target.lock(), CancelTarget::Waiting(_, true)) {
+            self.cancelled.notified().await;
         }
     }
 
     /// The backend that works for the session; none also while it waits for one.
     pub fn backend(&self) -> Option<u32> {
-        match &*self.reach.lock() {
-            Reach::Backend(target) => Some(target.process_id),
-            Reach::Lanes | Reach::Waiting(..) => None,
+        match &*self.target.lock() {
+            CancelTarget::Backend(target) => Some(target.process_id),
+            CancelTarget::Lanes | CancelTarget::Waiting(..) => None,
         }
     }
 
     /// What it does, if it waits.
     pub fn waiting(&self) -> Option<&'static str> {
-        match &*self.reach.lock() {
-            Reach::Waiting(what, _) => Some(what),
-            Reach::Lanes | Reach::Backend(_) => None,
+        match &*self.target.lock() {
+            CancelTarget::Waiting(what, _) => Some(what),
+            CancelTarget::Lanes | CancelTarget::Backend(_) => None,
         }
     }
 
     async fn cancel(&self) {
         let _sending = self.sending.lock().await;
-        self.is_sending.store(true, Relaxed);
-        self.pass_on().await;
-        self.is_sending.store(false, Relaxed);
+        self.is_cancelling.store(true, Relaxed);
+        self.forward_cancel().await;
+        self.is_cancelling.store(false, Relaxed);
     }
 
-    async fn pass_on(&self) {
-        let target = match &mut *self.reach.lock() {
-            Reach::Lanes => {
+    async fn forward_cancel(&self) {
+        let target = match &mut *self.target.lock() {
+            CancelTarget::Lanes => {
                 self.cancels.fetch_add(1, Relaxed); // under the lock: who begins to wait then sees it
                 None
             }
-            Reach::Waiting(_, cancelled) => {
+            CancelTarget::Waiting(_, cancelled) => {
                 *cancelled = true;
-                return self.cancelled.wake();
+                return self.cancelled.notify();
             }
-            Reach::Backend(target) => Some(target.clone()),
+            CancelTarget::Backend(target) => Some(target.clone()),
         };
         match target {
             Some(target) => {
                 let config = self.pool.config();
-                let Target { process_id, secret, address } = target;
+                let BackendKey { process_id, secret, address } = target;
                 if let Err(error) = connect::cancel(&config.upstream, &address, process_id, &secret).await {
                     tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
                 }
@@ -153,19 +153,19 @@ impl Control {
 
 /// The handle by which what an operator waits for at the console can be cancelled.
 #[derive(Debug)]
-pub struct Line {
+pub struct ConsoleCancelHandle {
     /// The process id the client was told.
     pub process_id: u32,
     secret: [u8; 4],
     /// It is.
-    pub cut: Notify,
+    pub cancelled: Notify,
 }
 
 /// The controls of all sessions, by the process id the clients were told.
 #[derive(Debug, Default)]
 pub struct Controls {
     sessions: Lock<HashMap<u32, Arc<Control>>>,
-    lines: Lock<HashMap<u32, Arc<Line>>>,
+    consoles: Lock<HashMap<u32, Arc<ConsoleCancelHandle>>>,
     last: AtomicU32,
 }
 
@@ -191,12 +191,12 @@ impl Controls {
             mailbox,
             pool,
             peer,
-            doing: Doing::new(name),
-            reach: Lock::new(Reach::Lanes),
+            activity: SessionActivity::new(name),
+            target: Lock::new(CancelTarget::Lanes),
             cancels: AtomicU64::new(0),
-            cancelled: Wake::default(),
+            cancelled: TaskNotify::default(),
             sending: tokio::sync::Mutex::new(()),
-            is_sending: AtomicBool::new(false),
+            is_cancelling: AtomicBool::new(false),
         });
         sessions.insert(process_id, control.clone());
         control
@@ -212,22 +212,22 @@ impl Controls {
     }
 
     /// A handle for an operator's session.
-    pub fn open_line(&self, secret: [u8; 4]) -> Arc<Line> {
+    pub fn register_console(&self, secret: [u8; 4]) -> Arc<ConsoleCancelHandle> {
         let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
-        let line = Arc::new(Line { process_id, secret, cut: Notify::new() });
-        self.lines.lock().insert(process_id, line.clone());
-        line
+        let handle = Arc::new(ConsoleCancelHandle { process_id, secret, cancelled: Notify::new() });
+        self.consoles.lock().insert(process_id, handle.clone());
+        handle
     }
 
     /// Forgets it.
-    pub fn close_line(&self, process_id: u32) {
-        self.lines.lock().remove(&process_id);
+    pub fn remove_console(&self, process_id: u32) {
+        self.consoles.lock().remove(&process_id);
     }
 
     /// Wakes every session, to see that the gateway stops.
     pub fn wake_all(&self) {
         let sessions = self.sessions.lock();
-        sessions.values().for_each(|control| control.mailbox.wake.wake());
+        sessions.values().for_each(|control| control.mailbox.task_notify.notify());
     }
 
     /// Forgets a session.
@@ -238,9 +238,9 @@ impl Controls {
     /// Does what a cancel request asks for, if its secret is right; says nothing either way, as PostgreSQL.
     pub async fn cancel(&self, process_id: u32, secret: &[u8]) {
         let control = self.sessions.lock().get(&process_id).cloned();
-        let line = self.lines.lock().get(&process_id).cloned();
-        if let Some(line) = line.filter(|line| line.secret[..] == *secret) {
-            return line.cut.notify_waiters();
+        let handle = self.consoles.lock().get(&process_id).cloned();
+        if let Some(handle) = handle.filter(|handle| handle.secret[..] == *secret) {
+            return handle.cancelled.notify_waiters();
         }
         match control {
             Some(control) if control.secret[..] == *secret => control.cancel().await,

@@ -13,18 +13,18 @@ use hotrow_wire::{Frame, split};
 
 use super::names::Change;
 use super::submit::is_transaction;
-use super::{End, Session};
+use super::{Session, SessionEnd};
 use crate::lane::{Packed, Plan};
 use crate::server::held;
 use crate::statements::Statement;
 
 impl Session {
     /// A Sync: the unit is whole.
-    pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
-        self.blocks_settled().await?;
+    pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
+        self.wait_for_blocks().await?;
         let mut gather = std::mem::take(&mut self.gather);
         if self.depends_on_lanes(&gather) {
-            self.drained().await?;
+            self.drain_lanes().await?;
         }
         if self.holding.is_some() || !self.run_unit(&gather, frame, since).await? {
             gather.push(frame);
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Whether this is the first message of a unit, and about a statement because of which the unit is passed through.
-    pub(super) fn begins_passed(&mut self, frame: Frame<'_>, now: Instant) -> Result<bool, End> {
+    pub(super) fn begins_passed(&mut self, frame: Frame<'_>, now: Instant) -> Result<bool, SessionEnd> {
         if !self.gather.is_empty() {
             return Ok(false);
         }
@@ -48,7 +48,12 @@ impl Session {
     }
 
     /// Answers a unit here or sends it to a lane. False if it has to be passed through.
-    async fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, since: Instant) -> Result<bool, End> {
+    async fn run_unit(
+        &mut self,
+        gather: &Gather,
+        sync: Frame<'_>,
+        since: Instant,
+    ) -> Result<bool, SessionEnd> {
         let (single, several);
         let statements: &[Single<'_>] = match gather.form()? {
             Gathered::Closes(closes) => {
@@ -71,7 +76,7 @@ impl Session {
             Err(error) => {
                 let problem = super::hold::problem(&error, false);
                 let (begins, _) = self.leave_open(gather.raw(), false);
-                self.begins_in_vain(begins, &problem).await?;
+                self.end_if_begin_failed(begins, &problem).await?;
                 self.refuse_query(&problem);
                 return Ok(true);
             }
@@ -140,7 +145,7 @@ impl Session {
     }
 
     /// What a unit does to names if a lane runs it.
-    fn changes(&self, statements: &[Single<'_>], plans: &[Plan]) -> Result<Vec<Change>, End> {
+    fn changes(&self, statements: &[Single<'_>], plans: &[Plan]) -> Result<Vec<Change>, SessionEnd> {
         let mut changes = Vec::new();
         let closed = |close: &Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
         for (single, plan) in statements.iter().zip(plans) {
@@ -162,11 +167,11 @@ impl Session {
             closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
             out.extend_from_slice(backend::READY_IDLE);
         });
-        closes.iter().filter(|close| close.statement).for_each(|close| self.unname(close.name));
+        closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
     }
 
     /// Takes a connection and forwards what has been gathered so far.
-    pub(super) async fn pass_gathered(&mut self) -> Result<(), End> {
+    pub(super) async fn pass_gathered(&mut self) -> Result<(), SessionEnd> {
         let mut gather = std::mem::take(&mut self.gather);
         self.pass(gather.raw()).await?;
         gather.clear();
@@ -176,16 +181,16 @@ impl Session {
 
     /// The same, and one message more. If there is no connection the client has been told, and what comes up to its Sync
     /// is ignored.
-    pub(super) async fn pass_gathered_with(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    pub(super) async fn pass_gathered_with(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         self.pass_gathered().await?;
         if self.holding.is_some() { self.forward_all(frame.bytes).await } else { Ok(()) }
     }
 
     /// The first message of a unit of which all is here, when nothing is gathered: what has come behind it follows.
-    pub(super) async fn pass_first(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), End> {
-        match self.hold().await {
+    pub(super) async fn pass_first(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), SessionEnd> {
+        match self.acquire_connection().await {
             Ok(()) => self.forward(frame).await,
-            Err(End::Problem(problem)) if !problem.fatal => {
+            Err(SessionEnd::Problem(problem)) if !problem.fatal => {
                 let (begins, _) = self.leave_open(frame.bytes, false);
                 let (begins, next) = self.leave_open(behind, begins);
                 self.has_more = !next.is_empty();
@@ -197,10 +202,10 @@ impl Session {
 
     /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends
     /// up to its next Sync is ignored.
-    pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), End> {
-        match self.hold().await {
+    pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
+        match self.acquire_connection().await {
             Ok(()) => self.forward_all(messages).await,
-            Err(End::Problem(problem)) if !problem.fatal => {
+            Err(SessionEnd::Problem(problem)) if !problem.fatal => {
                 let (begins, _) = self.leave_open(messages, false);
                 self.refuse_unit(begins, messages.ends_with(frontend::SYNC), &problem).await
             }
@@ -209,8 +214,13 @@ impl Session {
     }
 
     /// Tells the client that a unit gets no connection; what has not come of it by now is ignored.
-    async fn refuse_unit(&mut self, begins: bool, is_whole: bool, problem: &Problem) -> Result<(), End> {
-        self.begins_in_vain(begins, problem).await?;
+    async fn refuse_unit(
+        &mut self,
+        begins: bool,
+        is_whole: bool,
+        problem: &Problem,
+    ) -> Result<(), SessionEnd> {
+        self.end_if_begin_failed(begins, problem).await?;
         self.mailbox.append_in_turn(|out| problem.put(out));
         if is_whole {
             self.ready_in_turn();
@@ -241,7 +251,7 @@ impl Session {
 }
 
 /// One more named statement than a session may have.
-pub(super) fn too_many_statements() -> End {
+pub(super) fn too_many_statements() -> SessionEnd {
     let message = format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX);
-    End::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))
+    SessionEnd::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))
 }

@@ -14,16 +14,16 @@ use hotrow_wire::{Frame, split};
 
 use super::extended::too_many_statements;
 use super::hold::Holding;
-use super::{End, Sequences, Session};
+use super::{Sequences, Session, SessionEnd};
 use crate::metrics::METRICS;
 use crate::server::upstream;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 use crate::statements::{Named, Statement};
 
 impl Session {
     /// Forwards one message on the connection that the session holds; it is written with all others that are there
     /// when the session next waits.
-    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         if self.expected.skips() && frame.tag != tag::SYNC {
             return Ok(()); // as the server would
         }
@@ -73,7 +73,7 @@ impl Session {
             }
             tag::SYNC => {
                 METRICS.passed_through.inc();
-                self.control.doing.passes();
+                self.control.activity.count_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::Sync);
                 self.close_shown();
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Forwards whole messages one by one, each as soon as it is known what it means. The client is not read meanwhile.
-    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), End> {
+    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         let mut rest = messages;
         while let Some(frame) = split(rest, |_| usize::MAX)? {
             while self.is_in_doubt(frame) {
@@ -118,7 +118,7 @@ impl Session {
             return;
         }
         let Some(holding) = self.holding.as_mut() else { return };
-        holding.spoilt = true;
+        holding.must_close = true;
         holding.held.upstream.output.extend_from_slice(frontend::TERMINATE);
         // Until the last answer, or until the server closes the connection, or the client its own.
         while self.holding.is_some() {
@@ -139,35 +139,35 @@ impl Session {
         &mut self,
         frame: Frame<'_>,
         statement: Arc<Statement>,
-    ) -> Result<(), End> {
+    ) -> Result<(), SessionEnd> {
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status) {
-            self.unname(b"");
-            self.let_go().await;
-            self.note_cancel_target();
+            self.remove_name(b"");
+            self.release_connection().await;
+            self.update_cancel_target();
             return Ok(());
         }
-        if !self.note_effect(&statement) {
+        if !self.record_effect(&statement) {
             // The server raises it, in its turn and with what it does to a transaction.
             frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
         METRICS.passed_through.inc();
-        self.control.doing.passes();
+        self.control.activity.count_passed();
         let runs = self.will_run(&statement);
         self.will_clear(Some(&statement));
         self.output().extend_from_slice(frame.bytes);
         self.expected.sent(Message::Query(runs));
         if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-            self.held().on_trial = Some(statement);
+            self.held().earning_credit = Some(statement);
         }
         Ok(())
     }
 
     /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
     /// sequence values.
-    fn note_effect(&mut self, statement: &Arc<Statement>) -> bool {
+    fn record_effect(&mut self, statement: &Arc<Statement>) -> bool {
         match &statement.analysis {
             Analysis::SetPack(on) => self.set_pack(*on),
             Analysis::ResetPack => self.set_pack(true),
@@ -197,26 +197,26 @@ impl Session {
     }
 
     /// Why a statement is run on the session's own connection.
-    fn why_passed(&self, statement: &Statement) -> Became {
+    fn why_passed(&self, statement: &Statement) -> RunOutcome {
         let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
         if self.alone.is_some() {
-            Became::GivenBack
+            RunOutcome::GivenBack
         } else if statement.is_passed() {
-            Became::NotPackable
+            RunOutcome::NotPackable
         } else if in_transaction {
-            Became::OwnTransaction
+            RunOutcome::OwnTransaction
         } else if self.left.pins() {
-            Became::Pinned
+            RunOutcome::Pinned
         } else if !self.pack || !self.pool.packs() {
-            Became::SwitchedOff
+            RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
-            Became::NoCredit
+            RunOutcome::NoCredit
         } else {
-            Became::LargerUnit
+            RunOutcome::LargerUnit
         }
     }
 
-    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), End> {
+    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), SessionEnd> {
         let statement = self.parsed_statement(&parse);
         let named = self.pool.context.statements.named(statement.clone());
         let (id, parsed) = (statement.id, named.parsed);
@@ -308,23 +308,23 @@ impl Session {
         self.expected.is_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
     }
 
-    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), End> {
+    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), SessionEnd> {
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
-                if !self.note_effect(statement) {
+                if !self.record_effect(statement) {
                     // The server is asked for something that fails, so that it and the client agree on what follows.
                     self.fail_sequence_read();
                     return Ok(());
                 }
-                self.note_portal(bind.portal, statement)?;
+                self.record_portal(bind.portal, statement)?;
                 let name = self.prepare(&named, bind.statement.is_empty());
                 match bind.statement.is_empty() {
                     true => self.output().extend_from_slice(frame.bytes),
                     false => bind.put(bind.portal, &name, self.output()),
                 }
                 if matches!(&statement.analysis, Analysis::Candidate(_)) && !statement.has_credit() {
-                    self.held().on_trial = Some(named.statement);
+                    self.held().earning_credit = Some(named.statement);
                 }
             }
             None if upstream::is_own_name(bind.statement) => {
@@ -339,7 +339,7 @@ impl Session {
         Ok(())
     }
 
-    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         let statement = self.statement_of_portal(frame.body());
         self.will_clear(statement.as_deref());
         let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
@@ -370,7 +370,7 @@ impl Session {
     }
 
     /// Notes a portal whose statement may be COPY, is about names of statements, or clears what is left behind.
-    fn note_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), End> {
+    fn record_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
         let clears = statement.clears() != Effect::NONE;
         if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
             if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {
@@ -480,7 +480,8 @@ impl Session {
 
     /// Nothing is owed on the connection, and nothing was begun.
     pub(super) fn is_settled(&self) -> bool {
-        self.expected.is_settled() && self.holding.as_ref().is_none_or(|holding| holding.rest == 0)
+        self.expected.is_settled()
+            && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
     }
 }
 

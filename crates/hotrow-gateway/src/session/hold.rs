@@ -6,19 +6,19 @@ use hotrow_core::classify::Effect;
 use hotrow_core::limits;
 use hotrow_wire::backend::{Problem, Status};
 
-use super::{End, Sequences, Session};
+use super::{Sequences, Session, SessionEnd};
 use crate::lane::Envelope;
 use crate::lane::cancelled;
 use crate::metrics::METRICS;
-use crate::server::held::{self, Held};
+use crate::server::held::{self, HeldConnection};
 use crate::server::upstream;
-use crate::session::control::Target;
+use crate::session::control::BackendKey;
 use crate::statements::Statement;
 use hotrow_core::unit::put_refusals;
 
 /// A connection that the session holds, and what is going on there.
 pub struct Holding {
-    pub(super) held: Held,
+    pub(super) held: HeldConnection,
     /// What is true of the session when the unit under way succeeds: things that the unit clears.
     pub(super) clears: Effect,
     /// The unit under way has failed.
@@ -26,11 +26,11 @@ pub struct Holding {
     /// What the last ReadyForQuery said.
     pub(super) status: Status,
     /// Bytes still to come of a message that is being relayed in pieces.
-    pub(super) rest: usize,
+    pub(super) message_bytes_left: usize,
     /// The statement whose success is worth noting: it lost its credit by failing in lanes.
-    pub(super) on_trial: Option<Arc<Statement>>,
+    pub(super) earning_credit: Option<Arc<Statement>>,
     /// It must be closed instead of given back.
-    pub(super) spoilt: bool,
+    pub(super) must_close: bool,
     /// Something ran that is not proven to leave nothing behind: the server is asked before another session gets it.
     pub(super) unproven: bool,
     /// Something ran that may have given back advisory locks.
@@ -40,7 +40,7 @@ pub struct Holding {
     /// The client's name was reset in this unit, or all its settings were.
     pub(super) name_reset: bool,
     /// A ReadyForQuery that the client gets once the reset name is its own again.
-    pub(super) ready_kept: Option<Status>,
+    pub(super) delayed_ready: Option<Status>,
 }
 
 impl Holding {
@@ -50,9 +50,9 @@ impl Holding {
     }
 
     /// The backend that works for the session.
-    pub fn cancel_target(&self) -> Target {
+    pub fn backend_key(&self) -> BackendKey {
         let upstream = &self.held.upstream;
-        Target {
+        BackendKey {
             process_id: upstream.process_id,
             secret: upstream.secret.clone(),
             address: upstream.address.clone(),
@@ -62,16 +62,16 @@ impl Holding {
 
 impl Session {
     /// Takes a connection, once everything that went to lanes is answered.
-    pub(super) async fn hold(&mut self) -> Result<(), End> {
+    pub(super) async fn acquire_connection(&mut self) -> Result<(), SessionEnd> {
         if self.holding.is_some() {
             return Ok(());
         }
-        self.drained().await?;
+        self.drain_lanes().await?;
         // A transaction that failed and ran alone may have stayed open: then it is the one.
-        if self.holding.is_some() { Ok(()) } else { self.hold_now().await }
+        if self.holding.is_some() { Ok(()) } else { self.acquire_connection_now().await }
     }
 
-    async fn hold_now(&mut self) -> Result<(), End> {
+    async fn acquire_connection_now(&mut self) -> Result<(), SessionEnd> {
         let held = match self.pool.try_take(&self.application_name) {
             Some(held) => held,
             None => self.wait_for_connection().await?,
@@ -81,24 +81,24 @@ impl Session {
             clears: Effect::NONE,
             failed: false,
             status: Status::Idle,
-            rest: 0,
-            on_trial: None,
-            spoilt: false,
+            message_bytes_left: 0,
+            earning_credit: None,
+            must_close: false,
             unproven: false,
             may_unlock: false,
             prepared_anew: false,
             name_reset: false,
-            ready_kept: None,
+            delayed_ready: None,
         });
-        if self.note_cancel_target() {
-            self.let_go().await;
-            return Err(End::Problem(cancelled()));
+        if self.update_cancel_target() {
+            self.release_connection().await;
+            return Err(SessionEnd::Problem(cancelled()));
         }
         Ok(())
     }
 
-    async fn wait_for_connection(&mut self) -> Result<Held, End> {
-        self.control.waits("waits for a connection");
+    async fn wait_for_connection(&mut self) -> Result<HeldConnection, SessionEnd> {
+        self.control.set_waiting("waits for a connection");
         let taken = tokio::select! {
             biased;
             taken = self.pool.take(&self.application_name) => taken.map_err(|error| problem(&error, false)),
@@ -106,12 +106,12 @@ impl Session {
         };
         taken.map_err(|problem| {
             self.control.set_target(None);
-            End::Problem(problem)
+            SessionEnd::Problem(problem)
         })
     }
 
     /// Gives the connection back if the session doesn't need it any more.
-    pub(super) async fn let_go(&mut self) {
+    pub(super) async fn release_connection(&mut self) {
         if self.holding.is_some() && self.is_settled() {
             self.close_shown();
         }
@@ -121,22 +121,26 @@ impl Session {
         // Whether a lock was given back shows only when the server is asked.
         let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
         let may_be_free = !self.left.without(unlocked).pins();
-        if !is_busy && holding.unproven && !holding.spoilt && may_be_free && self.look_behind().await.is_err()
+        if !is_busy
+            && holding.unproven
+            && !holding.must_close
+            && may_be_free
+            && self.check_left_behind().await.is_err()
         {
             self.disconnect();
             return;
         }
         let Some(holding) = &mut self.holding else { return };
         if is_busy || self.left.pins() || (!self.pack && self.pool.packs()) {
-            holding.held.leave_turn(); // it may keep the connection for long
+            holding.held.release_turn(); // it may keep the connection for long
             return;
         }
-        self.control.leave_target().await;
+        self.control.clear_target().await;
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
         let Some(holding) = self.disconnect() else { return };
-        if !holding.spoilt {
+        if !holding.must_close {
             self.pool.give_back(holding.held);
         }
     }
@@ -150,11 +154,11 @@ impl Session {
 
     /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
     /// a failed transaction open, it runs in that.
-    pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), End> {
+    pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         if self.holding.is_none()
-            && let Err(end) = self.hold_now().await
+            && let Err(end) = self.acquire_connection_now().await
         {
-            let End::Problem(problem) = end else { return Err(end) };
+            let SessionEnd::Problem(problem) = end else { return Err(end) };
             self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
             return Ok(());
         }
@@ -163,15 +167,15 @@ impl Session {
         let result = self.forward_to_end(packed.unit.raw()).await;
         let owed = self.alone.take().unwrap_or_default();
         match result {
-            Err(End::Problem(_)) if owed > 0 => {
-                self.lose_alone(owed);
+            Err(SessionEnd::Problem(_)) if owed > 0 => {
+                self.lost_while_alone(owed);
                 Ok(())
             }
             result => result,
         }
     }
 
-    async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), End> {
+    async fn forward_to_end(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         self.forward_all(messages).await?;
         while self.holding.is_some() && !self.is_settled() {
             let left = self.mailbox.try_write()?;
@@ -182,9 +186,9 @@ impl Session {
 
     /// The connection is gone under a unit that ran alone. The client is told in the place of each message that is not
     /// answered, or else the answers of the units behind it would be taken for its own.
-    fn lose_alone(&mut self, owed: usize) {
+    fn lost_while_alone(&mut self, owed: usize) {
         self.disconnect();
-        self.note_cancel_target();
+        self.update_cancel_target();
         if self.sequences == Sequences::Here {
             self.sequences = Sequences::Elsewhere;
         }
@@ -198,7 +202,7 @@ impl Session {
     }
 
     /// Asks the server what is left behind on the connection.
-    async fn look_behind(&mut self) -> Result<(), held::Error> {
+    async fn check_left_behind(&mut self) -> Result<(), held::Error> {
         let _ = self.mailbox.try_write(); // the client has its answer; an error shows when it is read
         let first_role = self.pool.first_role();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
@@ -221,7 +225,7 @@ impl Session {
         let count = rows.first().and_then(|row| row.get(7)?.as_deref()?.parse().ok());
         let holding = self.held();
         // A function may have deallocated statements of other sessions.
-        holding.spoilt |= count != Some(holding.held.upstream.prepared.count());
+        holding.must_close |= count != Some(holding.held.upstream.prepared.count());
         if !self.left.pins() {
             let held = &mut self.held().held;
             held.upstream.query(include_str!("../../sql/reset_settings.sql"), &[]).await?;
@@ -247,7 +251,7 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             error.to_string(),
             "All connections that sessions may hold are in use: end transactions sooner, or raise held_connections_max.",
         ),
-        held::Error::ShareInUse(..) => (
+        held::Error::TableConnectionsInUse(..) => (
             "53300",
             error.to_string(),
             "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",
@@ -268,7 +272,7 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             "57P03",
             format!("the server gave no connection: {error}; the statement was not executed"),
             // What the server refuses, it may grant the next time: too many connections, for one.
-            match cause.is_away() || matches!(cause, upstream::Error::Refused { .. }) {
+            match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
                 true => "It is safe to send it again.",
                 false => "It will be so again until the gateway's settings or the server's are changed.",
             },

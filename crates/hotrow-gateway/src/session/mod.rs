@@ -14,7 +14,7 @@ mod relay;
 mod simple;
 pub mod stop;
 mod submit;
-mod wait;
+mod waiting_call;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -34,7 +34,7 @@ use hotrow_wire::frontend::{Parse, tag};
 use hotrow_wire::{Frame, frontend, split};
 
 use crate::lane::Message;
-use crate::lane::{Left, Mailbox};
+use crate::lane::{Backlog, Mailbox};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
 use crate::pool::Pool;
@@ -44,11 +44,11 @@ use crate::statements::{Named, Statement};
 pub use forward::put_ready;
 use hold::Holding;
 use names::Naming;
-pub use wait::WAITS;
+pub use waiting_call::CALL_WAITS;
 
 /// Why a session ends.
 #[derive(Debug)]
-pub enum End {
+pub enum SessionEnd {
     /// The client has said goodbye or is gone.
     Client,
     /// The client is told why and the connection is closed.
@@ -58,15 +58,15 @@ pub enum End {
     Server,
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for SessionEnd {
     fn from(_: io::Error) -> Self {
-        End::Client
+        SessionEnd::Client
     }
 }
 
-impl From<hotrow_wire::Error> for End {
+impl From<hotrow_wire::Error> for SessionEnd {
     fn from(error: hotrow_wire::Error) -> Self {
-        End::Problem(Problem::fatal(
+        SessionEnd::Problem(Problem::fatal(
             "08P01",
             error.to_string(),
             "The connection is closed because nothing behind such a message can be trusted.",
@@ -74,9 +74,9 @@ impl From<hotrow_wire::Error> for End {
     }
 }
 
-impl From<crate::server::held::Error> for End {
+impl From<crate::server::held::Error> for SessionEnd {
     fn from(error: crate::server::held::Error) -> Self {
-        End::Problem(hold::problem(&error, true))
+        SessionEnd::Problem(hold::problem(&error, true))
     }
 }
 
@@ -126,21 +126,21 @@ pub struct Session {
     /// The client's own switch.
     pack: bool,
     /// What the client knows of the server's settings, unless it has heard of others from a connection that it held.
-    told: Arc<ServerSettings>,
+    reported_settings: Arc<ServerSettings>,
     /// The lane that has units of this session.
     lane: Option<(LaneKind, usize)>,
     /// A lane has given units back to this session, and may remember it.
-    was_handed: bool,
+    has_returned_units: bool,
     /// A transaction with BEGIN and COMMIT is on its way, or was.
-    has_block: bool,
+    has_block_under_way: bool,
     /// The client has sent something behind the message that is being dealt with.
     has_more: bool,
     /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
     /// It has ended: no call waits any longer.
-    ends: bool,
+    has_ended: bool,
     /// The gateway has ended a call's wait because it stops: the session goes when it has nothing to do.
-    leaves: bool,
+    must_leave: bool,
     stop: Arc<Stop>,
 }
 
@@ -159,7 +159,7 @@ pub struct Start {
     /// The client's name for itself.
     pub application_name: String,
     /// What the client was told of the server's settings.
-    pub told: Arc<ServerSettings>,
+    pub reported_settings: Arc<ServerSettings>,
     /// Whether the gateway stops; the mailbox wakes the session when it does.
     pub stop: Arc<Stop>,
 }
@@ -169,7 +169,7 @@ impl Session {
     pub fn new(start: Start) -> Self {
         Session {
             pack: true,
-            told: start.told,
+            reported_settings: start.reported_settings,
             pool: start.pool,
             mailbox: start.mailbox,
             control: start.control,
@@ -192,12 +192,12 @@ impl Session {
             alone: None,
             changes_catalogue: false,
             lane: None,
-            was_handed: false,
-            has_block: false,
+            has_returned_units: false,
+            has_block_under_way: false,
             has_more: false,
             skipping: false,
-            ends: false,
-            leaves: false,
+            has_ended: false,
+            must_leave: false,
             stop: start.stop,
         }
     }
@@ -205,27 +205,27 @@ impl Session {
     /// Runs until the client leaves or has to.
     pub async fn run(mut self) {
         let mut end = self.serve().await;
-        if self.holding.as_ref().is_some_and(|holding| holding.rest > 0) {
-            end = Err(End::Server); // whatever the reason, it can't be said within a message
+        if self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0) {
+            end = Err(SessionEnd::Server); // whatever the reason, it can't be said within a message
         }
-        self.ends = true;
+        self.has_ended = true;
         self.disconnect(); // not given back: what was open is rolled back by the server
         let patience = self.pool.config().drain_timeout;
-        if !matches!(end, Err(End::Server)) {
+        if !matches!(end, Err(SessionEnd::Server)) {
             // What went to lanes is answered first, also to a client that has only stopped sending.
-            let _ = tokio::time::timeout(patience, self.drained()).await;
+            let _ = tokio::time::timeout(patience, self.drain_lanes()).await;
         }
         self.disconnect();
-        if let Err(End::Problem(problem)) = &end {
+        if let Err(SessionEnd::Problem(problem)) = &end {
             self.mailbox.append(|out| problem.put(out));
         }
-        let _ = tokio::time::timeout(patience, self.written()).await;
-        if self.was_handed {
+        let _ = tokio::time::timeout(patience, self.flush_to_client()).await;
+        if self.has_returned_units {
             let session = self.mailbox.session;
             self.pool.send_all(|| Message::Gone(session));
         }
         self.mailbox.close();
-        if let Err(End::Problem(problem)) = end {
+        if let Err(SessionEnd::Problem(problem)) = end {
             tracing::debug!(
                 session = self.mailbox.session,
                 code = problem.code,
@@ -235,7 +235,7 @@ impl Session {
         }
     }
 
-    async fn serve(&mut self) -> Result<(), End> {
+    async fn serve(&mut self) -> Result<(), SessionEnd> {
         loop {
             self.take_frames().await?;
             let left = self.mailbox.try_write()?;
@@ -248,43 +248,43 @@ impl Session {
     }
 
     /// Waits, with no connection held, for the client, for a lane, or for the end.
-    async fn wait(&mut self, Left { unread, pending, is_full }: Left) -> Result<(), End> {
+    async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
         let stage = self.stop.stage();
-        if (stage == Stage::Leaving || self.leaves) && self.gather.is_empty() {
-            self.drained().await?;
-            return Err(End::Problem(stopping()));
+        if (stage == Stage::Leaving || self.must_leave) && self.gather.is_empty() {
+            self.drain_lanes().await?;
+            return Err(SessionEnd::Problem(stopping()));
         }
-        let silent = stage == Stage::Handed && self.gather.is_empty() && pending == 0;
+        let silent = stage == Stage::TakenOver && self.gather.is_empty() && pending == 0;
         let room = !is_full;
-        let watched = !room || stage == Stage::Handed;
+        let watched = !room || stage == Stage::TakenOver;
         if watched {
             self.mailbox.watch(true);
         }
         tokio::select! {
             biased;
-            () = self.mailbox.wake.woken() => {}
+            () = self.mailbox.task_notify.notified() => {}
             count = self.read.fill(&mut self.input), if room => {
                 if count? == 0 {
-                    return Err(End::Client);
+                    return Err(SessionEnd::Client);
                 }
                 return Ok(());
             }
             writable = self.mailbox.write.writable(), if unread > 0 => writable?,
-            () = quiet(), if silent => {
-                return Err(End::Problem(stopping()));
+            () = silence(), if silent => {
+                return Err(SessionEnd::Problem(stopping()));
             }
         }
         if watched {
             self.mailbox.watch(false);
         }
-        if self.mailbox.has_handed() {
-            self.drained().await?;
+        if self.mailbox.has_returned() {
+            self.drain_lanes().await?;
         }
         Ok(())
     }
 
     /// Deals with all whole messages that have come.
-    async fn take_frames(&mut self) -> Result<(), End> {
+    async fn take_frames(&mut self) -> Result<(), SessionEnd> {
         if self.input.is_empty() {
             return self.keep_budget();
         }
@@ -305,21 +305,21 @@ impl Session {
 
     /// Tells the client which settings have changed at the server, as that would with the answer to the next statement. A
     /// client with a connection of its own hears of them there.
-    fn tell_settings(&mut self) {
+    fn report_settings(&mut self) {
         if self.holding.is_some() {
             return;
         }
-        let Some(newer) = self.pool.newer_settings(&self.told) else { return };
-        for (name, value) in newer.changed_since(&self.told) {
+        let Some(newer) = self.pool.newer_settings(&self.reported_settings) else { return };
+        for (name, value) in newer.changed_since(&self.reported_settings) {
             self.mailbox.append_in_turn(|out| backend::put_parameter_status(out, name, value));
         }
-        self.told = newer;
+        self.reported_settings = newer;
     }
 
-    async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), End> {
+    async fn take_whole_frames(&mut self, input: &[u8], taken: &mut usize) -> Result<(), SessionEnd> {
         let since = Instant::now();
-        self.control.doing.heard(since);
-        self.tell_settings();
+        self.control.activity.message_received(since);
+        self.report_settings();
         let large = self.pool.config().message_bytes_max;
         let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
         loop {
@@ -352,10 +352,15 @@ impl Session {
     }
 
     /// Deals with a message. `behind` is what has come behind it.
-    async fn take_frame(&mut self, frame: Frame<'_>, behind: &[u8], since: Instant) -> Result<(), End> {
+    async fn take_frame(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        since: Instant,
+    ) -> Result<(), SessionEnd> {
         if frame.tag == tag::TERMINATE {
             self.finish().await;
-            return Err(End::Client);
+            return Err(SessionEnd::Client);
         }
         if self.skipping {
             if frame.tag == tag::SYNC {
@@ -390,9 +395,9 @@ impl Session {
             {
                 self.pass_gathered_with(frame).await
             }
-            tag::FUNCTION_CALL => match self.hold().await {
+            tag::FUNCTION_CALL => match self.acquire_connection().await {
                 Ok(()) => self.forward(frame).await,
-                Err(End::Problem(problem)) if !problem.fatal => {
+                Err(SessionEnd::Problem(problem)) if !problem.fatal => {
                     self.refuse_query(&problem);
                     Ok(())
                 }
@@ -404,7 +409,7 @@ impl Session {
     }
 
     /// Large messages and answers of all clients share one budget.
-    fn keep_budget(&mut self) -> Result<(), End> {
+    fn keep_budget(&mut self) -> Result<(), SessionEnd> {
         let bytes = self.input.capacity() + self.gather.bytes();
         if self.input.is_empty() && self.input.capacity() > limits::SESSION_BUFFER_BYTES {
             self.input = BytesMut::new();
@@ -412,7 +417,7 @@ impl Session {
         if self.budget.resize(bytes) {
             return Ok(());
         }
-        Err(End::Problem(Problem::fatal(
+        Err(SessionEnd::Problem(Problem::fatal(
             "53200",
             "the gateway's memory for messages is used up",
             "Send smaller messages, or fewer large ones at once.",
@@ -421,16 +426,16 @@ impl Session {
 
     /// Waits until everything that went to lanes is answered, running alone what a lane gave back. Then it is known what
     /// names mean.
-    async fn drained(&mut self) -> Result<(), End> {
+    async fn drain_lanes(&mut self) -> Result<(), SessionEnd> {
         if self.mailbox.pending() == 0 {
             self.settle_names();
             return Ok(());
         }
         self.mailbox.watch(true);
         while self.mailbox.pending() > 0 {
-            match self.mailbox.take_handed() {
-                Some((slot, handed)) => self.take_back(slot, handed).await?,
-                None => self.mailbox.wake.woken().await,
+            match self.mailbox.take_returned() {
+                Some((slot, returned)) => self.handle_returned(slot, returned).await?,
+                None => self.mailbox.task_notify.notified().await,
             }
         }
         self.mailbox.watch(false);
@@ -439,21 +444,21 @@ impl Session {
     }
 
     /// Waits until the client has read so much that it may get more.
-    async fn has_room(&mut self) -> Result<(), End> {
+    async fn wait_for_room(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
-            if self.stop.stage() == Stage::Leaving && !self.ends {
-                return Err(End::Problem(stopping()));
+            if self.stop.stage() == Stage::Leaving && !self.has_ended {
+                return Err(SessionEnd::Problem(stopping()));
             }
             tokio::select! {
                 writable = self.mailbox.write.writable() => writable?,
-                () = self.mailbox.wake.woken() => {} // the gateway may stop
+                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
             }
         }
         Ok(())
     }
 
     /// Waits until the client's socket has taken all answers.
-    async fn written(&mut self) -> Result<(), End> {
+    async fn flush_to_client(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 {
             self.mailbox.write.writable().await?;
         }
@@ -480,8 +485,8 @@ impl Session {
     }
 
     /// Notes on which connection a cancel request has to act; whether one has come while the session waited for it.
-    fn note_cancel_target(&self) -> bool {
-        let target = self.holding.as_ref().map(|holding| holding.cancel_target());
+    fn update_cancel_target(&self) -> bool {
+        let target = self.holding.as_ref().map(|holding| holding.backend_key());
         self.control.set_target(target)
     }
 }
@@ -498,7 +503,7 @@ pub fn no_connection(error: &crate::server::held::Error) -> Problem {
 }
 
 /// Long enough for a client that has just come to say what it came for.
-async fn quiet() {
+async fn silence() {
     tokio::time::sleep(Duration::from_millis(limits::HANDED_QUIET_MS)).await;
 }
 

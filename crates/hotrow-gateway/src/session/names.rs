@@ -23,24 +23,24 @@ pub type Change = (Bytes, Option<Named>);
 
 impl Session {
     /// Notes what the last unit that was sent to a lane does to names if it succeeds.
-    pub(super) fn will_name(&mut self, slot: u64, changes: Vec<Change>) {
+    pub(super) fn record_naming(&mut self, slot: u64, changes: Vec<Change>) {
         self.naming.extend(changes.into_iter().map(|(name, meaning)| Naming { slot, name, meaning }));
     }
 
     /// Takes a name away behind all units that are on their way.
-    pub(super) fn unname(&mut self, name: &[u8]) {
+    pub(super) fn remove_name(&mut self, name: &[u8]) {
         self.settle_names();
         if self.naming.is_empty() && !self.expected.names.contains_key(name) {
             return;
         }
         match self.mailbox.slots() {
-            (_, Some(slot)) => self.will_name(slot, vec![(Bytes::copy_from_slice(name), None)]),
+            (_, Some(slot)) => self.record_naming(slot, vec![(Bytes::copy_from_slice(name), None)]),
             (_, None) => drop(self.expected.names.remove(name)),
         }
     }
 
     /// What a Query does to names if a lane runs it: it takes the unnamed statement away.
-    pub(super) fn taking_unnamed(&mut self) -> Vec<Change> {
+    pub(super) fn unnamed_removal(&mut self) -> Vec<Change> {
         self.settle_names();
         let is_there = !self.naming.is_empty() || self.expected.names.contains_key(&b""[..]);
         is_there.then_some((Bytes::new(), None)).into_iter().collect()

@@ -9,7 +9,7 @@ use hotrow_wire::backend::{self, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
 use super::hold::Holding;
-use super::{End, Sequences, Session, put_ready, stopping};
+use super::{Sequences, Session, SessionEnd, put_ready, stopping};
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
 use crate::server::upstream::{self, Upstream};
@@ -47,7 +47,7 @@ const WRONG_COLUMNS: &[u8] = b"\0RPortalSetResultFormat\0";
 
 impl Session {
     /// Waits for one thing to happen while a connection is held, and deals with it.
-    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), End> {
+    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
         if self.stop.stage() == Stage::Leaving {
             self.stop_if_idle()?;
         }
@@ -65,7 +65,7 @@ impl Session {
                         self.take_frames().await?;
                     }
                     self.finish().await;
-                    Err(End::Client)
+                    Err(SessionEnd::Client)
                 } else {
                     Ok(())
                 }
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// The same for a unit that runs alone: the client is not read.
-    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), End> {
+    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), SessionEnd> {
         match self.wait_held(unread, false).await {
             Woken::Server(Ok(1..)) => self.relay().await,
             Woken::Server(_) => Err(self.server_gone()),
@@ -86,7 +86,7 @@ impl Session {
     async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
         let active = !self.is_settled();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
-        self.control.doing.holds(active, holding.status, self.pack, self.left);
+        self.control.activity.set_held(active, holding.status, self.pack, self.left);
         let was_full = holding.is_full();
         holding.write();
         let full = holding.is_full();
@@ -101,23 +101,27 @@ impl Session {
             count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
             _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
             _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
-            () = self.mailbox.wake.woken() => Woken::Mailbox,
+            () = self.mailbox.task_notify.notified() => Woken::Mailbox,
         }
     }
 
     /// The gateway stops: a session without a transaction ends now, one with a transaction when it is over.
-    fn stop_if_idle(&mut self) -> Result<(), End> {
+    fn stop_if_idle(&mut self) -> Result<(), SessionEnd> {
         let is_settled = self.is_settled();
         let idle = is_settled && self.held().status == Status::Idle;
-        if idle && self.stop.stage() == Stage::Leaving { Err(End::Problem(stopping())) } else { Ok(()) }
+        if idle && self.stop.stage() == Stage::Leaving {
+            Err(SessionEnd::Problem(stopping()))
+        } else {
+            Ok(())
+        }
     }
 
-    fn server_gone(&mut self) -> End {
-        let is_told = self.held().spoilt && self.held().failed && self.alone.is_none(); // it has said goodbye itself
-        if is_told || self.held().rest > 0 {
-            return End::Server; // within a message: whatever followed would be taken for a part of it
+    fn server_gone(&mut self) -> SessionEnd {
+        let is_told = self.held().must_close && self.held().failed && self.alone.is_none(); // it has said goodbye itself
+        if is_told || self.held().message_bytes_left > 0 {
+            return SessionEnd::Server; // within a message: whatever followed would be taken for a part of it
         }
-        End::Problem(Problem::fatal(
+        SessionEnd::Problem(Problem::fatal(
             "08006",
             "the server closed the connection unexpectedly",
             "What was under way may or may not have been executed.",
@@ -125,7 +129,7 @@ impl Session {
     }
 
     /// Passes on what the server has said.
-    async fn relay(&mut self) -> Result<(), End> {
+    async fn relay(&mut self) -> Result<(), SessionEnd> {
         let mut input = std::mem::take(&mut self.held().held.upstream.input);
         let mut taken = 0;
         let ready = self.take_replies(&input, &mut taken);
@@ -139,13 +143,13 @@ impl Session {
         }
         self.held().held.upstream.input = input;
         let ready = ready?;
-        if let Some(status) = self.held().ready_kept.take() {
+        if let Some(status) = self.held().delayed_ready.take() {
             self.restore_name(status).await?;
         }
         if ready {
-            self.let_go().await;
+            self.release_connection().await;
             if self.holding.is_some() {
-                self.note_cancel_target();
+                self.update_cancel_target();
             }
             if self.stop.stage() == Stage::Leaving && self.holding.is_some() && self.mailbox.pending() == 0 {
                 self.stop_if_idle()?;
@@ -156,11 +160,11 @@ impl Session {
 
     /// The server has reset the client's name to that of a client without one: gives the client its own again, before it is
     /// told that the unit is over. Where more is under way already, the server learns the name with the next connection.
-    async fn restore_name(&mut self, status: Status) -> Result<(), End> {
+    async fn restore_name(&mut self, status: Status) -> Result<(), SessionEnd> {
         let name = self.first_name.clone();
         if self.is_settled() {
             let renamed = self.held().held.rename(&name).await;
-            renamed.map_err(|error| End::from(held::Error::from(error)))?;
+            renamed.map_err(|error| SessionEnd::from(held::Error::from(error)))?;
         }
         let is_new = self.application_name != name;
         self.mailbox.append(|out| {
@@ -169,24 +173,24 @@ impl Session {
             }
             put_ready(status, out);
         });
-        self.control.doing.rename(&name);
+        self.control.activity.rename(&name);
         self.application_name = name;
         Ok(())
     }
 
     /// Looks at whole messages, and at the beginnings of large rows, and gives the client what is its. True if a
     /// ReadyForQuery was among them.
-    fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, End> {
+    fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, SessionEnd> {
         let mut ready = false;
         let mut begin = 0; // of what goes to the client in one piece
         let result = loop {
             let rest = &input[*taken..];
             let holding = self.held();
-            if holding.rest > 0 {
-                let count = holding.rest.min(rest.len());
-                holding.rest -= count;
+            if holding.message_bytes_left > 0 {
+                let count = holding.message_bytes_left.min(rest.len());
+                holding.message_bytes_left -= count;
                 *taken += count;
-                if count == 0 || holding.rest > 0 {
+                if count == 0 || holding.message_bytes_left > 0 {
                     break Ok(());
                 }
                 continue;
@@ -195,7 +199,7 @@ impl Session {
                 Ok(Some(frame)) => frame,
                 Ok(None) => match begins_large(rest) {
                     Some(bytes) => {
-                        holding.rest = bytes;
+                        holding.message_bytes_left = bytes;
                         continue;
                     }
                     None => break Ok(()),
@@ -240,7 +244,7 @@ impl Session {
     }
 
     /// Notes what a reply means; whether it is the client's.
-    fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, End> {
+    fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let mut lost_name = false;
         let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
@@ -255,7 +259,7 @@ impl Session {
                 out.extend_from_slice(frontend::FLUSH);
             }
             Reply::Unexpected => {
-                return Err(End::Problem(Problem::fatal(
+                return Err(SessionEnd::Problem(Problem::fatal(
                     "08P01",
                     format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
                     "",
@@ -268,9 +272,9 @@ impl Session {
                 let report = Report::read(frame.body())?;
                 // The client's own name: the statement on the connection is gone, and perhaps others with it.
                 let is_own = |name: &Bytes| self.expected.names.contains_key(&name[..]);
-                holding.spoilt |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
+                holding.must_close |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
                 if !report.is_error() {
-                    holding.spoilt = true;
+                    holding.must_close = true;
                     if self.alone.is_some() {
                         // The end of that connection is not the end of the session: the client gets an error in the
                         // unit's place, with a ReadyForQuery, and then what belongs to the units behind it.
@@ -285,12 +289,12 @@ impl Session {
             tag::PARAMETER_STATUS => {
                 let (name, value) = backend::parameter_status(frame.body())?;
                 if name == "application_name" {
-                    holding.held.note_name(value);
+                    holding.held.name_changed(value);
                     if holding.has_lost_name(&self.first_name) {
                         return Ok(Passing::Swallowed);
                     }
                     self.application_name = value.to_owned();
-                    self.control.doing.rename(value);
+                    self.control.activity.rename(value);
                 }
             }
             tag::READY => {
@@ -316,7 +320,7 @@ impl Session {
             self.unit_over();
             if lost_name {
                 let holding = self.held();
-                holding.ready_kept = Some(holding.status);
+                holding.delayed_ready = Some(holding.status);
                 return Ok(Passing::Swallowed);
             }
         }
@@ -337,7 +341,7 @@ impl Session {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let failed = std::mem::take(&mut holding.failed);
         let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
-        if let Some(statement) = holding.on_trial.take()
+        if let Some(statement) = holding.earning_credit.take()
             && !failed
         {
             statement.succeeded();

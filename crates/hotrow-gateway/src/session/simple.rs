@@ -12,31 +12,31 @@ use hotrow_wire::{Frame, frontend, put_frame};
 
 use super::forward::put_ready;
 use super::submit::is_transaction;
-use super::{End, Session};
+use super::{Session, SessionEnd};
 use crate::lane::{Packed, Plan};
 use crate::server::held;
 use crate::statements::Statement;
 
 impl Session {
     /// A Query with no connection held.
-    pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), End> {
+    pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
         if !self.gather.is_empty() {
             // An extended query without its Sync: the server sorts it out.
             return self.pass_gathered_with(frame).await;
         }
-        self.blocks_settled().await?;
+        self.wait_for_blocks().await?;
         if self.holding.is_some() {
             return self.forward(frame).await;
         }
         let statement = self.simple_statement(frontend::query(frame.body())?);
         if matches!(&statement.analysis, Analysis::Deallocate(_)) {
-            self.drained().await?;
+            self.drain_lanes().await?;
             if self.holding.is_some() {
                 return self.forward(frame).await;
             }
         }
         if self.answer_here(&statement, Status::Idle) {
-            self.unname(b""); // as the server does at every Query
+            self.remove_name(b""); // as the server does at every Query
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX {
@@ -47,7 +47,7 @@ impl Session {
                     let shape = normaliser.run(text);
                     let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
                     self.normaliser = normaliser;
-                    let changes = self.taking_unnamed();
+                    let changes = self.unnamed_removal();
                     return self.submit(self.envelope(packed, since), changes).await;
                 }
                 Ok(None) => {}
@@ -57,30 +57,36 @@ impl Session {
                 }
             }
         }
-        match self.hold().await {
+        match self.acquire_connection().await {
             Ok(()) => self.forward_query(frame, statement).await,
-            Err(End::Problem(problem)) if !problem.fatal => self.refuse_statement(&statement, problem).await,
+            Err(SessionEnd::Problem(problem)) if !problem.fatal => {
+                self.refuse_statement(&statement, problem).await
+            }
             Err(end) => Err(end),
         }
     }
 
-    async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), End> {
-        self.begins_in_vain(statement.leaves_open() == Some(true), &problem).await?;
+    async fn refuse_statement(&mut self, statement: &Statement, problem: Problem) -> Result<(), SessionEnd> {
+        self.end_if_begin_failed(statement.leaves_open() == Some(true), &problem).await?;
         self.refuse_query(&problem);
         Ok(())
     }
 
     /// Before an error of the gateway's own: where it stands for the beginning of a transaction and the client has sent
     /// more, the session ends with it, or else what is behind would run outside of any transaction.
-    pub(super) async fn begins_in_vain(&mut self, begins: bool, problem: &Problem) -> Result<(), End> {
-        if begins && (self.has_more || self.has_come().await) {
-            return Err(End::Problem(Problem { fatal: true, ..problem.clone() }));
+    pub(super) async fn end_if_begin_failed(
+        &mut self,
+        begins: bool,
+        problem: &Problem,
+    ) -> Result<(), SessionEnd> {
+        if begins && (self.has_more || self.has_more_input().await) {
+            return Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() }));
         }
         Ok(())
     }
 
     /// Whether more has come from the client, without waiting for it.
-    async fn has_come(&mut self) -> bool {
+    async fn has_more_input(&mut self) -> bool {
         tokio::select! {
             biased;
             count = self.read.fill(&mut self.input) => matches!(count, Ok(1..)),

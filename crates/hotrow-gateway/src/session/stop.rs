@@ -13,7 +13,7 @@ pub enum Stage {
     Serving,
     /// Another gateway has taken over: who has nothing to say for a while leaves. A client that has just come, and got in
     /// here, gets what it came for.
-    Handed,
+    TakenOver,
     /// All leave as soon as nothing of theirs is under way, and nobody new is let in.
     Leaving,
 }
@@ -23,7 +23,7 @@ impl Stop {
     pub fn stage(&self) -> Stage {
         match self.0.load(Relaxed) {
             0 => Stage::Serving,
-            1 => Stage::Handed,
+            1 => Stage::TakenOver,
             _ => Stage::Leaving,
         }
     }

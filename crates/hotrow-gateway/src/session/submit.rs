@@ -8,8 +8,8 @@ use hotrow_core::limits;
 use hotrow_core::session::Next;
 
 use super::names::Change;
-use super::{End, Sequences, Session};
-use crate::lane::Handed;
+use super::{Sequences, Session, SessionEnd};
+use crate::lane::Returned;
 use crate::lane::Unblock;
 use crate::lane::{Envelope, Packed, Plan};
 use crate::server::held;
@@ -72,15 +72,19 @@ impl Session {
     /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
     /// the unit waits for it. One whose rows are on their way in different lanes runs alone. If a lane runs it, it does this
     /// to names.
-    pub(super) async fn submit(&mut self, mut packed: Envelope, changes: Vec<Change>) -> Result<(), End> {
+    pub(super) async fn submit(
+        &mut self,
+        mut packed: Envelope,
+        changes: Vec<Change>,
+    ) -> Result<(), SessionEnd> {
         let kind = packed.unit.kind();
         if packed.unit.touches_sequence() {
             self.sequences = Sequences::Elsewhere;
         }
         if packed.unit.must_run_alone() {
-            self.drained().await?;
+            self.drain_lanes().await?;
             self.mailbox.reserve();
-            return self.alone(&packed).await;
+            return self.run_alone_and_finish(&packed).await;
         }
         packed.cancels = self.control.cancels();
         let (lane, first) = loop {
@@ -88,7 +92,7 @@ impl Session {
                 Next::First => {
                     let Some(lane) = self.any_lane(&packed) else {
                         self.mailbox.reserve();
-                        return self.alone(&packed).await;
+                        return self.run_alone_and_finish(&packed).await;
                     };
                     break (lane, true);
                 }
@@ -102,14 +106,14 @@ impl Session {
                 }
                 Next::Wait => {}
             }
-            self.drained().await?;
+            self.drain_lanes().await?;
         };
         self.lane = Some((kind, lane));
-        self.has_block |= packed.unit.may_stay_open();
-        self.control.doing.packs();
+        self.has_block_under_way |= packed.unit.may_stay_open();
+        self.control.activity.count_packed();
         packed.slot = self.mailbox.reserve();
         packed.changes_names = !changes.is_empty();
-        self.will_name(packed.slot, changes);
+        self.record_naming(packed.slot, changes);
         self.pool.submit(lane, self.mailbox.session, first, packed);
         Ok(())
     }
@@ -122,36 +126,36 @@ impl Session {
 
     /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
     /// that is on its way stays open.
-    pub(super) async fn blocks_settled(&mut self) -> Result<(), End> {
-        if std::mem::take(&mut self.has_block) { self.drained().await } else { Ok(()) }
+    pub(super) async fn wait_for_blocks(&mut self) -> Result<(), SessionEnd> {
+        if std::mem::take(&mut self.has_block_under_way) { self.drain_lanes().await } else { Ok(()) }
     }
 
     /// Runs a unit, the earliest that is not done, on a connection of the session's own.
-    async fn alone(&mut self, packed: &Envelope) -> Result<(), End> {
+    async fn run_alone_and_finish(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         let result = self.run_alone(packed).await;
-        if !matches!(result, Err(End::Server)) {
+        if !matches!(result, Err(SessionEnd::Server)) {
             self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
         }
         result
     }
 
     /// Deals with a unit that a lane has given back; it is the earliest that is not done.
-    pub(super) async fn take_back(&mut self, slot: u64, handed: Handed) -> Result<(), End> {
-        self.was_handed = true;
-        match handed {
-            Handed::Again(packed) => {
-                self.has_room().await?; // the lane may have given it back because the client does not read
+    pub(super) async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), SessionEnd> {
+        self.has_returned_units = true;
+        match returned {
+            Returned::Resubmit(packed) => {
+                self.wait_for_room().await?; // the lane may have given it back because the client does not read
                 if packed.has_lost_credit() {
-                    return self.alone(&packed).await;
+                    return self.run_alone_and_finish(&packed).await;
                 }
                 self.submit_again(slot, packed).await
             }
-            Handed::Waits(packed, wait) => self.wait_with(slot, packed, wait).await,
-            Handed::Alone(packed, unblock) => {
+            Returned::Wait(packed, wait) => self.wait_with_call(slot, packed, wait).await,
+            Returned::RunAlone(packed, unblock) => {
                 let result = if packed.unit.may_wait() && unblock.is_some() {
                     self.alone_unless_long(&packed, unblock).await
                 } else {
-                    let result = self.alone(&packed).await;
+                    let result = self.run_alone_and_finish(&packed).await;
                     drop(unblock);
                     result
                 };
@@ -163,8 +167,12 @@ impl Session {
     }
 
     /// Runs a call that may wait alone; if that takes long it has the lock and waits, and others need not wait for it.
-    async fn alone_unless_long(&mut self, packed: &Envelope, unblock: Option<Unblock>) -> Result<(), End> {
-        let alone = self.alone(packed);
+    async fn alone_unless_long(
+        &mut self,
+        packed: &Envelope,
+        unblock: Option<Unblock>,
+    ) -> Result<(), SessionEnd> {
+        let alone = self.run_alone_and_finish(packed);
         tokio::pin!(alone);
         let limit = Duration::from_millis(limits::WAITING_ALONE_MS_MAX);
         let in_time = tokio::time::timeout(limit, &mut alone).await;
@@ -176,9 +184,9 @@ impl Session {
     }
 
     /// Hands a unit, the earliest that is not done, to a lane again.
-    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), End> {
+    pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), SessionEnd> {
         let Some(lane) = self.any_lane(&packed) else {
-            return self.alone(&packed).await;
+            return self.run_alone_and_finish(&packed).await;
         };
         self.lane = Some((packed.unit.kind(), lane));
         packed.slot = slot;

@@ -15,15 +15,15 @@ use tokio::sync::Notify;
 use crate::authentication::{self, Authentication};
 use crate::config::Config;
 use crate::lock::Lock;
-use crate::pool::gates::Gates;
+use crate::pool::databases::Databases;
 use crate::pool::identity::Identity;
-use crate::pool::pools::{Full, InUse, Pools};
+use crate::pool::pools::{Full, PoolUse, Pools};
 use crate::pool::{Member, Pool};
 use crate::server::held::{self, HeldConnections};
-use crate::server::places::{Place, Places};
+use crate::server::permits::{Permit, Permits};
 use crate::session::control::Controls;
 use crate::session::stop::{Stage, Stop};
-use requests::Orders;
+use requests::OperatorRequests;
 
 /// What all clients share.
 pub struct Shared {
@@ -35,14 +35,14 @@ pub struct Shared {
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
-    clients: Places,
+    clients: Permits,
     stop: Arc<Stop>,
     /// Who may come in.
     pub authentication: Authentication,
     /// What PAUSE has shut.
-    pub gates: Gates,
+    pub databases: Databases,
     /// What the console asks of the program.
-    pub orders: Orders,
+    pub operator_requests: OperatorRequests,
     /// Wakes the console's sessions when the gateway stops.
     leave: Notify,
 }
@@ -62,15 +62,15 @@ impl Shared {
         Ok(Shared {
             authentication: Authentication::new(&config)?,
             held: Arc::new(HeldConnections::new(&config)),
-            clients: Places::new(config.clients_max),
+            clients: Permits::new(config.clients_max),
             config: ArcSwap::from_pointee(config),
             pools: Pools::default(),
             joining: Lock::default(),
             controls: Controls::default(),
             sessions: AtomicU64::new(0),
             stop: Arc::default(),
-            gates: Gates::default(),
-            orders: Orders::default(),
+            databases: Databases::default(),
+            operator_requests: OperatorRequests::default(),
             leave: Notify::new(),
         })
     }
@@ -93,8 +93,8 @@ impl Shared {
     }
 
     /// A place for one more client, if there is one.
-    pub fn try_enter(&self) -> Option<Place> {
-        self.clients.try_take()
+    pub fn try_enter(&self) -> Option<Permit> {
+        self.clients.try_acquire()
     }
 
     /// Closes connections that have been unused for this long, and pools that nobody uses.
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     /// The pool of these clients, opened if it isn't yet.
-    pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
+    pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
         if let Some(others) = identity.without_utf8() {
             let used = self.pool_of(others, credential.clone()).await?;
             if used.pool().speaks_utf8() {
@@ -125,26 +125,26 @@ impl Shared {
         self.pool_of(identity, credential).await
     }
 
-    async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<InUse, NoPool> {
-        let gate = self.gates.of(identity.database());
+    async fn pool_of(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
+        let database = self.databases.of(identity.database());
         let cell = self.pools.get(&identity).map_err(NoPool::Full)?;
         let opened = cell
             .get_or_try_init(|| {
                 let config = Arc::new(self.config.load().of(identity.database(), identity.user()));
-                Pool::open(config, self.held.clone(), gate.clone(), identity.clone(), credential.clone())
+                Pool::open(config, self.held.clone(), database.clone(), identity.clone(), credential.clone())
             })
             .await;
         match opened {
             Ok(pool) => {
                 pool.context.login.renew(credential);
                 // Whoever shut or opened the gate meanwhile may not have seen this pool yet.
-                if gate.is_shut() {
+                if database.is_paused() {
                     drop(pool.pause());
-                    if !gate.is_shut() {
+                    if !database.is_paused() {
                         pool.resume();
                     }
                 }
-                let used = InUse::of(pool); // before the cell is let go, which keeps the pool open until then
+                let used = PoolUse::of(pool); // before the cell is let go, which keeps the pool open until then
                 pool.log_in().await.map_err(NoPool::Error)?;
                 Ok(used)
             }
@@ -210,6 +210,6 @@ impl Shared {
         self.stop.set(stage);
         self.controls.wake_all();
         self.leave.notify_waiters();
-        tokio::time::timeout(patience, self.clients.all_free()).await.is_ok()
+        tokio::time::timeout(patience, self.clients.all_released()).await.is_ok()
     }
 }

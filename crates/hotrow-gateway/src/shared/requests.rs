@@ -4,7 +4,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// An order.
 #[derive(Debug)]
-pub enum Order {
+pub enum OperatorRequest {
     /// Read the settings again; say what is wrong with them, if anything.
     Reload(oneshot::Sender<Result<(), String>>),
     /// Finish what is under way, and stop.
@@ -13,23 +13,23 @@ pub enum Order {
 
 /// The way from the console to the program.
 #[derive(Debug)]
-pub struct Orders {
-    sender: mpsc::Sender<Order>,
-    receiver: Mutex<mpsc::Receiver<Order>>,
+pub struct OperatorRequests {
+    sender: mpsc::Sender<OperatorRequest>,
+    receiver: Mutex<mpsc::Receiver<OperatorRequest>>,
 }
 
-impl Default for Orders {
+impl Default for OperatorRequests {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(1);
-        Orders { sender, receiver: Mutex::new(receiver) }
+        OperatorRequests { sender, receiver: Mutex::new(receiver) }
     }
 }
 
-impl Orders {
+impl OperatorRequests {
     /// For the program: the next one.
-    pub async fn next(&self) -> Order {
+    pub async fn next(&self) -> OperatorRequest {
         match self.receiver.lock().await.recv().await {
-            Some(order) => order,
+            Some(request) => request,
             None => std::future::pending().await,
         }
     }
@@ -37,12 +37,12 @@ impl Orders {
     /// For the console.
     pub async fn reload(&self) -> Result<(), String> {
         let (answer, answered) = oneshot::channel();
-        let _ = self.sender.send(Order::Reload(answer)).await; // the receiver lives as long as this
+        let _ = self.sender.send(OperatorRequest::Reload(answer)).await; // the receiver lives as long as this
         answered.await.unwrap_or_else(|_| Err("the gateway stops".to_owned()))
     }
 
     /// For the console.
     pub async fn shutdown(&self) {
-        let _ = self.sender.send(Order::Shutdown).await; // the receiver lives as long as this
+        let _ = self.sender.send(OperatorRequest::Shutdown).await; // the receiver lives as long as this
     }
 }

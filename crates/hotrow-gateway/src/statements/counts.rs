@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What can become of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Became {
+pub enum RunOutcome {
     /// Run in a batch.
     Packed,
     /// Became part of a merged call.
@@ -37,18 +37,18 @@ pub struct Counts([AtomicU64; 12]);
 
 impl Counts {
     /// One more.
-    pub fn add(&self, became: Became) {
-        self.0[became as usize].fetch_add(1, Relaxed);
+    pub fn add(&self, outcome: RunOutcome) {
+        self.0[outcome as usize].fetch_add(1, Relaxed);
     }
 
     /// How many.
-    pub fn of(&self, became: Became) -> u64 {
-        self.0[became as usize].load(Relaxed)
+    pub fn of(&self, outcome: RunOutcome) -> u64 {
+        self.0[outcome as usize].load(Relaxed)
     }
 
     /// All that were passed through, those that a lane gave back left out.
     pub fn passed(&self) -> u64 {
-        use Became::{LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, SwitchedOff};
+        use RunOutcome::{LargerUnit, NoCredit, NotPackable, OwnTransaction, Pinned, SwitchedOff};
         [NotPackable, OwnTransaction, Pinned, SwitchedOff, NoCredit, LargerUnit]
             .map(|one| self.of(one))
             .iter()
@@ -58,6 +58,9 @@ impl Counts {
     /// All runs.
     pub fn total(&self) -> u64 {
         self.passed()
-            + [Became::Packed, Became::Merged, Became::GivenBack].map(|one| self.of(one)).iter().sum::<u64>()
+            + [RunOutcome::Packed, RunOutcome::Merged, RunOutcome::GivenBack]
+                .map(|one| self.of(one))
+                .iter()
+                .sum::<u64>()
     }
 }

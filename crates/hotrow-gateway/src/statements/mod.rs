@@ -46,7 +46,7 @@ pub struct Statement {
     /// Of a simple query that is several statements: these, each with the places of its literals in the whole.
     pub pieces: Box<[(Arc<Statement>, Range<usize>)]>,
     /// What was decided with the catalogue's help.
-    decided: Lock<Option<Decided>>,
+    decided: Lock<Option<VerdictRecord>>,
     /// Held while somebody asks the catalogue about it.
     pub deciding: tokio::sync::Mutex<()>,
     credit: AtomicI32,
@@ -95,7 +95,7 @@ impl Proof {
 
 /// What was decided about a statement, and when.
 #[derive(Clone, Debug)]
-pub struct Decided {
+pub struct VerdictRecord {
     verdict: Verdict,
     /// In words, where it is passed through.
     why_not: Option<String>,
@@ -107,21 +107,21 @@ pub struct Decided {
     is_asked_again: bool,
 }
 
-impl Decided {
+impl VerdictRecord {
     /// Decided just now, in this epoch of the catalogue.
     pub fn now(verdict: Verdict, why_not: Option<String>, state: u64, epoch: u64) -> Self {
-        Decided { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
+        VerdictRecord { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
     }
 }
 
 /// How much of a verdict is left.
-pub enum Known {
+pub enum CachedVerdict {
     /// It holds.
     Fresh(Verdict),
     /// It holds, but the catalogue should be asked again before it is too old.
-    Old(Verdict),
+    Ageing(Verdict),
     /// There is none, it is too old, or the catalogue has changed.
-    No,
+    Missing,
 }
 
 /// A statement that fails in a lane costs its whole batch another run. Each failure takes so much of its credit,
@@ -187,31 +187,31 @@ impl Statement {
     }
 
     /// What was decided, if it is of this epoch of the catalogue.
-    pub fn known(&self, epoch: u64, age_max: Duration) -> Known {
+    pub fn known(&self, epoch: u64, age_max: Duration) -> CachedVerdict {
         self.known_at(Instant::now(), epoch, age_max)
     }
 
     /// The same for somebody who knows the time.
-    pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> Known {
+    pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> CachedVerdict {
         match &*self.decided.lock() {
             Some(decided) if decided.epoch == epoch => {
                 let age = now.saturating_duration_since(decided.at);
                 if age >= age_max {
-                    Known::No
+                    CachedVerdict::Missing
                 } else if age >= age_max / 2 && !decided.is_asked_again {
-                    Known::Old(decided.verdict.clone())
+                    CachedVerdict::Ageing(decided.verdict.clone())
                 } else {
-                    Known::Fresh(decided.verdict.clone())
+                    CachedVerdict::Fresh(decided.verdict.clone())
                 }
             }
-            _ => Known::No,
+            _ => CachedVerdict::Missing,
         }
     }
 
     /// How it was last found to be packable, if it was.
     pub fn packing(&self) -> Option<Arc<Packing>> {
         match &*self.decided.lock() {
-            Some(Decided { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
+            Some(VerdictRecord { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
             _ => None,
         }
     }
@@ -277,7 +277,7 @@ impl Statement {
         match &self.analysis {
             Analysis::Candidate(_) => {
                 let decided = self.decided.lock();
-                matches!(&*decided, Some(Decided { verdict: Verdict::Pass, .. }))
+                matches!(&*decided, Some(VerdictRecord { verdict: Verdict::Pass, .. }))
             }
             _ => true,
         }
@@ -321,7 +321,7 @@ impl Statement {
     }
 
     /// Notes what was decided.
-    pub fn decide(&self, decided: Decided) {
+    pub fn decide(&self, decided: VerdictRecord) {
         *self.decided.lock() = Some(decided);
     }
 

@@ -48,7 +48,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
     assert_eq!(value(&bystander, "select current_user").await, ann, "who is in stays in");
     let log =
         stage.reload(&gateway, "hba.conf", "host all all all scram-sha-256\n\nhost all all all ident").await;
-    assert!(log.contains("hba.conf: line 3: \"ident\" is no method"), "{log}");
+    assert!(log.contains("hba.conf: line 3: \"ident\" is not a supported method"), "{log}");
     assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
     stage.file("hba.conf", "host all all all scram-sha-256");
     let log = stage.reload(&gateway, "users.txt", "\"bob\" \"x\"\n\"bob\" \"sesame\"").await;

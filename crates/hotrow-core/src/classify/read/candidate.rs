@@ -55,7 +55,7 @@ pub struct InsertParts {
 /// ON CONFLICT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// The target's columns; empty when there is none or a constraint is named.
+    /// The columns of the target. Empty if there is none or a constraint is named.
     pub columns: Vec<String>,
     /// ON CONSTRAINT.
     pub constraint: Option<String>,
@@ -68,7 +68,7 @@ pub struct Conflict {
 pub struct Candidate {
     /// The kind of statement.
     pub verb: Verb,
-    /// On which table; `None` for a SELECT without FROM.
+    /// The table. `None` for a SELECT without FROM.
     pub table: Option<TableName>,
     /// Equalities that hold for every row that it finds.
     pub equalities: Vec<Equality>,
@@ -84,7 +84,7 @@ pub struct Candidate {
     pub operators: Vec<String>,
     /// All types it casts to.
     pub casts: Vec<String>,
-    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    /// Names of collations, and words of string constants that a function can read as a catalogue name.
     pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
@@ -131,7 +131,7 @@ impl Candidate {
         row.get(self.position(name, table)?).cloned()
     }
 
-    /// True when an INSERT gives the column a value in some row.
+    /// Whether an INSERT gives the column a value in some row.
     pub(crate) fn gives(&self, name: &str, table: &TableFacts) -> bool {
         let Some(position) = self.position(name, table) else { return false };
         let rows = self.insert.iter().flat_map(|insert| &insert.rows);
@@ -148,7 +148,7 @@ impl Candidate {
         }
     }
 
-    /// True when the column's default is computed for some row.
+    /// Whether an INSERT uses the column's default in some row.
     pub(crate) fn uses_default_of(&self, column: &Column, table: &TableFacts) -> bool {
         let inserted = self.insert.as_ref().is_some_and(|insert| {
             let position = self.position(&column.name, table);

@@ -111,7 +111,7 @@ fn trusting_more_is_detected() {
         };
     assert!(
         everywhere(Beliefs { id: committed, ..right }, false).is_err(),
-        "committed is believed after a crash"
+        "committed is trusted after a crash"
     );
     // This is wrong only if the server crashed twice and assigned the ID in between.
     let below: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
@@ -123,7 +123,7 @@ fn trusting_more_is_detected() {
         };
     assert!(
         everywhere(Beliefs { id: below, ..right }, false).is_err(),
-        "committed is believed below the first id"
+        "committed is trusted below the first ID"
     );
     let careless = Beliefs { none_committed: |_| Outcome::Aborted, ..right };
     assert!(everywhere(careless, false).is_err(), "a missing id is taken for a missing commit");

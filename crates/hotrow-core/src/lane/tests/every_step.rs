@@ -19,7 +19,8 @@ fn every_step(lane: usize, wave: usize, world: impl Fn() -> World) -> Tally {
     every_step_then(lane, wave, &(1..12).step_by(2).collect::<Vec<_>>(), world)
 }
 
-/// The same, with recovery, and with a second cut after each number of steps in `again`.
+/// The same, with each reaction to the lost connection, and with a second cut after each number of steps in
+/// `again`.
 fn every_step_then(lane: usize, wave: usize, again: &[usize], world: impl Fn() -> World) -> Tally {
     let thens = [Then::Recovers, Then::Waits, Then::GivesUp, Then::IsForgotten];
     let thens: Vec<_> = thens.into_iter().chain(again.iter().map(|steps| Then::IsCutAgain(*steps))).collect();

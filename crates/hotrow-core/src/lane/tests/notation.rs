@@ -116,7 +116,7 @@ impl Desk {
         let session = session(&name);
         let earlier = self.pending.range((session, String::new())..).next();
         let unit = unit(&name, earlier.is_none_or(|(other, _)| *other != session));
-        assert!(self.pending.insert(named(&unit.payload)), "{name} is on its way already");
+        assert!(self.pending.insert(named(&unit.payload)), "{name} is under way already");
         self.step(Event::Submit(unit));
     }
 

@@ -5,7 +5,7 @@ use super::notation::script;
 use crate::lane::LaneKind::Write;
 
 #[test]
-fn they_are_sorted_by_their_least_row() {
+fn units_are_sorted_by_their_least_row() {
     script(
         Write,
         "

@@ -84,8 +84,8 @@ pub fn is_lead_binary(bind: &Bind<'_>) -> bool {
     bind.results().len() > 2 || bind.results() == [0, 1]
 }
 
-/// Text is the same in both formats. The server reads text from a binary array without looking for quotes.
-/// This is a third of its work if calls have 2,048 characters each.
+/// Text is the same in both formats. The server reads text from a binary array without searching for quotes.
+/// The search would be a third of its work if calls have 2,048 characters each.
 fn is_binary(element: &Element, bind: &Bind<'_>) -> bool {
     const TEXT: u32 = 25;
     match element.source {

@@ -18,7 +18,7 @@ use crate::net::stream::HandshakeError;
 use crate::net::{Address, ReadHalf, WriteHalf, stream};
 
 /// The words of an upstream URL that are about TLS.
-pub const WORDS: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"];
+pub const TLS_PARAMETERS: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"];
 
 /// How, and what is believed.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Client {
     /// Whether TLS begins without asking.
     direct: bool,
     /// What was asked for.
-    words: Vec<(String, String)>,
+    parameters: Vec<(String, String)>,
     config: Arc<ClientConfig>,
 }
 
@@ -53,7 +53,7 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// Whether another host, or the same one in a moment, may do better.
-    pub fn is_away(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         matches!(self, ConnectError::Io(_) | ConnectError::Handshake(HandshakeError::Io(_)))
     }
 }
@@ -73,14 +73,14 @@ enum Mode {
 impl Client {
     /// What these words mean for servers at these addresses. None means no TLS.
     pub fn load<'a>(
-        words: &[(String, String)],
+        parameters: &[(String, String)],
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Option<Self>, Error> {
-        let word = |name: &str| {
-            words
+        let parameter = |name: &str| {
+            parameters
                 .iter()
                 .rev()
-                .find(|(word, _)| word == name)
+                .find(|(parameter, _)| parameter == name)
                 .map(|(_, value)| value.as_str())
                 .filter(|value| !value.is_empty())
         };
@@ -89,9 +89,9 @@ impl Client {
         if hosts.is_empty() {
             return Ok(None);
         }
-        let root = word("sslrootcert");
-        let mode = mode(word("sslmode"), root)?;
-        let direct = match word("sslnegotiation") {
+        let root = parameter("sslrootcert");
+        let mode = mode(parameter("sslmode"), root)?;
+        let direct = match parameter("sslnegotiation") {
             None | Some("postgres") => false,
             Some("direct") if mode >= Mode::Require => true,
             Some("direct") => {
@@ -112,7 +112,7 @@ impl Client {
             .expect("the provider has suites for both versions")
             .dangerous()
             .with_custom_certificate_verifier(Verifier::new(trust(mode, root)?));
-        let mut config = match (word("sslcert"), word("sslkey")) {
+        let mut config = match (parameter("sslcert"), parameter("sslkey")) {
             (Some(certificate), Some(key)) => {
                 let certified_key = files::certified_key(Path::new(certificate), Path::new(key))?;
                 builder.with_client_cert_resolver(certified_key)
@@ -125,7 +125,7 @@ impl Client {
         Ok(Some(Client {
             required: mode >= Mode::Require,
             direct,
-            words: words.to_vec(),
+            parameters: parameters.to_vec(),
             config: Arc::new(config),
         }))
     }
@@ -173,7 +173,7 @@ impl Client {
 
     /// This one, with the files as they were when `newer` was made if it asks for the same.
     pub fn renewed(&self, newer: Option<&Self>) -> Self {
-        newer.filter(|newer| newer.words == self.words).unwrap_or(self).clone()
+        newer.filter(|newer| newer.parameters == self.parameters).unwrap_or(self).clone()
     }
 
     /// Whether a connection without TLS will do after this failure: as with libpq, where TLS is only preferred and
@@ -183,9 +183,9 @@ impl Client {
     }
 }
 
-fn mode(word: Option<&str>, root: Option<&str>) -> Result<Mode, Error> {
+fn mode(parameter: Option<&str>, root: Option<&str>) -> Result<Mode, Error> {
     let system = root == Some("system");
-    Ok(match word {
+    Ok(match parameter {
         None if system => Mode::VerifyFull,
         Some("verify-full") => Mode::VerifyFull,
         _ if system => return Err(Error::Setting("sslrootcert=system needs sslmode=verify-full")),

@@ -14,18 +14,18 @@ pub type Row = Vec<Option<String>>;
 pub struct Answer {
     columns: Option<&'static [&'static str]>,
     rows: VecDeque<Row>,
-    word: &'static str,
+    tag_text: &'static str,
 }
 
 impl Answer {
     /// A table.
     pub fn table(columns: &'static [&'static str], rows: Vec<Row>) -> Self {
-        Answer { columns: Some(columns), rows: rows.into(), word: "SHOW" }
+        Answer { columns: Some(columns), rows: rows.into(), tag_text: "SHOW" }
     }
 
     /// A word.
-    pub fn done(word: &'static str) -> Self {
-        Answer { columns: None, rows: VecDeque::new(), word }
+    pub fn done(tag_text: &'static str) -> Self {
+        Answer { columns: None, rows: VecDeque::new(), tag_text }
     }
 
     /// What a simple query is told before the rows.
@@ -41,10 +41,10 @@ impl Answer {
             let Some(row) = self.rows.pop_front() else { break };
             put_row(&row, out);
         }
-        if self.word.is_empty() {
+        if self.tag_text.is_empty() {
             out.extend_from_slice(backend::EMPTY_QUERY);
         } else if self.rows.is_empty() {
-            backend::put_command_complete(out, self.word);
+            backend::put_command_complete(out, self.tag_text);
         } else {
             put_frame(out, tag::PORTAL_SUSPENDED, |_| {});
         }

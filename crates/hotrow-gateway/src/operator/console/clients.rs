@@ -30,20 +30,20 @@ fn row(control: &Control) -> Row {
     let identity = &control.pool.identity;
     let address = match control.peer.address {
         Some(address) => address.to_string(),
-        None if control.peer.inside => "inside".to_owned(),
+        None if control.peer.internal => "inside".to_owned(),
         None => "unix".to_owned(),
     };
-    let (packed, passed) = control.doing.counts();
+    let (packed, passed) = control.activity.counts();
     let texts = [
         control.process_id.to_string(),
         control.mailbox.session.to_string(),
         identity.user().to_owned(),
         identity.database().to_owned(),
-        control.doing.name(),
+        control.activity.name(),
         address,
         (if control.peer.tls.is_some() { "on" } else { "off" }).to_owned(),
         state(control),
-        format!("{:.3}", control.doing.silent_for().as_secs_f64()),
+        format!("{:.3}", control.activity.since_last_message().as_secs_f64()),
     ];
     let backend = control.backend().map(|pid| pid.to_string());
     let last = [packed.to_string(), passed.to_string(), control.mailbox.unread().to_string()];
@@ -52,7 +52,7 @@ fn row(control: &Control) -> Row {
 
 fn state(control: &Control) -> String {
     if control.backend().is_some() {
-        control.doing.describe_held()
+        control.activity.describe_held()
     } else if let Some(what) = control.waiting() {
         what.to_owned()
     } else if control.mailbox.pending() > 0 {

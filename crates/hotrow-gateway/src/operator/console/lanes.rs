@@ -3,7 +3,7 @@
 use hotrow_core::lane::LaneKind;
 
 use super::answer::{Row, row};
-use crate::lane::Look;
+use crate::lane::LaneSnapshot;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
@@ -31,7 +31,7 @@ pub const COLUMNS: [&str; 16] = [
 pub async fn rows(shared: &Shared) -> Vec<Row> {
     let mut rows = Vec::new();
     for pool in shared.pools() {
-        rows.extend(pool.look(false).await.iter().map(|look| lane(&pool, look)));
+        rows.extend(pool.lane_snapshots(false).await.iter().map(|lane| row_of(&pool, lane)));
     }
     rows
 }
@@ -44,22 +44,22 @@ pub fn kind(kind: LaneKind) -> &'static str {
     }
 }
 
-fn lane(pool: &Pool, look: &Look) -> Row {
-    let mean = if look.done.batches == 0 { 0.0 } else { look.done.units as f64 / look.done.batches as f64 };
+fn row_of(pool: &Pool, lane: &LaneSnapshot) -> Row {
+    let mean = if lane.done.batches == 0 { 0.0 } else { lane.done.units as f64 / lane.done.batches as f64 };
     let identity = &pool.identity;
     let mut row =
-        row![pool.id, identity.user(), identity.database(), kind(look.kind), look.index, look.connection];
-    row.push(look.backend.map(|pid| pid.to_string()));
+        row![pool.id, identity.user(), identity.database(), kind(lane.kind), lane.index, lane.connection];
+    row.push(lane.backend.map(|pid| pid.to_string()));
     row.extend(row![
-        look.queued,
-        look.parked,
-        look.batches_under_way,
-        look.units_under_way,
-        look.pace.as_micros(),
-        look.done.units,
-        look.done.batches,
+        lane.queued,
+        lane.parked,
+        lane.batches_under_way,
+        lane.units_under_way,
+        lane.pace.as_micros(),
+        lane.done.units,
+        lane.done.batches,
         format!("{mean:.1}"),
-        look.done.losses,
+        lane.done.losses,
     ]);
     row
 }

@@ -95,7 +95,7 @@ pub struct Console {
     /// After an error in an extended query: what comes up to the next Sync is ignored.
     skipping: bool,
     /// For cancel requests.
-    line: Arc<crate::session::control::Line>,
+    cancel_handle: Arc<crate::session::control::ConsoleCancelHandle>,
 }
 
 /// A command with where it has got to.
@@ -118,12 +118,12 @@ pub async fn serve(
         tracing::error!(%error, "the system gives no random numbers");
         return;
     }
-    let line = shared.controls.open_line(secret);
+    let cancel_handle = shared.controls.register_console(secret);
     out.extend_from_slice(backend::AUTHENTICATION_OK);
     for (name, value) in PARAMETERS {
         backend::put_parameter_status(&mut out, name, value);
     }
-    backend::put_backend_key_data(&mut out, line.process_id, &secret);
+    backend::put_backend_key_data(&mut out, cancel_handle.process_id, &secret);
     out.extend_from_slice(backend::READY_IDLE);
     let mut console = Console {
         shared,
@@ -136,36 +136,40 @@ pub async fn serve(
         portals: HashMap::new(),
         in_transaction: false,
         skipping: false,
-        line,
+        cancel_handle,
     };
     let end = console.run().await;
-    if let Err(End::Problem(problem)) = end {
+    if let Err(ConsoleEnd::Problem(problem)) = end {
         problem.put(&mut console.out);
         let _ = console.write.drain(&mut console.out).await; // it may be gone
     }
-    console.shared.controls.close_line(console.line.process_id);
+    console.shared.controls.remove_console(console.cancel_handle.process_id);
 }
 
 /// Why it ends.
-enum End {
+enum ConsoleEnd {
     Left,
     Problem(Problem),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for ConsoleEnd {
     fn from(_: io::Error) -> Self {
-        End::Left
+        ConsoleEnd::Left
     }
 }
 
-impl From<hotrow_wire::Error> for End {
+impl From<hotrow_wire::Error> for ConsoleEnd {
     fn from(error: hotrow_wire::Error) -> Self {
-        End::Problem(Problem::fatal("08P01", error.to_string(), "Speak PostgreSQL's protocol, version 3."))
+        ConsoleEnd::Problem(Problem::fatal(
+            "08P01",
+            error.to_string(),
+            "Speak PostgreSQL's protocol, version 3.",
+        ))
     }
 }
 
 impl Console {
-    async fn run(&mut self) -> Result<(), End> {
+    async fn run(&mut self) -> Result<(), ConsoleEnd> {
         loop {
             self.take_frames().await?;
             self.write.drain(&mut self.out).await?;
@@ -173,15 +177,15 @@ impl Console {
             tokio::select! {
                 count = self.read.fill(&mut self.input) => {
                     if count? == 0 {
-                        return Err(End::Left);
+                        return Err(ConsoleEnd::Left);
                     }
                 }
-                () = leaving => return Err(End::Problem(crate::session::stopping())),
+                () = leaving => return Err(ConsoleEnd::Problem(crate::session::stopping())),
             }
         }
     }
 
-    async fn take_frames(&mut self) -> Result<(), End> {
+    async fn take_frames(&mut self) -> Result<(), ConsoleEnd> {
         let mut input = std::mem::take(&mut self.input);
         loop {
             if let Some(tag) = input.first() {
@@ -192,7 +196,7 @@ impl Console {
             let bytes = input.split_to(length).freeze();
             // What comes behind it is read on while it is performed, so that a client that leaves is noticed.
             self.input.unsplit(std::mem::take(&mut input));
-            let frame = split(&bytes, |_| usize::MAX)?.ok_or(End::Left)?;
+            let frame = split(&bytes, |_| usize::MAX)?.ok_or(ConsoleEnd::Left)?;
             self.take(frame).await?;
             input = std::mem::take(&mut self.input);
         }
@@ -200,10 +204,10 @@ impl Console {
         Ok(())
     }
 
-    async fn take(&mut self, frame: Frame<'_>) -> Result<(), End> {
+    async fn take(&mut self, frame: Frame<'_>) -> Result<(), ConsoleEnd> {
         let body = frame.body();
         match frame.tag {
-            frontend::tag::TERMINATE => return Err(End::Left),
+            frontend::tag::TERMINATE => return Err(ConsoleEnd::Left),
             frontend::tag::SYNC => {
                 self.skipping = false;
                 self.portals.retain(|_, _| self.in_transaction);
@@ -235,7 +239,7 @@ impl Console {
         Ok(())
     }
 
-    async fn query(&mut self, text: &[u8]) -> Result<(), End> {
+    async fn query(&mut self, text: &[u8]) -> Result<(), ConsoleEnd> {
         let text = String::from_utf8_lossy(text).into_owned();
         let commands = console::split(&text);
         if commands.is_empty() {
@@ -313,7 +317,7 @@ impl Console {
         }
     }
 
-    async fn execute(&mut self, body: &[u8]) -> Result<(), End> {
+    async fn execute(&mut self, body: &[u8]) -> Result<(), ConsoleEnd> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         let Some(mut portal) = self.portals.remove(name) else {
             self.refuse(&missing("portal", name, "34000"));
@@ -338,7 +342,7 @@ impl Console {
     }
 
     /// Does what is asked for. A client that leaves, or cancels, is not waited for.
-    async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, End> {
+    async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, ConsoleEnd> {
         match command {
             Command::Ignored(IgnoredCommand::Begin) => self.in_transaction = true,
             Command::Ignored(IgnoredCommand::Commit | IgnoredCommand::Rollback) => {
@@ -355,12 +359,12 @@ impl Console {
         loop {
             tokio::select! {
                 answer = &mut performed => return Ok(answer),
-                () = self.line.cut.notified() => {
+                () = self.cancel_handle.cancelled.notified() => {
                     return Ok(Err(cancelled()));
                 }
                 count = self.read.fill(&mut self.input), if self.input.len() < limits::SMALL_MESSAGE_BYTES_MAX => {
                     if count? == 0 {
-                        return Err(End::Left);
+                        return Err(ConsoleEnd::Left);
                     }
                 }
             }

@@ -55,7 +55,7 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
             Answer::done("RECONNECT")
         }
         Command::Reload => {
-            shared.orders.reload().await.map_err(|error| {
+            shared.operator_requests.reload().await.map_err(|error| {
                 Problem::error(
                     "F0000",
                     error,
@@ -66,7 +66,7 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
         }
         Command::Shutdown => {
             tracing::info!("stopping, as the console was told");
-            shared.orders.shutdown().await;
+            shared.operator_requests.shutdown().await;
             Answer::done("SHUTDOWN")
         }
         Command::Ignored(IgnoredCommand::Begin) => Answer::done("BEGIN"),

@@ -36,7 +36,7 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
             settings.join(" "),
             pool.clients(),
             holding.iter().filter(|control| control.pool.id == pool.id).count(),
-            if pool.gate().is_shut() { "yes" } else { "no" },
+            if pool.database_state().is_paused() { "yes" } else { "no" },
             pool.context.unpackable().map_or("yes".to_owned(), |why| format!("no: {why}")),
             pool.lanes_count(),
             pool.context.lock_timeout().as_millis(),

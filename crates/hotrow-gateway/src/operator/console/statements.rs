@@ -6,7 +6,7 @@ use super::answer::{Row, row};
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::statements::Statement;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 /// What it shows.
 pub const COLUMNS: [&str; 18] = [
@@ -54,21 +54,21 @@ fn of(pool: &Pool, statement: &Statement) -> Row {
     let (verdict, reason) = verdict(pool, statement);
     let counts = &statement.counts;
     let mut row = row![pool.id, statement.shown(SHAPE_CHARS_MAX), verdict, reason, counts.total()];
-    row.extend([Became::Packed, Became::Merged].map(|became| Some(counts.of(became).to_string())));
+    row.extend([RunOutcome::Packed, RunOutcome::Merged].map(|outcome| Some(counts.of(outcome).to_string())));
     row.push(Some(counts.passed().to_string()));
     let rest = [
-        Became::NotPackable,
-        Became::OwnTransaction,
-        Became::Pinned,
-        Became::SwitchedOff,
-        Became::NoCredit,
-        Became::LargerUnit,
-        Became::GivenBack,
-        Became::Failed,
-        Became::Blocked,
-        Became::TooSlow,
+        RunOutcome::NotPackable,
+        RunOutcome::OwnTransaction,
+        RunOutcome::Pinned,
+        RunOutcome::SwitchedOff,
+        RunOutcome::NoCredit,
+        RunOutcome::LargerUnit,
+        RunOutcome::GivenBack,
+        RunOutcome::Failed,
+        RunOutcome::Blocked,
+        RunOutcome::TooSlow,
     ];
-    row.extend(rest.map(|became| Some(counts.of(became).to_string())));
+    row.extend(rest.map(|outcome| Some(counts.of(outcome).to_string())));
     row
 }
 

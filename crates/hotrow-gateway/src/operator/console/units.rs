@@ -4,7 +4,7 @@ use hotrow_core::lane::{LaneKind, UnitState};
 
 use super::answer::{Row, row};
 use super::lanes::kind;
-use crate::session::WAITS;
+use crate::session::CALL_WAITS;
 use crate::shared::Shared;
 
 /// What it shows.
@@ -15,14 +15,14 @@ pub const COLUMNS: [&str; 9] =
 pub async fn rows(shared: &Shared) -> Vec<Row> {
     let mut rows = Vec::new();
     for pool in shared.pools() {
-        rows.extend(pool.waiting.look().into_iter().map(|call| {
+        rows.extend(pool.waiting.snapshots().into_iter().map(|call| {
             let mut row = row![
                 pool.id,
                 kind(LaneKind::Write),
                 "",
                 call.session,
                 call.function,
-                WAITS,
+                CALL_WAITS,
                 call.age.as_millis(),
                 1,
                 call.shape
@@ -30,8 +30,8 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
             row[2] = None;
             row
         }));
-        for look in pool.look(true).await {
-            rows.extend(look.units.into_iter().map(|unit| {
+        for lane in pool.lane_snapshots(true).await {
+            rows.extend(lane.units.into_iter().map(|unit| {
                 let state = match unit.place {
                     UnitState::UnderWay(batch) => format!("under way in batch {batch}"),
                     UnitState::Queued => "queued".to_owned(),
@@ -41,8 +41,8 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
                 tables.dedup();
                 row![
                     pool.id,
-                    kind(look.kind),
-                    look.index,
+                    kind(lane.kind),
+                    lane.index,
                     unit.session,
                     tables.join(", "),
                     state,

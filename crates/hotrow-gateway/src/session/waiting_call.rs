@@ -6,44 +6,49 @@ use std::time::{Duration, Instant};
 use hotrow_core::limits;
 use tokio::sync::oneshot;
 
-use super::{End, Session};
+use super::{Session, SessionEnd};
+use crate::lane::Backlog;
+use crate::lane::CallWait;
 use crate::lane::Envelope;
-use crate::lane::Left;
-use crate::lane::Wait;
 use crate::session::stop::Stage;
 use hotrow_core::unit::put_refusals;
 
 /// What operators are told that such a session, and its call, does.
-pub const WAITS: &str = "waits for something to answer";
+pub const CALL_WAITS: &str = "waits for something to answer";
 
 /// Why a call waits no more.
-enum Over {
+enum WaitEnd {
     /// There may be something for it.
-    Ask,
+    Retry,
     /// It gets its empty answer.
-    Time,
+    TimedOut,
     /// It was cancelled.
     Cancelled,
     /// Its client is gone.
-    Left,
+    ClientLeft,
 }
 
 impl Session {
     /// Waits with a call, the earliest unit that is not done.
-    pub(super) async fn wait_with(&mut self, slot: u64, mut packed: Envelope, wait: Wait) -> Result<(), End> {
+    pub(super) async fn wait_with_call(
+        &mut self,
+        slot: u64,
+        mut packed: Envelope,
+        wait: CallWait,
+    ) -> Result<(), SessionEnd> {
         let pool = self.pool.clone();
         let over = match pool.waiting.enter(&packed, self.mailbox.session) {
-            Ok(Some(mut seat)) => {
-                self.control.waits(WAITS);
+            Ok(Some(mut waiting_slot)) => {
+                self.control.set_waiting(CALL_WAITS);
                 // A cancel request that has found nothing in the lanes meant this call.
                 let cancels = self.control.cancels();
                 let over = match std::mem::replace(&mut packed.cancels, cancels) == cancels {
-                    true => self.wait_until(&mut seat.woken, &wait).await,
-                    false => Over::Cancelled,
+                    true => self.wait_until(&mut waiting_slot.woken, &wait).await,
+                    false => WaitEnd::Cancelled,
                 };
-                if self.control.set_target(None) { Over::Cancelled } else { over }
+                if self.control.set_target(None) { WaitEnd::Cancelled } else { over }
             }
-            Ok(None) => Over::Ask,
+            Ok(None) => WaitEnd::Retry,
             Err(problem) => {
                 self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
                 self.mailbox.finish_front();
@@ -52,12 +57,14 @@ impl Session {
             }
         };
         match over {
-            Over::Ask => {
+            WaitEnd::Retry => {
                 packed.since = Instant::now();
                 return self.submit_again(slot, packed).await;
             }
-            Over::Time | Over::Left => self.mailbox.append(|out| out.extend_from_slice(&wait.empty)),
-            Over::Cancelled => {
+            WaitEnd::TimedOut | WaitEnd::ClientLeft => {
+                self.mailbox.append(|out| out.extend_from_slice(&wait.empty))
+            }
+            WaitEnd::Cancelled => {
                 self.mailbox
                     .append(|out| put_refusals(&crate::lane::cancelled(), packed.unit.readies(), out));
             }
@@ -67,39 +74,39 @@ impl Session {
         Ok(())
     }
 
-    async fn wait_until(&mut self, woken: &mut oneshot::Receiver<()>, wait: &Wait) -> Over {
+    async fn wait_until(&mut self, woken: &mut oneshot::Receiver<()>, wait: &CallWait) -> WaitEnd {
         let due = wait.again.min(wait.deadline);
         let timer = tokio::time::sleep_until(due.into());
         tokio::pin!(timer);
         loop {
-            if self.stop.stage() != Stage::Serving || self.ends {
-                self.leaves = true;
-                return Over::Time;
+            if self.stop.stage() != Stage::Serving || self.has_ended {
+                self.must_leave = true;
+                return WaitEnd::TimedOut;
             }
-            let Ok(Left { unread, .. }) = self.mailbox.try_write() else { return self.left() };
+            let Ok(Backlog { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
             let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
             tokio::select! {
                 biased;
-                () = self.control.cancelled_waiting() => return Over::Cancelled,
-                _ = &mut *woken => return Over::Ask,
+                () = self.control.cancelled_waiting() => return WaitEnd::Cancelled,
+                _ = &mut *woken => return WaitEnd::Retry,
                 count = self.read.fill(&mut self.input), if room => {
                     if !matches!(count, Ok(1..)) {
-                        return self.left();
+                        return self.client_left();
                     }
                 }
                 writable = self.mailbox.write.writable(), if unread > 0 => {
                     if writable.is_err() {
-                        return self.left();
+                        return self.client_left();
                     }
                 }
-                () = self.mailbox.wake.woken() => {} // the gateway may stop
+                () = self.mailbox.task_notify.notified() => {} // the gateway may stop
                 () = &mut timer => {
                     let now = Instant::now();
                     if now >= wait.deadline {
-                        return Over::Time;
+                        return WaitEnd::TimedOut;
                     }
-                    if !self.pool.gate().is_shut() {
-                        return Over::Ask;
+                    if !self.pool.database_state().is_paused() {
+                        return WaitEnd::Retry;
                     }
                     // During a pause nobody is asked.
                     let next = now + Duration::from_millis(limits::WAITING_PAUSED_MS);
@@ -110,8 +117,8 @@ impl Session {
     }
 
     /// Nobody wants an answer any more, nor to the calls behind this one.
-    fn left(&mut self) -> Over {
-        self.ends = true;
-        Over::Left
+    fn client_left(&mut self) -> WaitEnd {
+        self.has_ended = true;
+        WaitEnd::ClientLeft
     }
 }

@@ -9,15 +9,15 @@ use crate::lock::Lock;
 
 /// Wakes one task.
 #[derive(Debug, Default)]
-pub struct Wake {
-    said: AtomicBool,
+pub struct TaskNotify {
+    is_notified: AtomicBool,
     task: Lock<Option<Waker>>,
 }
 
-impl Wake {
+impl TaskNotify {
     /// Says the word.
-    pub fn wake(&self) {
-        self.said.store(true, SeqCst);
+    pub fn notify(&self) {
+        self.is_notified.store(true, SeqCst);
         // Whoever registers after this looks whether it was said.
         if let Some(task) = &*self.task.lock() {
             task.wake_by_ref();
@@ -25,7 +25,7 @@ impl Wake {
     }
 
     /// Waits for the word. Of several tasks only the last one that waits hears it. Cancel safe.
-    pub async fn woken(&self) {
+    pub async fn notified(&self) {
         poll_fn(|context| self.poll(context)).await;
     }
 
@@ -42,7 +42,7 @@ impl Wake {
     }
 
     fn take(&self) -> bool {
-        self.said.load(SeqCst) && self.said.swap(false, SeqCst)
+        self.is_notified.load(SeqCst) && self.is_notified.swap(false, SeqCst)
     }
 }
 
@@ -60,14 +60,14 @@ mod tests {
     #[tokio::test]
     async fn an_early_word_is_kept_and_several_are_one() {
         let long = Duration::from_secs(30);
-        let wake = Wake::default();
-        wake.wake();
-        wake.wake();
-        timeout(long, wake.woken()).await.expect("it was said before");
-        let mut again = pin!(wake.woken());
+        let notify = TaskNotify::default();
+        notify.notify();
+        notify.notify();
+        timeout(long, notify.notified()).await.expect("it was said before");
+        let mut again = pin!(notify.notified());
         let soon = timeout(Duration::from_millis(1), &mut again).await;
         assert!(soon.is_err(), "it was heard already");
-        wake.wake();
+        notify.notify();
         timeout(long, again).await.expect("it was said again");
     }
 
@@ -94,14 +94,14 @@ mod tests {
     #[test]
     fn no_word_is_missed() {
         const ROUNDS: usize = 10_000;
-        let (wake, begun, said) = (Wake::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (notify, begun, is_notified) = (TaskNotify::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         let mut missed = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 1..=ROUNDS {
                     until(&begun, round);
-                    wake.wake();
-                    said.store(round, SeqCst);
+                    notify.notify();
+                    is_notified.store(round, SeqCst);
                 }
             });
             for round in 1..=ROUNDS {
@@ -110,10 +110,10 @@ mod tests {
                 begun.store(round, SeqCst);
                 // A bit later each time: the word comes before the task begins to wait, as it does, or afterwards.
                 (0..round % 8).for_each(|_| std::hint::spin_loop());
-                let heard = wake.poll(&mut Context::from_waker(&waker)).is_ready();
-                until(&said, round);
+                let heard = notify.poll(&mut Context::from_waker(&waker)).is_ready();
+                until(&is_notified, round);
                 missed += usize::from(!heard && !task.0.load(SeqCst));
-                wake.take();
+                notify.take();
             }
         });
         assert_eq!(missed, 0);

@@ -24,7 +24,7 @@ const NO_STATEMENT: &[u8] = b"26000";
 
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]
-pub struct Guard {
+pub struct CatalogueCheck {
     /// By the name that statements have.
     watches: BTreeMap<String, Watch>,
     /// How often the catalogue had changed through this gateway when the tables were taken in.
@@ -41,7 +41,7 @@ pub struct Guard {
 
 /// How a batch ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct End {
+pub struct BatchEnd {
     /// Tables whose fingerprints are compared before the last statement.
     pub checks: usize,
     /// There is a last statement.
@@ -52,19 +52,19 @@ pub struct End {
 
 /// What an error at the end of a batch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum CheckFailure {
     /// The tables may have changed: the next batch compares their fingerprints.
-    Maybe,
+    Recheck,
     /// They have changed: what was decided about statements no longer holds.
-    Surely,
+    Changed,
     /// Neither: the error is about something else.
-    Not,
+    Unrelated,
 }
 
-impl Guard {
+impl CatalogueCheck {
     /// On a new connection, which has this mark.
     pub fn with_mark(mark: Option<String>) -> Self {
-        Guard { mark, ..Guard::default() }
+        CatalogueCheck { mark, ..CatalogueCheck::default() }
     }
 
     /// Whether batches set a mark.
@@ -79,11 +79,11 @@ impl Guard {
         kind: LaneKind,
         epoch: u64,
         out: &mut BytesMut,
-    ) -> (End, usize) {
+    ) -> (BatchEnd, usize) {
         self.keep_up_with(epoch);
         let is_needed = self.admit(batch, kind);
         if !is_needed {
-            return (End::default(), 0);
+            return (BatchEnd::default(), 0);
         }
         let is_new = self.prepared != Some(self.generation);
         if is_new {
@@ -109,7 +109,7 @@ impl Guard {
         let analysed = Value { binary: true, bytes: self.analysed.as_deref() };
         frontend::put_bind_values(out, END, &[analysed], &[0, 1, 0, 0]);
         out.extend_from_slice(frontend::EXECUTE);
-        (End { checks, is_there: true, generation: self.generation }, if is_new { 2 } else { 0 })
+        (BatchEnd { checks, is_there: true, generation: self.generation }, if is_new { 2 } else { 0 })
     }
 
     /// Takes in the tables that a batch relies on; whether the batch has to be checked.
@@ -146,7 +146,7 @@ impl Guard {
 
     /// The last statement of a batch has been answered: all that the batch relies on is as expected. The transaction's
     /// id.
-    pub fn holds(&mut self, end: End, row: &[u8]) -> Result<Option<u64>, hotrow_wire::Error> {
+    pub fn passed(&mut self, end: BatchEnd, row: &[u8]) -> Result<Option<u64>, hotrow_wire::Error> {
         let columns = backend::data_row(row)?;
         if let Some(Some(analysed)) = columns.get(1)
             && end.generation == self.generation
@@ -165,23 +165,23 @@ impl Guard {
     }
 
     /// The end of a batch has failed with this code.
-    pub fn breaks(&mut self, end: End, code: &[u8]) -> Broken {
+    pub fn failed(&mut self, end: BatchEnd, code: &[u8]) -> CheckFailure {
         let is_checked = end.checks > 0 || self.watches.is_empty();
         self.analysed = None;
         self.prepared = None;
         match code {
             // The last statement may have been prepared in a batch that failed before it came to that.
-            NO_STATEMENT => Broken::Maybe,
-            DIVISION_BY_ZERO if !is_checked => Broken::Maybe,
+            NO_STATEMENT => CheckFailure::Recheck,
+            DIVISION_BY_ZERO if !is_checked => CheckFailure::Recheck,
             DIVISION_BY_ZERO => {
                 self.watches.clear();
-                Broken::Surely
+                CheckFailure::Changed
             }
             // The mark may have been dropped, or the role may no longer set it: without it the statement does not fail.
-            _ if self.mark.take().is_some() => Broken::Maybe,
+            _ if self.mark.take().is_some() => CheckFailure::Recheck,
             _ => {
                 self.watches.clear();
-                Broken::Not
+                CheckFailure::Unrelated
             }
         }
     }

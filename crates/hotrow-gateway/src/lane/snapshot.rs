@@ -9,7 +9,7 @@ use super::Task;
 
 /// A lane as it was when it was asked.
 #[derive(Debug)]
-pub struct Look {
+pub struct LaneSnapshot {
     /// Whether its batches can change anything.
     pub kind: LaneKind,
     /// Its number among those of its kind.
@@ -29,14 +29,14 @@ pub struct Look {
     /// How long one unit takes.
     pub pace: Duration,
     /// Units and batches done so far, and connections lost.
-    pub done: Done,
+    pub done: LaneTotals,
     /// The units, if they were asked for: the earliest of them.
-    pub units: Vec<UnitLook>,
+    pub units: Vec<UnitSnapshot>,
 }
 
 /// What a lane has done so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Done {
+pub struct LaneTotals {
     /// Units answered.
     pub units: u64,
     /// Batches committed.
@@ -47,7 +47,7 @@ pub struct Done {
 
 /// A unit in a lane.
 #[derive(Debug)]
-pub struct UnitLook {
+pub struct UnitSnapshot {
     /// Whose it is.
     pub session: u64,
     /// The tables or functions of its statements.
@@ -61,10 +61,10 @@ pub struct UnitLook {
 }
 
 impl Task {
-    pub(super) fn look(&mut self, with_units: bool) -> Look {
+    pub(super) fn snapshot(&mut self, with_units: bool) -> LaneSnapshot {
         let units = if with_units { self.units() } else { Vec::new() };
         let under_way = self.core.under_way();
-        Look {
+        LaneSnapshot {
             kind: self.kind,
             index: self.index,
             connection: self.core.connection(),
@@ -73,15 +73,15 @@ impl Task {
             batches_under_way: under_way.len(),
             units_under_way: under_way.iter().map(|batch| batch.units.len()).sum(),
             pace: self.pace.wait(1),
-            done: self.tally,
+            done: self.totals,
             units,
-            backend: self.link.upstream().map(|upstream| upstream.process_id),
+            backend: self.connection.upstream().map(|upstream| upstream.process_id),
         }
     }
 
-    fn units(&self) -> Vec<UnitLook> {
+    fn units(&self) -> Vec<UnitSnapshot> {
         let units = self.core.units().take(limits::SHOWN_UNITS_MAX);
-        let looks = units.map(|(place, unit)| UnitLook {
+        let snapshots = units.map(|(place, unit)| UnitSnapshot {
             session: unit.session,
             tables: unit.payload.unit.runs().map(|run| run.packing.table.clone()).collect(),
             place,
@@ -90,6 +90,6 @@ impl Task {
                 .map(|run| run.statement.shown(limits::SHOWN_SHAPE_CHARS_MAX))
                 .collect(),
         });
-        looks.collect()
+        snapshots.collect()
     }
 }

@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 const LIMIT: Duration = Duration::from_millis(limits::SERVER_SILENT_MS);
 
 /// A connection whose other end acknowledges nothing for so long is lost. One that stands still is not: its system answers.
-pub fn notice(stream: &TcpStream) {
-    if let Err(error) = set(&SockRef::from(stream)) {
+pub fn set(stream: &TcpStream) {
+    if let Err(error) = try_set(&SockRef::from(stream)) {
         tracing::debug!(%error, "a server that vanishes is noticed late");
     }
 }
 
-fn set(socket: &SockRef<'_>) -> io::Result<()> {
+fn try_set(socket: &SockRef<'_>) -> io::Result<()> {
     // What waits for an answer asks after half of the time, what has sent something waits for its acknowledgement.
     let asking = TcpKeepalive::new().with_time(LIMIT / 2).with_interval(LIMIT / 8).with_retries(4);
     socket.set_tcp_keepalive(&asking)?;

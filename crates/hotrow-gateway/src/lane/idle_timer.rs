@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 /// A lane's rest.
-pub struct Rest {
+pub struct IdleTimer {
     since: Instant,
     limit: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
-impl Rest {
+impl IdleTimer {
     /// Begins now; long when it takes `limit`.
     pub fn new(limit: Duration) -> Self {
-        Rest { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
+        IdleTimer { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
     }
 
     /// There is work: what rest follows begins after this.
-    pub fn begins(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         self.since = now;
     }
 
     /// Waits until it is long. Cancel safe.
-    pub async fn is_long(&mut self) {
+    pub async fn expired(&mut self) {
         loop {
             self.timer.as_mut().await;
             let end = self.since + self.limit;

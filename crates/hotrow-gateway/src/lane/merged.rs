@@ -8,16 +8,16 @@ use hotrow_core::limits;
 use hotrow_wire::backend::Problem;
 
 use super::Task;
+use super::message::CallWait;
 use super::message::Envelope;
-use super::message::Wait;
-use crate::lane::Handed;
+use crate::lane::Returned;
 use crate::metrics::METRICS;
-use crate::statements::counts::Became;
+use crate::statements::counts::RunOutcome;
 
 impl Task {
     /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
     /// nothing of their sessions is sent after them.
-    pub(super) fn note_waits(&mut self) {
+    pub(super) fn find_waiting_calls(&mut self) {
         let Some(batch) = self.core.under_way().front() else { return };
         let mut answers = 0;
         let call = batch.calls().find(|call| {
@@ -62,14 +62,14 @@ impl Task {
                 let again = Duration::from_millis(wait.again_in.max(limits::WAITING_AGAIN_MS_MIN));
                 let mut empty = BytesMut::new();
                 packed.unit.put_merged_answer(&rows, place, &[], &mut empty);
-                let wait = Wait { again: Instant::now() + again, deadline, empty };
-                self.hand_back(packed, |packed| Handed::Waits(packed, wait));
+                let wait = CallWait { again: Instant::now() + again, deadline, empty };
+                self.return_envelope(packed, |packed| Returned::Wait(packed, wait));
                 continue;
             }
             METRICS.merged.inc();
             let Some(run) = packed.unit.runs().next() else { continue };
             run.statement.succeeded();
-            run.statement.counts.add(Became::Merged);
+            run.statement.counts.add(RunOutcome::Merged);
             let put = |out: &mut BytesMut| packed.unit.put_merged_answer(&rows, place, commit, out);
             if packed.mailbox.answer(packed.slot, put) {
                 self.touched.push(packed.mailbox);

@@ -8,39 +8,39 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places that can be taken.
 #[derive(Debug)]
-pub struct Places {
+pub struct Permits {
     free: Arc<Semaphore>,
-    count: AtomicUsize,
+    limit: AtomicUsize,
 }
 
 /// A place that is taken until this is dropped.
-pub type Place = OwnedSemaphorePermit;
+pub type Permit = OwnedSemaphorePermit;
 
-impl Places {
+impl Permits {
     /// So many, all free.
-    pub fn new(count: usize) -> Self {
-        Places { free: Arc::new(Semaphore::new(count)), count: AtomicUsize::new(count) }
+    pub fn new(limit: usize) -> Self {
+        Permits { free: Arc::new(Semaphore::new(limit)), limit: AtomicUsize::new(limit) }
     }
 
     /// How many there are, taken ones included.
-    pub fn count(&self) -> usize {
-        self.count.load(Relaxed)
+    pub fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
     }
 
     /// How many are taken.
-    pub fn taken(&self) -> usize {
-        self.count().saturating_sub(self.free.available_permits())
+    pub fn in_use(&self) -> usize {
+        self.limit().saturating_sub(self.free.available_permits())
     }
 
     /// Changes how many there are. Who has a place keeps it: where there are too many, nobody gets one before enough
     /// of them have been given back.
-    pub fn resize(&self, count: usize) {
-        let before = self.count.swap(count, Relaxed);
-        if count >= before {
-            self.free.add_permits(count - before);
+    pub fn resize(&self, limit: usize) {
+        let before = self.limit.swap(limit, Relaxed);
+        if limit >= before {
+            self.free.add_permits(limit - before);
             return;
         }
-        let (free, surplus) = (self.free.clone(), u32::try_from(before - count).unwrap_or(u32::MAX));
+        let (free, surplus) = (self.free.clone(), u32::try_from(before - limit).unwrap_or(u32::MAX));
         tokio::spawn(async move {
             if let Ok(permits) = free.acquire_many_owned(surplus).await {
                 permits.forget();
@@ -49,18 +49,18 @@ impl Places {
     }
 
     /// A place, if one is free now.
-    pub fn try_take(&self) -> Option<Place> {
+    pub fn try_acquire(&self) -> Option<Permit> {
         self.free.clone().try_acquire_owned().ok()
     }
 
     /// A place, as soon as it is this caller's turn.
-    pub async fn take(&self) -> Place {
+    pub async fn acquire(&self) -> Permit {
         self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
     /// Waits until all places are free.
-    pub async fn all_free(&self) {
-        let all = u32::try_from(self.count()).unwrap_or(u32::MAX);
+    pub async fn all_released(&self) {
+        let all = u32::try_from(self.limit()).unwrap_or(u32::MAX);
         let everyone = self.free.acquire_many(all).await;
         drop(everyone.expect("the semaphore is never closed"));
     }
@@ -72,25 +72,25 @@ mod tests {
 
     #[tokio::test]
     async fn the_number_of_places_changes_while_they_are_taken() {
-        let places = Places::new(2);
-        let (one, two) = (places.try_take().unwrap(), places.try_take().unwrap());
-        assert!(places.try_take().is_none());
-        places.resize(3);
-        let three = places.try_take().unwrap();
-        places.resize(1);
+        let permits = Permits::new(2);
+        let (one, two) = (permits.try_acquire().unwrap(), permits.try_acquire().unwrap());
+        assert!(permits.try_acquire().is_none());
+        permits.resize(3);
+        let three = permits.try_acquire().unwrap();
+        permits.resize(1);
         tokio::task::yield_now().await; // the surplus gets in line
         drop(one);
         drop(two);
-        assert!(places.try_take().is_none(), "one is there and one is taken");
-        assert_eq!(places.taken(), 1);
+        assert!(permits.try_acquire().is_none(), "one is there and one is taken");
+        assert_eq!(permits.in_use(), 1);
         drop(three);
         tokio::task::yield_now().await;
-        let four = places.try_take().unwrap();
-        assert!(places.try_take().is_none());
+        let four = permits.try_acquire().unwrap();
+        assert!(permits.try_acquire().is_none());
         drop(four);
-        places.all_free().await;
-        places.resize(2);
-        let _five = places.take().await;
-        assert!(places.try_take().is_some());
+        permits.all_released().await;
+        permits.resize(2);
+        let _five = permits.acquire().await;
+        assert!(permits.try_acquire().is_some());
     }
 }
