@@ -103,7 +103,7 @@ impl Stage {
     /// The lane is connected, its statements are prepared, and it works. There are so many good orders that a bad one
     /// does not get the statement out of the lanes.
     ///
-    /// A cut that was due right behind the last answer of the time before may fall into it, so that nobody can tell
+    /// A cut that was due right behind the last answer of the time before may fall into it, so that it is unknown
     /// what became of these orders: then once more.
     fn warm_up(&mut self) {
         for _ in 0..3 {

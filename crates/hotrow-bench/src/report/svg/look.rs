@@ -1,7 +1,5 @@
 //! Colours, markers and titles of techniques. A technique has the same colour in every picture.
 
-use super::canvas::Marker;
-
 /// A colour with a variant for dark backgrounds. People with any kind of colour vision can tell these colours apart, after
 /// Okabe and Ito, and text in them is readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +17,21 @@ pub(super) enum Colour {
     Ochre,
     Navy,
     Brown,
+}
+
+/// The sign at the points of a line: readers can tell lines apart without their colours.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+    Plus,
+    Down,
+    Ring,
+    Bar,
+    Hourglass,
 }
 
 impl Colour {
