@@ -1,4 +1,4 @@
--- The secret of one role: none where it may not log in, has none, or had it until a time that is over.
+-- The secret of one role. It is null if the role cannot log in, has no secret, or has a secret that has expired.
 select rolname,
        case when rolvaliduntil operator(pg_catalog.<=) pg_catalog.now() then null else rolpassword end
   from pg_catalog.pg_authid

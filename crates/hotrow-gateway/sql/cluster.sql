@@ -1,3 +1,3 @@
--- The identifier that a server shares with its standbys and with nobody else. Refused where the role may not know it.
+-- The identifier that a server shares with its standbys only. The server refuses the query if the role cannot read it.
 select system_identifier
   from pg_catalog.pg_control_system()

@@ -1,2 +1,3 @@
--- Before another session gets the connection: neither currval and lastval nor cached values of sequences are its own.
+-- Run before another session gets the connection, which must see neither currval and lastval nor cached values of this
+-- session.
 discard sequences

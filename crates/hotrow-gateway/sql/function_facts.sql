@@ -1,12 +1,13 @@
--- What exists outside pg_catalog under the names a statement or table uses, as one JSON array. Never changes anything.
--- $1: the names of functions, operators and types, of collations, and of what text values can name: the server reads the
+-- Objects outside pg_catalog with the names that a statement or table uses, as one JSON array. Changes nothing.
+-- $1: the names of functions, operators, types and collations, and text values that can be names: the server reads the
 -- constant in nextval('s') or to_tsvector('english', ...) when it analyses a statement.
--- Casts that users made between types of the server's own are always reported: any statement can use one without its
--- text showing it. So are the settings by which constants are read. Objects with a number below 16384 are the server's own.
+-- Casts that users made between built-in types are always reported, because any statement can use one without naming
+-- it. The settings that decide how constants are read are always reported too. Objects with an OID below 16384 are
+-- built in.
 -- Runs on PostgreSQL 14 and later, as any role.
--- Tables, functions and types are qualified so that search_path can't put others in their place.
+-- Tables, functions and types are qualified. Otherwise search_path could put other objects in their place.
 with recursive wild (type) as (
-    -- Types with a cast that may run a user's code; see table_facts.sql.
+    -- Types with a cast that can run a user's code; see table_facts.sql.
     select pg_catalog.unnest(array[k.castsource, k.casttarget])
       from pg_catalog.pg_cast k
       join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) k.castfunc
@@ -15,7 +16,7 @@ with recursive wild (type) as (
        and (p.provolatile operator(pg_catalog.<>) 'i'::pg_catalog."char"
             or l.lanname operator(pg_catalog.<>) all ('{c,internal}'::pg_catalog.name[]))
 ),
--- Types of these names, and all they are made of: elements of arrays, fields of rows.
+-- Types with these names and their parts: elements of arrays, fields of rows.
 made_of (name, type) as (
     select t.oid, t.oid
       from pg_catalog.pg_type t
@@ -43,8 +44,8 @@ namesake as (
            pg_catalog.pg_function_is_visible(p.oid) as visible,
            p.provolatile as volatility,
            p.prokind operator(pg_catalog.<>) 'f'::pg_catalog."char" or p.prosecdef or p.proconfig is not null
-           -- A default of an argument, a domain (also within a row) and the functions of a range type run code that the
-           -- source does not show, as do casts. The names of roles and schemas are not followed.
+           -- The source does not show the code that is run by a default of an argument, a domain (also within a row),
+           -- the functions of a range type, or a cast. The names of roles and schemas are not followed.
            or p.pronargdefaults operator(pg_catalog.>) 0::pg_catalog.int2
            or exists (
                select
@@ -106,7 +107,7 @@ namesake as (
            'type',
            pg_catalog.pg_type_is_visible(t.oid),
            null,
-           -- A domain has checks and a default, a type of a user's or an extension's has functions, wherever in it that is.
+           -- A domain has checks and a default. A user's or an extension's type has functions. Both count at any depth.
            exists (
                select
                  from made_of m
@@ -126,10 +127,11 @@ namesake as (
       from pg_catalog.pg_type t
      where t.typname operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
-    -- What a constant or a COLLATE clause can name. Only its number counts: its own definition is read at each use.
+    -- Objects that a constant or a COLLATE clause can name. Only the OID counts, because the server reads the
+    -- definition at each use.
     select o.namespace, o.name, o.kind, o.visible, null, false, null, null, o.catalogue, o.oid, null
       from (
-               -- Those of other sessions come and go.
+               -- Temporary tables of other sessions are left out, because they come and go.
                select c.oid, c.relnamespace, c.relname, 'relation', pg_catalog.pg_table_is_visible(c.oid),
                       'pg_catalog.pg_class'::pg_catalog.regclass
                  from pg_catalog.pg_class c
@@ -150,7 +152,7 @@ namesake as (
      where o.name operator(pg_catalog.=) any ($1::pg_catalog.text[]::pg_catalog.name[])
     union all
     -- How the server reads a constant such as timestamptz '2020-01-01' when it analyses a statement. A reload of the
-    -- server's configuration changes these on open connections.
+    -- server's configuration changes these settings on open connections.
     select 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid,
            pg_catalog.concat(s.name, ' = ', pg_catalog.current_setting(s.name)),
            'setting', true, null, false, null, null,

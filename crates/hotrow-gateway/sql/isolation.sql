@@ -1,6 +1,8 @@
--- The settings under which statements may be packed; then, in milliseconds, how long a statement may wait for a lock and
--- how long it may run; the role that connections begin with; and the OID of the role that has logged in, since a role of the
--- same name may take its place.
+-- One row with:
+--   - the settings that decide whether statements may be packed,
+--   - in milliseconds, how long a statement may wait for a lock, and how long it may run,
+--   - the role that connections begin with,
+--   - the OID of the role that logged in, because another role can take over its name.
 select pg_catalog.current_setting('default_transaction_isolation'),
        pg_catalog.current_setting('standard_conforming_strings'),
        pg_catalog.current_setting('client_encoding'),

@@ -1,6 +1,7 @@
--- What a session has left behind on its connection, as one row of booleans in the order of the fields that the gateway
--- reads, and the number of statements that the protocol has prepared. Changes nothing. $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL
--- 14 and later, as any role.
+-- The state that a session has left on its connection, as one row of booleans in the order of the fields that the
+-- gateway reads, then the number of statements that the protocol has prepared. Changes nothing.
+-- $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL 14 and later, as any
+-- role.
 select exists (select from pg_catalog.pg_settings s
                 where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text

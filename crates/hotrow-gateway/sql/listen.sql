@@ -1,2 +1,2 @@
--- From now on the connection hears when there is something for calls that wait. The pack says so with pg_notify.
+-- The connection receives a notification when a waiting call may find something. The pack sends it with pg_notify.
 listen hotrow_wake

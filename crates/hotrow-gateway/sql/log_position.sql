@@ -1,11 +1,14 @@
--- Where the log stands when a connection is made: the last checkpoint, the first transaction id of this life of the server
--- if that checkpoint began it, and an id that no later transaction of this connection falls short of.
+-- The position of the log when a connection is made: the last checkpoint, the first transaction ID of this life of the
+-- server if that checkpoint began it, and an ID that is not above the ID of any later transaction of this connection.
 --
--- Recovery after a crash, and a clean shutdown, end with a checkpoint during which nothing is written: only for such a one
--- checkpoint_lsn = redo_lsn, and its next_xid is the first id that the new life gives out. Three cases look alike and are
--- excluded: an ordinary checkpoint under wal_level = minimal (before version 17); a standby; and a standby that was
--- promoted, which shows a checkpoint of its primary (on the old timeline) until its own first one, an ordinary one, is done.
--- The control file is read under its lock, so that all columns are of one checkpoint.
+-- Recovery after a crash and a clean shutdown both end with a checkpoint during which nothing is written. Only such a
+-- checkpoint has checkpoint_lsn = redo_lsn, and its next_xid is the first ID that the new life assigns. Three cases
+-- look the same and are excluded:
+--   - an ordinary checkpoint with wal_level = minimal (before version 17),
+--   - a standby,
+--   - a promoted standby, which shows a checkpoint of its primary (on the old timeline) until its own first checkpoint,
+--     an ordinary one, is complete.
+-- The server reads the control file under its lock, so all columns belong to one checkpoint.
 select pg_catalog.pg_wal_lsn_diff(checkpoint_lsn, '0/0')::pg_catalog.int8,
        case when pg_catalog.pg_is_in_recovery() then null
             when checkpoint_lsn operator(pg_catalog.<>) redo_lsn then null

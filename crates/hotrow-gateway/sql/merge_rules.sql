@@ -1,7 +1,7 @@
--- The merge rules for functions of these names, as one JSON array. Never changes anything.
--- $1: the functions' names. Asked only where the pack is trusted (pack_trusted.sql), as the client's own role.
--- A rule counts only if its function and its twin belong to one owner. Otherwise the twin of another role would run under the
--- client's rights in the place of the function that the client has called.
+-- The merge rules for functions with these names, as one JSON array. Changes nothing.
+-- $1: the functions' names. The query runs only if the pack is trusted (pack_trusted.sql), as the client's own role.
+-- A rule counts only if its function and its twin have the same owner. Otherwise the twin of another role would run
+-- with the client's rights in place of the function that the client has called.
 select coalesce(pg_catalog.json_agg(r.rule), '[]') as rules
   from pg_catalog.json_array_elements(hotrow.merge_rules($1::pg_catalog.text[])) as r (rule)
  where 1 operator(pg_catalog.=) (select pg_catalog.count(distinct p.proowner)

@@ -1,4 +1,4 @@
--- Raised in place of a read of currval or lastval whose values are on a connection that the session does not hold.
+-- Raised in place of a read of currval or lastval if their values are on a connection that the session does not hold.
 do $$ begin
     raise exception using
         errcode = '55000',

@@ -1,18 +1,18 @@
--- Whether the schema pack is there and this role may run its code, and whether a certain function of it is there and this role
--- may call it. Always one row. It reads rows of the catalogue only, never fails, and never changes anything.
+-- Whether the schema pack exists and this role may run its code, and whether a certain function of it exists and this
+-- role may call it. Returns one row always. Reads only the catalogue, never fails and changes nothing.
 --
--- The functions of the pack run with the rights of the role that calls them or of the role that owns them, and the gateway calls
--- them on behalf of clients that have not asked for them. Any role that may create schemas can make one of this name. So the
--- pack is trusted only if the schema and every function in it belong to one role, and that role is
+-- The functions of the pack run with the rights of the calling role or of their owner. The gateway calls them on behalf
+-- of clients that have not asked for them. Any role that may create schemas can make one with this name. The pack is
+-- therefore trusted only if one role owns the schema and every function in it, and that role is one of these:
 --   - a superuser,
 --   - the role that asks,
---   - the owner of the database, which can choose the search_path of every role that connects, or
---   - the role of the upstream URL, which the operator has chosen. Under managed PostgreSQL the pack belongs to it as a rule.
--- A superuser trusts only superusers. That holds for the role that has logged in and for the current role, because the
--- database's owner can choose the latter.
+--   - the owner of the database, which can choose the search_path of every role that connects,
+--   - the role of the upstream URL, which the operator has chosen. On managed PostgreSQL it usually owns the pack.
+-- A superuser trusts only superusers. This rule covers both the role that has logged in and the current role, because
+-- the database's owner can choose the current role.
 -- $1: the role of the upstream URL.
--- $2: the function's name; empty if only the pack as a whole is asked about.
--- $3: the types of its parameters, as their OIDs with spaces in between.
+-- $2: the function's name; empty to ask about the pack as a whole.
+-- $3: the types of its parameters: OIDs separated by spaces.
 select coalesce(
            pg_catalog.bool_and(p.proowner operator(pg_catalog.=) o.oid)
            and pg_catalog.bool_or(

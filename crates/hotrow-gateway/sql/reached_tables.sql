@@ -1,6 +1,6 @@
--- The tables and views outside the system's schemas that bear one of these names, as one JSON array of their names in
--- quotes; null if a cast with a function of a user's exists, which could run wherever two types meet. Never changes
--- anything. $1: the names that a statement mentions. Runs on PostgreSQL 14 and later, as any role.
+-- The tables and views outside the system's schemas that have one of these names, as one JSON array of quoted names.
+-- Null if a cast with a user's function exists, because it could run wherever two types meet. Changes nothing.
+-- $1: the names that a statement mentions. Runs on PostgreSQL 14 and later, as any role.
 select case when not exists (
            select
              from pg_catalog.pg_cast k
@@ -11,7 +11,7 @@ select case when not exists (
                    and d.deptype operator(pg_catalog.=) 'e'::pg_catalog."char"
              join pg_catalog.pg_language l on l.oid operator(pg_catalog.=) p.prolang
             where k.oid operator(pg_catalog.>=) 16384::pg_catalog.oid
-              -- Those between types of the server's own are judged with the statement's functions: function_facts.sql.
+              -- Casts between built-in types are judged with the statement's functions: function_facts.sql.
               and (k.castsource operator(pg_catalog.>=) 16384::pg_catalog.oid
                    or k.casttarget operator(pg_catalog.>=) 16384::pg_catalog.oid)
               and (p.provolatile operator(pg_catalog.<>) 'i'::pg_catalog."char"

@@ -1,6 +1,6 @@
--- Tells one life of a server from the next. After a crash, ids of transactions that never reached the log are given
--- out again: a committed one may then be somebody else's. The start time stays the same when only the children are
--- restarted; the process numbers of the server's own children do not, and every role may see them.
+-- Identifies one life of a server. After a crash the server reuses IDs of transactions that never reached the log, so a
+-- committed ID may then belong to another transaction. The start time does not change if the server restarts only its
+-- children. The process IDs of the server's own children do change, and every role can see them.
 select pg_catalog.concat_ws(' ',
     pg_catalog.pg_postmaster_start_time(),
     (select pg_catalog.string_agg(pid::pg_catalog.text, ',' order by pid)

@@ -1,2 +1,3 @@
--- A connection that one session has given back is used by another: its name in pg_stat_activity follows.
+-- Another session uses a connection that was given back. Its name in pg_stat_activity becomes that of the new session's
+-- client.
 select pg_catalog.set_config('application_name', $1, false)

@@ -1,7 +1,7 @@
--- What the catalogue says about one table, as one JSON value; null when there is no such table. Never changes anything.
--- $1: the table's name as to_regclass takes it. Runs on PostgreSQL 14 and later, as any role.
--- Tables, functions, types and operators are qualified: the owner of a database can set its search_path for every role, and
--- could put operators with code of the owner's in front of those of pg_catalog.
+-- The catalogue's facts about one table, as one JSON value; null if the table does not exist. Changes nothing.
+-- $1: the table's name as to_regclass accepts it. Runs on PostgreSQL 14 and later, as any role.
+-- Tables, functions, types and operators are qualified. The owner of a database can set its search_path for every role,
+-- and could otherwise put operators with the owner's code in front of those of pg_catalog.
 with recursive relation as (
     select c.*
       from pg_catalog.pg_class c
@@ -14,7 +14,7 @@ attribute as (
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
        and not a.attisdropped
 ),
--- Each column's type and all it is made of: a domain over an array of an enumeration is three rows.
+-- Each column's type and its parts: a domain over an array of an enumeration has three rows.
 layer (attnum, type, modifier, in_array) as (
     select a.attnum, a.atttypid, a.atttypmod, false
       from attribute a
@@ -29,16 +29,16 @@ layer (attnum, type, modifier, in_array) as (
         or (t.typcategory operator(pg_catalog.=) 'A'::pg_catalog."char"
             and t.typelem operator(pg_catalog.<>) 0::pg_catalog.oid)
 ),
--- What a value is made of in the end decides what code may run: code of PostgreSQL's own, of an extension (only a
--- superuser can add base types), or a user's. Casts that users wrote could run when a value
--- is assigned, or made JSON. Objects with a number below 16384 are the server's own. Casts of users between two types of
--- the server's own concern every statement: function_facts.sql reports them.
+-- The innermost parts of a value decide which code may run: built-in code, code of an extension (only a superuser can
+-- add base types), or a user's code. Casts that users wrote could run when a value is assigned or converted to JSON.
+-- Objects with an OID below 16384 are built in. Users' casts between two built-in types concern every statement:
+-- function_facts.sql reports them.
 kind as (
     select l.attnum,
            pg_catalog.bool_and(l.type operator(pg_catalog.<) 16384::pg_catalog.oid) as builtin,
            pg_catalog.bool_and(
-               -- The default of a domain is an expression too. A literal of a type like regclass is fixed when a statement is
-               -- analysed, and means another object once that one is dropped and created again.
+               -- The default of a domain is an expression too. A literal of a type like regclass is resolved when a
+               -- statement is analysed, and means another object after that object is dropped and created again.
                t.typdefault is null
                and t.typname operator(pg_catalog.<>) all (
                    '{regclass,regcollation,regconfig,regdictionary,regnamespace,regoper,regoperator,regproc,regprocedure,
@@ -51,7 +51,7 @@ kind as (
                      join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) k.castfunc
                      join pg_catalog.pg_language f on f.oid operator(pg_catalog.=) p.prolang
                     where (k.castsource operator(pg_catalog.=) t.oid or k.casttarget operator(pg_catalog.=) t.oid)
-                      -- Only a superuser can add functions in C, and those of extensions are believed to be what they are
+                      -- Only a superuser can add functions in C. Extensions' functions are trusted to be what they are
                       -- declared to be.
                       and (p.provolatile operator(pg_catalog.<>) 'i'::pg_catalog."char" or f.lanname operator(pg_catalog.<>) all ('{c,internal}'::pg_catalog.name[]))
                ))
@@ -77,7 +77,8 @@ column_fact as (
                'type_kind', case when k.builtin and k.harmless then 'builtin'
                                  when k.harmless then 'harmless'
                                  else 'other' end,
-               -- `interval minute`: the upper half of the modifier has a bit for each field, and all 15 stand for none.
+               -- `interval minute`: the upper half of the modifier has a bit for each field. All 15 bits stand for no
+               -- restriction.
                'interval_fields', exists (
                    select
                      from layer l
@@ -99,7 +100,7 @@ column_fact as (
                'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
                'generated', a.attgenerated operator(pg_catalog.<>) ''::pg_catalog."char",
                'identity', a.attidentity operator(pg_catalog.<>) ''::pg_catalog."char",
-               -- Each connection takes so many values at once and hands them out one by one.
+               -- Each connection takes several values at once and hands them out one by one.
                'cached_sequence', exists (
                    select
                      from pg_catalog.pg_depend p
@@ -126,7 +127,7 @@ column_fact as (
              on d.adrelid operator(pg_catalog.=) a.attrelid
             and d.adnum operator(pg_catalog.=) a.attnum
 ),
--- Only an index that holds for every row at every moment can say which row a statement means.
+-- Only an index that holds for every row at every moment identifies the row that a statement means.
 index_fact as (
     select pg_catalog.json_build_object(
                'name', x.relname,
@@ -148,13 +149,13 @@ index_fact as (
        and i.indpred is null
        and i.indexprs is null
 ),
--- Enabled triggers that a user made; those of foreign keys are internal.
+-- Enabled triggers that a user made. Triggers of foreign keys are internal.
 trigger_fact as (
     select pg_catalog.json_build_object(
                'name', g.tgname,
                'language', l.lanname,
                'source', p.prosrc,
-               -- A function that the role can't name is not mentioned in the check at a batch's end.
+               -- The check at a batch's end cannot mention a function that the role cannot name.
                'special', p.prosecdef or p.proconfig is not null
                           or not pg_catalog.has_schema_privilege(p.pronamespace, 'usage'),
                'condition', case when g.tgqual is not null then
@@ -193,7 +194,7 @@ expression_fact as (
      cross join lateral (values (i.indexprs), (i.indpred)) as stored (tree)
      where stored.tree is not null
 ),
--- Foreign keys that refer to this table, which may change rows of their own when a row here changes.
+-- Foreign keys that refer to this table. They can change rows of their own tables when a row here changes.
 referrer_fact as (
     select pg_catalog.json_build_object(
                'table', k.conrelid::pg_catalog.regclass::pg_catalog.text,
@@ -227,7 +228,7 @@ select pg_catalog.json_build_object(
                   and k.condeferrable
                   and k.contype operator(pg_catalog.<>) 'f'::pg_catalog."char"
            ),
-           -- A deferred foreign key is judged at commit, where another unit's row could save or spoil it.
+           -- A deferred foreign key is checked at commit, where another unit's row could make it valid or invalid.
            'deferred_columns', coalesce((
                select pg_catalog.json_agg(distinct a.attname)
                  from pg_catalog.pg_constraint k

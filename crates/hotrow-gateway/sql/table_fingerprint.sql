@@ -1,8 +1,8 @@
--- Everything in the catalogue that decides how a statement on one table is understood, as one short text: it changes
--- whenever the table's definition changes, and also if a change is undone. It does not change when the table is
--- truncated, vacuumed or analyzed. Never changes anything.
--- $1: the table's name as to_regclass takes it. $2: the fingerprint that the caller relies on; empty to ask for it.
--- If another one is expected, the last column divides by zero, so that the transaction this runs in is rolled back.
+-- Every part of the catalogue that decides how a statement on one table is understood, as one short text. It changes
+-- whenever the table's definition changes, also if the change is undone later. It does not change when the table is
+-- truncated, vacuumed or analyzed. The query changes nothing.
+-- $1: the table's name as to_regclass accepts it. $2: the fingerprint that the caller relies on; empty to ask for it.
+-- If $2 is another fingerprint, the last column divides by zero, which rolls back the transaction.
 -- Runs on PostgreSQL 14 and later, as any role.
 with recursive relation as (
     select c.oid, c.relnamespace, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity
@@ -15,8 +15,8 @@ attribute as (
       join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) c.oid
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
 ),
--- The types of its columns, what domains are based on, what arrays consist of and the columns of composite types, at any
--- depth. A composite type can contain an array of itself: UNION ends there.
+-- The types of the table's columns, the base types of domains, the elements of arrays and the columns of composite
+-- types, at any depth. A composite type can contain an array of itself: UNION ends the recursion.
 layer (oid) as (
     select a.atttypid from attribute a
     union
@@ -47,7 +47,8 @@ trigger_function as (
       join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) g.tgfoid
      where not g.tgisinternal
 ),
--- The table's own row is rewritten by TRUNCATE; each other row counts by the transaction that wrote it.
+-- TRUNCATE rewrites the table's own row, so its columns are listed. Each other row counts by the transaction that wrote
+-- it.
 part (version) as (
     select pg_catalog.concat('table ', c.oid, ' ', c.relnamespace, ' ', c.relname, ' ', c.relkind, c.relpersistence,
                              c.relrowsecurity, c.relforcerowsecurity)
@@ -64,7 +65,7 @@ part (version) as (
       from type t join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) t.typrelid
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
     union all
-    -- Casts of users between types of the server's own are facts of each statement: function_facts.sql.
+    -- Users' casts between built-in types are facts of each statement: function_facts.sql.
     select pg_catalog.concat('cast ', k.oid, ' ', p.xmin)
       from type t
       join pg_catalog.pg_cast k on t.oid operator(pg_catalog.=) any (array[k.castsource, k.casttarget])
@@ -106,7 +107,7 @@ fingerprint (text) as (
 )
 select (select c.oid from relation c),
        f.text,
-       -- Functions that the client's role can name: a statement that mentions them is analysed anew when they change.
+       -- Functions that the client's role can name. A statement that mentions them is analysed again when they change.
        (select pg_catalog.json_agg(distinct pg_catalog.format('%I.%I', n.nspname, p.proname))
           from trigger_function p
           join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) p.pronamespace

@@ -1,2 +1,2 @@
--- The next piece of the schema pack's upkeep, and whether there is more at once.
+-- Does the next piece of the schema pack's upkeep. Returns whether more work is due at once.
 select hotrow.keep()

@@ -1,19 +1,19 @@
-//! The gateway: PostgreSQL's protocol on both sides. Everything that waits is here; what is decided, is decided in
+//! The gateway: PostgreSQL's protocol on both sides. This crate contains all waiting and all I/O. Decisions are in
 //! `hotrow-core`.
 //!
-//! | room | what lives there |
+//! | module | contents |
 //! |---|---|
-//! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; what the gateway does of its own accord |
-//! | `authentication` | which users can connect, and how they prove it |
+//! | `front` | a client connects: listeners, encryption, the start-up packet, the log-in; the gateway's own periodic work |
+//! | `authentication` | which users can connect, and how they prove their identity |
 //! | `operator` | the admin console, pauses, `explain` |
-//! | `shared` | what all clients share: the configuration, the pools, the sessions' handles |
-//! | `session` | a client's messages: units go to lanes, everything else is passed through on a connection that the session holds |
-//! | `pool` | clients that the server can't tell apart: their lanes, what the catalogue says of their statements, waiting calls |
+//! | `shared` | state that all clients share: the configuration, the pools, the sessions' handles |
+//! | `session` | a client's messages: units go to lanes, other messages are passed through on a connection that the session holds |
+//! | `pool` | clients that the server cannot tell apart: their lanes, the catalogue's facts about their statements, waiting calls |
 //! | `lane` | one connection with one queue: batches are written, answers go to mailboxes |
-//! | `statements` | the statements of a pool and what is known of them |
-//! | `server` | connections to the server: hosts, log-in, connections that are kept |
-//! | `net` | sockets, TLS, the budget for messages, wake-ups |
-//! | `config`, `metrics`, `lock` | the settings, the figures, a mutex |
+//! | `statements` | the statements of a pool and the decisions about them |
+//! | `server` | connections to the server: hosts, log-in, idle connections |
+//! | `net` | sockets, TLS, the budget for messages, notifications of tasks |
+//! | `config`, `metrics`, `lock` | the settings, the metrics, a mutex |
 
 pub mod config;
 pub mod metrics;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    /// Protects this.
+    /// A mutex around this value.
     pub fn new(value: T) -> Self {
         Lock(Mutex::new(value))
     }

@@ -1,4 +1,4 @@
-//! Counters of what the gateway did, and their text for Prometheus. No labels with unbounded values.
+//! The gateway's metrics, and their text for Prometheus. No label has unbounded values.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,17 +13,17 @@ impl Counter {
         Counter(AtomicU64::new(0))
     }
 
-    /// One more.
+    /// Adds one.
     pub fn inc(&self) {
         self.add(1);
     }
 
-    /// So many more.
+    /// Adds this many.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }
 
-    /// How many.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -38,19 +38,19 @@ impl Gauge {
         Gauge(AtomicU64::new(0))
     }
 
-    /// One more until the guard is dropped.
+    /// Adds one until the guard is dropped.
     pub fn enter(&'static self) -> GaugeGuard {
         self.0.fetch_add(1, Relaxed);
         GaugeGuard(self)
     }
 
-    /// How many now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// Takes one off its gauge when dropped.
+/// Subtracts one from its gauge when dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(&'static Gauge);
 
@@ -60,7 +60,7 @@ impl Drop for GaugeGuard {
     }
 }
 
-/// Values counted by upper bounds that double.
+/// Counts of values by upper bounds that double.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
     first: u64,
@@ -69,7 +69,7 @@ pub struct Histogram<const N: usize> {
 }
 
 impl<const N: usize> Histogram<N> {
-    /// Buckets up to `first`, twice that, four times that, ...
+    /// Buckets up to `first`, twice `first`, four times `first`, and so on.
     pub const fn new(first: u64) -> Self {
         Histogram {
             first,
@@ -102,7 +102,7 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
-/// All of them.
+/// All metrics.
 #[derive(Debug)]
 pub struct Metrics {
     /// Units committed in a batch of writes.
@@ -111,7 +111,7 @@ pub struct Metrics {
     pub packed_reads: Counter,
     /// Calls that became part of a merged call.
     pub merged: Counter,
-    /// Units run on a connection of their session's own.
+    /// Units run on a connection of their own session.
     pub passed_through: Counter,
     /// Units that left their lane because they failed there.
     pub failed: Counter,
@@ -119,11 +119,11 @@ pub struct Metrics {
     pub blocked: Counter,
     /// Units that left their lane because they took too long there.
     pub too_slow: Counter,
-    /// Units and clients refused at a limit.
+    /// Units and clients rejected at a limit.
     pub refused: Counter,
-    /// Clients that could not prove who they are, or may not come at all.
+    /// Clients that failed to authenticate, or whose access the access file denies.
     pub log_ins_failed: Counter,
-    /// Units whose commit could not be found out.
+    /// Units whose outcome is unknown.
     pub unknown: Counter,
     /// Batches committed.
     pub batches: Counter,
@@ -131,19 +131,19 @@ pub struct Metrics {
     pub rolled_back: Counter,
     /// Connections of lanes that were lost.
     pub lost: Counter,
-    /// Clients now.
+    /// Connected clients.
     pub clients: Gauge,
-    /// Lanes that are connected now.
+    /// Connected lanes.
     pub lanes: Gauge,
-    /// Upstream connections that are open beside the lanes.
+    /// Open upstream connections outside lanes.
     pub held_connections: Gauge,
-    /// Calls that have found nothing and wait.
+    /// Calls that found nothing and wait.
     pub waiting_calls: Gauge,
     /// Units in one batch.
     pub batch_units: Histogram<10>,
-    /// From a batch's writing to its commit.
+    /// Time from writing a batch to its commit.
     pub batch_microseconds: Histogram<18>,
-    /// From a unit's coming to its batch's writing.
+    /// Time from a unit's arrival to the writing of its batch.
     pub queue_microseconds: Histogram<18>,
 }
 
@@ -239,7 +239,7 @@ impl Metrics {
 /// The process's metrics: one gateway per process.
 pub static METRICS: Metrics = Metrics::new();
 
-/// A duration for a histogram.
+/// A duration in microseconds.
 pub fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

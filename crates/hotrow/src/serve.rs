@@ -114,9 +114,7 @@ async fn serve(
                 Signal::Stop => break,
                 Signal::Reload => {
                     manager::reloading();
-                    if let Err(error) = reload(&args, &mut resolved, &gateway) {
-                        tracing::error!("not reloaded, the previous settings stay in effect: {error}");
-                    }
+                    let _ = reload(&args, &mut resolved, &gateway); // it has logged the error
                     manager::ready();
                 }
                 Signal::HandOver if successor.is_some() => tracing::warn!("a successor is already starting"),
@@ -134,11 +132,7 @@ async fn serve(
             request = gateway.next_request() => match request {
                 OperatorRequest::Shutdown => break,
                 OperatorRequest::Reload(answer) => {
-                    let reloaded = reload(&args, &mut resolved, &gateway).map_err(|error| error.to_string());
-                    if let Err(error) = &reloaded {
-                        tracing::error!("not reloaded, the previous settings stay in effect: {error}");
-                    }
-                    let _ = answer.send(reloaded); // the client may be gone
+                    let _ = answer.send(reload(&args, &mut resolved, &gateway)); // the client may be gone
                 }
             },
             why = failed(&mut successor) => {
@@ -223,9 +217,12 @@ fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
     args.settings.clone().or_environment(&environment)?.resolve(args.config.as_deref())
 }
 
-/// Reads the settings again and applies them.
-fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), settings::Error> {
-    let new = resolve(args)?;
+/// Reads the settings again and applies them. An error is logged and returned.
+fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), String> {
+    let new = resolve(args).map_err(|error| {
+        tracing::error!("not reloaded, the previous settings stay in effect: {error}");
+        error.to_string()
+    })?;
     for name in resolved.needs_restart_for(&new) {
         tracing::warn!("{name} has changed, and takes effect at the next start");
     }

@@ -1,4 +1,4 @@
-//! One client's log-in: carries the messages between the client and what decides.
+//! One client's log-in: carries the messages between the client and `hotrow-auth`, which decides.
 
 use std::sync::Arc;
 
@@ -21,43 +21,44 @@ use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
 use crate::session::no_connection;
 
-/// A client that would like to come in.
+/// A client that asks to log in.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginRequest<'a> {
-    /// What the connection says.
+    /// The other end of the connection.
     pub peer: &'a Peer,
-    /// Who it says it is.
+    /// The user that the client names.
     pub user: &'a str,
-    /// Where it wants to go.
+    /// The database that the client names.
     pub database: &'a str,
     /// Whether that is the console.
     pub console: bool,
 }
 
-/// The way to it.
+/// The connection to the client.
 #[derive(Debug)]
 pub struct Channel<'a> {
-    /// What it sends.
+    /// The half that is read.
     pub read: &'a mut ReadHalf,
-    /// What it is sent.
+    /// The half that is written.
     pub write: &'a WriteHalf,
-    /// What was read and not looked at.
+    /// Bytes that were read and are not processed.
     pub input: &'a mut BytesMut,
-    /// What is to be written.
+    /// Bytes to be written.
     pub out: &'a mut BytesMut,
 }
 
-/// Why it does not come in.
+/// Why a client is not logged in.
 #[derive(Debug)]
 pub enum LoginFailure {
-    /// It is told this.
+    /// It gets this error.
     Refused(Problem),
-    /// It has left.
+    /// It has disconnected.
     Left,
 }
 
 impl Authentication {
-    /// Asks a client for what the list says. Returns by what to log in at the server as this user.
+    /// Asks a client for the proof that the access file demands. Returns the credential to log in at the server as this
+    /// user.
     pub async fn authenticate(
         &self,
         config: &Config,
@@ -98,7 +99,7 @@ impl Authentication {
         Ok(Credential::new(account.as_deref(), proven, fallback))
     }
 
-    /// What the list says.
+    /// The method of the access file's rule for this client.
     fn rule(&self, request: LoginRequest<'_>) -> Result<Method, LoginFailure> {
         let LoginRequest { peer, user, database, console } = request;
         let asking = LoginAttempt {
@@ -221,7 +222,7 @@ fn put(ask: &AuthMessage, out: &mut BytesMut) {
     }
 }
 
-/// The body of the client's answer. What it was read into is overwritten: it may be a password.
+/// The body of the client's answer. The buffer is overwritten, because the answer may be a password.
 async fn response(channel: &mut Channel<'_>) -> Result<Zeroizing<Vec<u8>>, LoginFailure> {
     loop {
         match split(channel.input, |_| limits::SMALL_MESSAGE_BYTES_MAX) {

@@ -1,5 +1,4 @@
-//! Who may come in: the lists that are in force, and what is known of users. What a list or a proof means is decided in
-//! `hotrow-auth`.
+//! Which clients can connect: the access file and the users in force. `hotrow-auth` decides about rules and proofs.
 
 pub mod client;
 mod query;
@@ -21,81 +20,81 @@ use crate::config::{Config, Listen};
 use crate::server::upstream;
 use query::AuthQuery;
 
-/// What log-ins need.
+/// Everything that log-ins need.
 #[derive(Debug)]
 pub struct Authentication {
     lists: ArcSwap<Lists>,
     query: AuthQuery,
     key: ProcessKey,
-    /// As many passwords as are hashed at once, so that guessing them does not take the machine away from everybody.
+    /// Limits the number of passwords hashed at once. Clients that guess passwords then cannot use up the processors.
     hashing: Semaphore,
 }
 
-/// The files, read.
+/// The contents of the access file and of users_file.
 #[derive(Debug)]
 struct Lists {
     hba: Hba,
     accounts: HashMap<String, Arc<Account>>,
 }
 
-/// Why clients can't be let in as the configuration says.
+/// Why the authentication settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file can't be read.
     #[error("can't read {setting} {}: {error}", path.display())]
     Read {
-        /// Which setting names it.
+        /// The setting that names it.
         setting: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A file is no such file.
+    /// A file is too large to be the right one.
     #[error("{setting} {} has more than {} bytes: is it the right file?", path.display(), limits::AUTH_FILE_BYTES_MAX)]
     TooLarge {
-        /// Which setting names it.
+        /// The setting that names it.
         setting: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
-    /// The list of who may come how is wrong.
+    /// The access file is wrong.
     #[error("hba_file {}: {error}", path.display())]
     Hba {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// The line and what is wrong with it.
+        /// The line and its error.
         error: HbaError,
     },
-    /// The list of users is wrong.
+    /// users_file is wrong.
     #[error("users_file {}: {error}", path.display())]
     Users {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// The line and what is wrong with it.
+        /// The line and its error.
         error: UsersError,
     },
-    /// Everybody could come in.
+    /// Every client could connect.
     #[error(
         "{0} can be reached from other machines, and nothing says who may come from there: name a list by hba_file, or listen on 127.0.0.1, [::1] or a Unix socket"
     )]
     NoList(SocketAddr),
-    /// Everybody could come in, or read passwords.
+    /// Every client could connect, or passwords could be read.
     #[error(
         "hba_file {}: line {line} lets clients in from other machines by {method}, and {address} can be reached from there: write scram-sha-256, or limit the line to 127.0.0.1/32 and ::1/128, or listen on those only",
         path.display()
     )]
     Careless {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// Which line.
+        /// The line.
         line: usize,
-        /// What it asks for.
+        /// The line's method.
         method: hotrow_auth::Method,
-        /// The address that can be reached.
+        /// The address that other machines can reach.
         address: SocketAddr,
     },
-    /// No key.
+    /// No random key.
     #[error("the system gives no random numbers: {0}")]
     Random(#[from] getrandom::Error),
 }
@@ -116,7 +115,8 @@ impl Authentication {
         })
     }
 
-    /// Reads the files again. If one of them is wrong, all stays as it was. Not for a thread that others wait for.
+    /// Reads the files again for [`replace`](Self::replace). Hashes every new plain password: call it on a blocking
+    /// thread.
     pub fn reload(&self, config: &Config) -> Result<(), Error> {
         let lists = Lists::read(config, &self.key, &self.lists.load().accounts)?;
         self.lists.store(Arc::new(lists));
@@ -124,7 +124,7 @@ impl Authentication {
         Ok(())
     }
 
-    /// What is known of a user: by the file, else by the server.
+    /// The account of a user: from users_file, else from the server.
     async fn account(&self, config: &Config, user: &str) -> Result<Option<Arc<Account>>, upstream::Error> {
         if let Some(account) = self.lists.load().accounts.get(user) {
             return Ok(Some(account.clone()));
@@ -132,14 +132,14 @@ impl Authentication {
         self.query.account(config, &self.key, user).await
     }
 
-    /// Closes the connection over which the server is asked if nobody has used it for so long.
+    /// Closes the connection for auth_query if it has been unused for this long.
     pub fn close_unused(&self, age: std::time::Duration) {
         self.query.close_unused(age);
     }
 }
 
 impl Lists {
-    /// `before` has accounts whose passwords need not be hashed again.
+    /// Accounts in `before` with the same password are not hashed again.
     fn read(
         config: &Config,
         key: &ProcessKey,

@@ -1,4 +1,4 @@
-//! Secrets from the server: asked for over one connection, one user at a time, and remembered for a few seconds.
+//! Secrets from the server: queried over one connection, one user at a time, and cached for a few seconds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::server::held::connect_with_retries;
 use crate::server::login::Login;
 use crate::server::upstream::{Error, Upstream};
 
-/// The query and what came of it lately.
+/// The query's connection and its recent answers.
 #[derive(Debug, Default)]
 pub struct AuthQuery {
     answers: Lock<HashMap<String, Answer>>,
@@ -29,7 +29,7 @@ struct Answer {
 }
 
 impl AuthQuery {
-    /// What the server knows of a user. Where it does not answer the query, that is nothing.
+    /// The server's account of a user. None if the server refuses the query.
     pub async fn account(
         &self,
         config: &Config,
@@ -43,7 +43,7 @@ impl AuthQuery {
             return Ok(account);
         }
         let mut connection = self.connection.lock().await;
-        // Somebody may have asked while we waited.
+        // Another log-in may have asked in the meantime.
         if let Some(account) = self.remembered(user) {
             return Ok(account);
         }
@@ -52,7 +52,7 @@ impl AuthQuery {
             Some(upstream) => upstream,
             None => connect(config).await?,
         };
-        // It is back in its place only when the answer is complete: a client may leave while we wait.
+        // The connection is put back only after a complete answer, because a client may leave before.
         let secret = match upstream.query(&config.auth_query, &[user]).await {
             Ok(rows) => secret(user, rows),
             Err(error @ Error::Refused { .. }) => {
@@ -81,24 +81,25 @@ impl AuthQuery {
         if answers.len() >= limits::SECRETS_MAX {
             answers.retain(|_, answer| answer.is_fresh());
         }
-        // Whoever invents so many names within seconds makes everybody ask again; nothing else.
+        // A client that invents this many names within seconds makes all users be queried again. It has no other
+        // effect.
         if answers.len() >= limits::SECRETS_MAX {
             answers.clear();
         }
         answers.insert(user.to_owned(), Answer { since: Instant::now(), account });
     }
 
-    /// Asks again the next time: the password may have been changed.
+    /// Queries the server at the next log-in, because the password may have changed.
     pub fn forget(&self, user: &str) {
         self.answers.lock().remove(user);
     }
 
-    /// Asks again for everybody.
+    /// Queries the server again for all users.
     pub fn forget_all(&self) {
         self.answers.lock().clear();
     }
 
-    /// Closes the connection if nobody has used it for so long.
+    /// Closes the connection if it has been unused for this long.
     pub fn close_unused(&self, age: Duration) {
         if let Ok(mut connection) = self.connection.try_lock() {
             connection.take_if(|(_, since)| since.elapsed() >= age);
@@ -106,7 +107,7 @@ impl AuthQuery {
         self.answers.lock().retain(|_, answer| answer.is_fresh());
     }
 
-    /// Once in a while: every log-in would say the same.
+    /// Logs a refusal once in a while, because every log-in would repeat it.
     fn complain(&self, error: &Error) {
         let mut complained = self.complained.lock();
         if complained.is_none_or(|since| since.elapsed() >= COMPLAINT_PAUSE) {
@@ -119,7 +120,7 @@ impl AuthQuery {
     }
 }
 
-/// Between two lines of the log about the same.
+/// Least time between two log lines about the same refusal.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
 
 impl Answer {
@@ -136,7 +137,7 @@ async fn connect(config: &Config) -> Result<Upstream, Error> {
     connect_with_retries(config, &parameters, &Login::new(&server.user, server.credential())).await
 }
 
-/// The second column of the row that has this user in its first.
+/// The second column of the row whose first column is this user.
 fn secret(user: &str, rows: Vec<Vec<Option<String>>>) -> Option<Secret> {
     let mut secret = None;
     for mut row in rows {
@@ -150,7 +151,7 @@ fn secret(user: &str, rows: Vec<Vec<Option<String>>>) -> Option<Secret> {
     secret
 }
 
-/// A function may give plain passwords.
+/// An auth_query function may return plain passwords.
 async fn hashed(user: &str, secret: Secret, key: &ProcessKey) -> Result<Arc<Account>, Error> {
     let (user, key) = (user.to_owned(), key.clone());
     let hash = move || Arc::new(Account::new(&user, secret, &key));

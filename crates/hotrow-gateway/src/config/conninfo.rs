@@ -1,12 +1,12 @@
-//! Takes the words about TLS out of a libpq URL or keyword string: the parser that reads the rest does not know all of
-//! them.
+//! Splits the TLS parameters off a libpq URL or keyword string, because the parser of the other parameters does not
+//! know all of them.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The text without these words, and the words with their values. What is not understood stays for the parser of the
-/// rest to complain about.
+/// The text without these parameters, and the parameters with their values. The parser of the remaining text reports
+/// syntax errors.
 pub fn split(text: &str, parameters: &[&str]) -> (String, Vec<(String, String)>) {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         split_url(text, parameters)
@@ -56,7 +56,7 @@ fn split_keywords(text: &str, parameters: &[&str]) -> (String, Vec<(String, Stri
     (without, found)
 }
 
-/// The first `name = value` and what is behind it.
+/// The first `name = value` and the remaining text.
 fn next_pair(text: &str) -> Option<((&str, String), &str)> {
     let (name, rest) = text.trim_start().split_once('=')?;
     let rest = rest.trim_start();

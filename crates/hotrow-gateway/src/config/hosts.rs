@@ -1,5 +1,5 @@
-//! The hosts of the server behind the gateway, as libpq takes them: several addresses of one cluster, of which one is
-//! the primary. Which is tried when; connecting is for `upstream`.
+//! The hosts of the server, as libpq reads them: addresses of one cluster, one of which is the primary. Decides the
+//! order in which they are tried. `server/connect.rs` connects.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,16 +15,16 @@ use crate::net::Address;
 #[derive(Clone, Debug)]
 pub struct Hosts {
     addresses: Vec<Address>,
-    /// Whether a server that is in recovery is passed over.
+    /// Whether a server in recovery is skipped.
     pub read_write: bool,
-    /// Whether the server runs on this machine, as far as the addresses tell.
+    /// Whether the server runs on this machine, according to the addresses.
     pub are_local: bool,
-    /// The one that served last: with a host gone for good, nobody shall wait for it each time.
+    /// The host that served last. It is tried first, so a host that is down for good does not delay each connection.
     last: Arc<AtomicUsize>,
 }
 
 impl Hosts {
-    /// From what libpq's URL or keyword string says.
+    /// From the hosts in libpq's URL or keyword string.
     pub fn new(config: &tokio_postgres::Config) -> Result<Self, UpstreamError> {
         let names: Vec<Host> = match config.get_hosts() {
             [] => config.get_hostaddrs().iter().map(|address| Host::Tcp(address.to_string())).collect(),
@@ -55,14 +55,14 @@ impl Hosts {
         Ok(Hosts { addresses, read_write, are_local, last: Arc::default() })
     }
 
-    /// All of them in the order in which to try them: the one that served last, then the others as they were named.
+    /// All hosts in the order in which to try them: the one that served last, then the others as they were named.
     pub fn in_turn(&self) -> impl Iterator<Item = &Address> {
         let last = self.last.load(Relaxed);
         let others = self.addresses.iter().enumerate().filter(move |(index, _)| *index != last);
         self.addresses.get(last).into_iter().chain(others.map(|(_, address)| address))
     }
 
-    /// This one serves.
+    /// Notes that this host serves.
     pub fn served(&self, address: &Address) {
         let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
         if self.last.swap(index, Relaxed) != index {

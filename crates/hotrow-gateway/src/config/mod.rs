@@ -1,4 +1,4 @@
-//! What the gateway runs with: resolved once by the program, passed as values.
+//! The gateway's configuration: resolved once by the program, passed as a value.
 
 pub mod conninfo;
 mod hosts;
@@ -21,17 +21,17 @@ use crate::net::tls;
 /// The server behind the gateway.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// Where it listens: one host, or several of which one is the primary.
+    /// The addresses of its hosts, one of which is the primary.
     pub hosts: Hosts,
-    /// The user of the gateway's own commands, and the one the password is for.
+    /// The user of the gateway's own commands. The password belongs to this user.
     pub user: String,
     /// The password, if the URL had one.
     pub password: Option<Password>,
     /// The database of the gateway's own commands.
     pub database: String,
-    /// How it is asked for TLS; none for not at all.
+    /// How the gateway asks it for TLS; none means never.
     pub tls: Option<tls::Client>,
-    /// Whether a log-in is bound to its certificate.
+    /// Whether a log-in is bound to the server's certificate.
     pub channel_binding: ChannelBinding,
 }
 
@@ -48,34 +48,34 @@ pub enum UpstreamError {
         "the upstream {0}: write for example postgres://user@127.0.0.1:5432/shop, or keywords such as 'host=/run/postgresql user=shop'"
     )]
     Scheme(String),
-    /// It names no server.
+    /// It names no host.
     #[error(
         "the upstream names no host; write for example host=127.0.0.1, or host=a,b for a primary and its standby"
     )]
     NoHost,
-    /// Hosts and ports don't go together.
+    /// The number of ports does not match the number of hosts.
     #[error("the upstream names {ports} ports for {hosts} hosts: give one port for all, or one for each")]
     Ports {
-        /// How many ports.
+        /// Number of ports.
         ports: usize,
-        /// How many hosts.
+        /// Number of hosts.
         hosts: usize,
     },
-    /// Hosts are to be taken at random.
+    /// It asks for a random host.
     #[error(
         "load_balance_hosts=random can't be used: the gateway's hosts are one primary and its standbys, tried in order"
     )]
     LoadBalance,
-    /// Only a standby will do.
+    /// It asks for a standby.
     #[error("target_session_attrs=read-only can't be used: the gateway writes; use any or read-write")]
     ReadOnly,
-    /// Its words about TLS can't be followed.
+    /// Its TLS parameters are wrong.
     #[error("TLS with the upstream: {0}")]
     Tls(#[from] tls::Error),
 }
 
 impl Upstream {
-    /// By what the gateway itself logs in, and clients who are let in without a proof.
+    /// The credential of the gateway's own log-in, and of clients that connect without a proof.
     pub fn credential(&self) -> Credential {
         Credential::new(None, Proven::Nothing, self.password.clone())
     }
@@ -84,7 +84,7 @@ impl Upstream {
 impl FromStr for Upstream {
     type Err = UpstreamError;
 
-    /// Reads the URL, and the certificates that it names.
+    /// Parses the URL and reads the certificates that it names.
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
         if let Some(other) = other_scheme(text) {
             return Err(UpstreamError::Scheme(other));
@@ -134,10 +134,10 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
-/// Why an address can't be listened on.
+/// Why the gateway cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// It is no address.
+    /// It is not an address.
     #[error(
         "{0:?} is neither HOST:PORT nor the path of a Unix socket; write for example 127.0.0.1:6432 or /run/hotrow/.s.PGSQL.6432"
     )]
@@ -157,72 +157,72 @@ impl FromStr for Listen {
     }
 }
 
-/// A setting as people see it.
+/// A setting as SHOW CONFIG shows it.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// Its name.
     pub name: &'static str,
-    /// What it is, without passwords.
+    /// Its value, without passwords.
     pub value: String,
-    /// What it is if nobody says anything.
+    /// Its default.
     pub default: String,
     /// Its unit.
     pub unit: &'static str,
-    /// Only a new start changes it.
+    /// Whether it takes effect only at the next start.
     pub needs_restart: bool,
 }
 
-/// All that the gateway runs with.
+/// All settings of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The server.
     pub upstream: Upstream,
     /// Where clients connect.
     pub listen: Vec<Listen>,
-    /// What clients are shown that ask for TLS; without it they are told that there is none.
+    /// TLS for clients; none means that the gateway declines it.
     pub tls: Option<Arc<tls::Server>>,
-    /// Whether anything is packed at all.
+    /// Whether units are packed.
     pub pack: bool,
-    /// Lanes for writes of one pool; as many again for reads.
+    /// Number of lanes for writes of one pool, and of lanes for reads.
     pub lanes: usize,
-    /// Clients at once.
+    /// Largest number of clients at once.
     pub clients_max: usize,
-    /// Upstream connections held by sessions at once.
+    /// Largest number of upstream connections that sessions hold at once.
     pub held_connections_max: usize,
-    /// How long a session waits for one.
+    /// Longest wait of a session for a connection.
     pub held_wait: Duration,
-    /// How long an unused one is kept.
+    /// How long an unused connection stays open.
     pub held_idle: Duration,
-    /// How long a statement in a lane waits for an outsider's lock.
+    /// Longest wait of a statement in a lane for an outsider's lock.
     pub lane_lock_timeout: Duration,
-    /// How long units that were not sent wait for the server.
+    /// Longest wait for the server of units that were not sent.
     pub server_wait: Duration,
-    /// How long a stop waits for what is under way.
+    /// Longest time that a stop waits for work that is under way.
     pub drain_timeout: Duration,
-    /// How long a unit may be about to wait in a lane before it is refused.
+    /// Longest estimated wait in a lane. A unit that would wait longer is rejected.
     pub queue_wait: Duration,
-    /// How long what the catalogue said is believed.
+    /// How long facts of the catalogue stay valid.
     pub catalogue_age: Duration,
-    /// Bytes of one message from a client.
+    /// Largest message of a client, in bytes.
     pub message_bytes_max: usize,
-    /// The list of who may come how; without one, this machine is trusted.
+    /// The access file; without one, only this machine is trusted.
     pub hba_file: Option<PathBuf>,
-    /// The list of users and their secrets.
+    /// The users and their secrets.
     pub users_file: Option<PathBuf>,
-    /// How the server is asked for the secret of a user who isn't in that list; not at all if it is empty.
+    /// The query for the secret of a user that is not in users_file; empty for none.
     pub auth_query: String,
     /// The users of the console.
     pub console: console::Users,
-    /// What is different for some databases and users.
+    /// The `[[pool]]` tables for some databases and users.
     pub tables: Vec<Arc<PoolTable>>,
-    /// All settings as they were typed, for people.
+    /// All settings for SHOW CONFIG.
     pub shown: Vec<Shown>,
-    /// The one of them that is in force here; none in the gateway's own configuration.
+    /// The table in force here; none in the gateway's own configuration.
     pub table: Option<Arc<PoolTable>>,
 }
 
 impl Config {
-    /// The configuration for a user in a database: the first table that fits is in force.
+    /// The configuration for a user in a database: the first matching table is in force.
     pub fn of(&self, database: &str, user: &str) -> Config {
         let mut config = self.clone();
         if let Some(table) = self.tables.iter().find(|table| table.fits(database, user)) {
@@ -232,7 +232,7 @@ impl Config {
         config
     }
 
-    /// What a user may do on the console, if anything.
+    /// The console access of a user, if any.
     pub fn console_access(&self, user: &str, is_local: bool) -> Option<console::Access> {
         self.console.access(user, is_local, &self.upstream.user)
     }
@@ -265,7 +265,8 @@ impl Config {
         }
     }
 
-    /// How long the gateway asks what became of a commit: longer than for anything else, since nobody can repeat it.
+    /// How long the gateway asks for the outcome of a commit. It asks longer than for anything else, because a client
+    /// cannot safely repeat a unit whose outcome is unknown.
     pub fn resolve_timeout(&self) -> Duration {
         self.server_wait * limits::RESOLVE_WAITS
     }

@@ -1,4 +1,4 @@
-//! `[[pool]]` tables of the settings file: what is different for a database, a user, or a user in a database.
+//! `[[pool]]` tables of the settings file: settings for a database, a user, or a user in a database.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,33 +9,33 @@ use serde::de::{Deserializer, Error as _};
 
 use super::Config;
 
-/// One table. The first one that fits a client is in force for it, and no other.
+/// One table. Only the first matching table is in force for a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoolTable {
-    /// The database it is for; all if there is none.
+    /// The database that it is for; none means all.
     pub database: Option<String>,
-    /// The user it is for; all if there is none.
+    /// The user that it is for; none means all.
     pub user: Option<String>,
-    /// Whether anything is packed.
+    /// Whether units are packed.
     pub pack: Option<bool>,
-    /// Lanes for writes, and as many again for reads.
+    /// Number of lanes for writes, and of lanes for reads.
     pub lanes: Option<Bounded<1, 64>>,
-    /// Clients at once, all together that the table is in force for.
+    /// Largest number of clients at once, over all pools of the table.
     pub clients_max: Option<Bounded<1, 1_000_000>>,
-    /// Upstream connections held by their sessions at once.
+    /// Largest number of upstream connections that these clients' sessions hold at once.
     pub held_connections_max: Option<Bounded<1, 100_000>>,
-    /// How long a session waits for one.
+    /// Longest wait of a session for a connection.
     pub held_wait_ms: Option<Milliseconds>,
-    /// How long a statement in a lane waits for an outsider's lock.
+    /// Longest wait of a statement in a lane for an outsider's lock.
     pub lane_lock_timeout_ms: Option<Milliseconds>,
-    /// How long units that were not sent wait for the server.
+    /// Longest wait for the server of units that were not sent.
     pub server_wait_ms: Option<Milliseconds>,
-    /// How long a unit may be about to wait in a lane.
+    /// Longest estimated wait in a lane.
     pub queue_wait_ms: Option<Milliseconds>,
-    /// How long what the catalogue said is believed.
+    /// How long facts of the catalogue stay valid.
     pub catalogue_age_ms: Option<Milliseconds>,
-    /// The server's settings for these clients, unless they send their own when they start.
+    /// Settings of the server for these clients. Settings in a client's start-up packet take precedence.
     pub settings: BTreeMap<String, SettingValue>,
 }
 
@@ -43,7 +43,7 @@ pub struct PoolTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded<const LEAST: u64, const MOST: u64>(u64);
 
-/// Up to a day.
+/// At most a day.
 pub type Milliseconds = Bounded<1, 86_400_000>;
 
 impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
@@ -67,11 +67,11 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST,
     }
 }
 
-/// The value of a setting of the server, written as text, number or truth value.
+/// The value of a setting of the server, written as a string, an integer or a Boolean.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a setting's value is a text, a whole number, true or false")]
 pub enum SettingValue {
-    /// As it is.
+    /// A string.
     Text(String),
     /// In the setting's own unit.
     Number(i64),
@@ -101,7 +101,7 @@ impl PoolTable {
         (&self.database, &self.user) == (&other.database, &other.user)
     }
 
-    /// For people: whom it is for.
+    /// The clients that it is for, as text for people.
     pub fn describe(&self) -> String {
         match (&self.database, &self.user) {
             (Some(database), Some(user)) => format!("user {user} in database {database}"),
@@ -111,7 +111,7 @@ impl PoolTable {
         }
     }
 
-    /// Puts its settings in front of the client's own options, so that what the client says wins.
+    /// Puts its settings before the client's own options, so the client's options take precedence.
     pub fn put_settings(&self, parameters: &mut Vec<(String, String)>) {
         if self.settings.is_empty() {
             return;
@@ -129,7 +129,7 @@ impl PoolTable {
         }
     }
 
-    /// The configuration for the clients that it fits.
+    /// Applies the table to the configuration.
     pub fn apply(&self, config: &mut Config) {
         config.pack = self.pack.unwrap_or(config.pack);
         config.lanes = self.lanes.map_or(config.lanes, Bounded::get);
@@ -145,7 +145,7 @@ impl PoolTable {
     }
 }
 
-/// As the server reads one word of `options`.
+/// Escapes one word of `options` as the server reads it.
 fn escaped(word: &str) -> String {
     word.chars()
         .flat_map(|c| (c == '\\' || c.is_whitespace()).then_some('\\').into_iter().chain([c]))

@@ -1,4 +1,4 @@
-//! From a client's start-up packet to its session: who it is, what it is told of the server.
+//! From a client's start-up packet to its session: the log-in, and the settings that the client is told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,10 @@ use crate::server::upstream;
 use crate::session::{Session, Start, stopping};
 use crate::shared::{NoPool, Shared};
 
-/// Serves one client from start to end.
+/// Serves one client from its first byte to its last.
 pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
-    // One for all that comes before the log-in is done: who has not shown who he is takes a client's place away.
+    // One deadline for everything before the end of the log-in, because a client that has not logged in occupies a
+    // client's permit.
     let deadline = Instant::now() + Duration::from_millis(limits::STARTUP_TIMEOUT_MS);
     let tls = shared.config().tls.clone();
     let opened = tokio::time::timeout_at(deadline, opening::open(tls.as_deref(), read, write, peer)).await;
@@ -76,7 +77,7 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
     }
 }
 
-/// Newer clients are told that we speak 3.0 and which of their options we don't know.
+/// Tells clients of newer protocol versions that the gateway speaks 3.0, and which of their options it does not know.
 fn negotiate(minor: u32, parameters: &[(String, String)], out: &mut BytesMut) {
     let unknown = parameters.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("_pq_."));
     if minor > 0 || unknown.clone().next().is_some() {
@@ -89,7 +90,7 @@ enum Refused {
     Frame(bytes::Bytes),
 }
 
-/// Finds out who a client is.
+/// Authenticates a client.
 async fn authenticate(
     shared: &Shared,
     peer: &Peer,
@@ -110,7 +111,7 @@ async fn authenticate(
     shared.authentication.authenticate(&shared.config(), request, channel).await
 }
 
-/// The pool of a client that has come in, and the client's name.
+/// The pool of a client that has logged in, and the client's name.
 async fn open(
     shared: &Shared,
     start: &StartUp,

@@ -1,4 +1,4 @@
-//! The gateway as a whole: listens, lets clients in up to a limit, and stops without losing what is under way.
+//! The gateway as a whole: listens, admits clients up to a limit, and stops without losing work that is under way.
 
 mod handshake;
 mod opening;
@@ -34,12 +34,12 @@ pub enum StartError {
     /// An address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Who may come in.
+    /// The authentication settings.
     #[error(transparent)]
     Authentication(#[from] authentication::Error),
 }
 
-/// Why it can't listen.
+/// Why the gateway cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("can't listen on {address}: {error}; is another program there? choose another address with --listen")]
 pub struct ListenError {
@@ -82,13 +82,13 @@ impl Gateway {
         &self.addresses
     }
 
-    /// A way to become a client from inside the process.
+    /// Connects clients from inside the process.
     pub fn internal_clients(&self) -> InternalClients {
         InternalClients { shared: self.shared.clone() }
     }
 
-    /// Goes on with another configuration, on new connections, and believes nothing any more that the catalogue has
-    /// said, merge rules included. The server and the addresses stay what they were.
+    /// Puts another configuration in force, and replaces connections and facts of the catalogue, including merge rules.
+    /// The server and the addresses stay as they were. If hba_file or users_file has an error, nothing changes.
     pub fn reload(&self, config: Config) {
         self.shared.reload(config);
         let shared = self.shared.clone();
@@ -107,7 +107,7 @@ impl Gateway {
         });
     }
 
-    /// The next thing that an operator asks of the program.
+    /// The operator's next request to the program.
     pub async fn next_request(&self) -> OperatorRequest {
         self.shared.operator_requests.next().await
     }
@@ -117,11 +117,11 @@ impl Gateway {
         self.listening.iter().map(|(socket, _)| socket.inheritable()).collect()
     }
 
-    /// Stops: new clients are sent away, those that are there leave when what they have under way is answered.
-    /// False if some did not within the time allowed.
+    /// Stops the gateway. New clients are rejected. Connected clients leave when their units are answered. False if
+    /// some did not leave in time.
     pub async fn stop(self) -> bool {
         for (socket, accepting) in &self.listening {
-            // Who comes now waits for whoever accepts next on a socket that the service manager keeps.
+            // On a socket that the service manager keeps, new clients wait for the next process that accepts.
             if socket.is_kept() {
                 accepting.abort();
             }
@@ -138,8 +138,8 @@ impl Gateway {
         clean
     }
 
-    /// Stops because another gateway has taken over the sockets: nobody is accepted from now on, those that are there may
-    /// go on for half of the time allowed unless they are silent, and then leave as for [`stop`](Self::stop).
+    /// Stops because another gateway has taken over the sockets. It accepts no more clients. Connected clients that are
+    /// not silent may continue for half of the time allowed. Then they leave as for [`stop`](Self::stop).
     pub async fn hand_over(self) -> bool {
         for (socket, accepting) in self.listening {
             accepting.abort();
@@ -166,7 +166,7 @@ impl ListeningSocket {
     }
 }
 
-/// Makes clients inside the process. To the gateway they are like those of a Unix socket.
+/// Connects clients from inside the process. The gateway treats them like clients of a Unix socket.
 #[derive(Clone)]
 pub struct InternalClients {
     shared: Arc<Shared>,
@@ -213,7 +213,7 @@ async fn accept(shared: Arc<Shared>, socket: Arc<ListeningSocket>) {
         match accepted {
             Ok((halves, peer)) => admit(&shared, halves, peer),
             Err(error) => {
-                // Out of file descriptors, most likely: those that are there may leave in the meantime.
+                // The most likely cause is a lack of file descriptors. Clients may leave in the meantime.
                 tracing::error!(%error, "a client could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -249,11 +249,11 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
     }
 }
 
-/// Closes upstream connections that nobody has used for a while.
+/// Closes upstream connections that have been unused for a while.
 async fn close_unused(shared: Arc<Shared>) {
     loop {
         let age = shared.config().held_idle;
-        // A shorter age after a reload does not wait for a longer one to pass.
+        // If a reload shortens the age, the new age takes effect within a second.
         tokio::time::sleep((age / 4).min(Duration::from_secs(1))).await;
         shared.close_unused(age);
     }

@@ -1,4 +1,4 @@
-//! A client's first bytes: requests for encryption are granted or declined until its start-up packet has come.
+//! A client's first bytes: grants or declines requests for encryption until the start-up packet arrives.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::net::{ReadHalf, WriteHalf};
 /// The answers to a request for encryption.
 const ENCRYPTION: &[u8] = b"S";
 const NO_ENCRYPTION: &[u8] = b"N";
-/// How a TLS handshake begins; no start-up packet is that long.
+/// The first byte of a TLS handshake. No start-up packet is long enough to begin with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A connection whose client has said what it wants.
+/// A connection whose client has sent its start-up packet.
 pub struct Opened {
-    /// What it wants.
+    /// The start-up packet.
     pub packet: Packet,
     /// The half that is read.
     pub read: ReadHalf,
     /// The half that is written.
     pub write: WriteHalf,
-    /// What was read behind the packet.
+    /// Bytes that were read after the packet.
     pub input: BytesMut,
-    /// Who it is.
+    /// The client's end of the connection.
     pub peer: Peer,
 }
 
-/// Reads up to the first packet that is no request for encryption. None if the client has left or was sent away.
+/// Reads up to the first packet that is not a request for encryption. None if the client has left or was rejected.
 pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: Peer) -> Option<Opened> {
     let tls = tls.filter(|_| matches!(read, ReadHalf::Tcp(_)));
     let mut opening = Opening { tls, read, write, input: BytesMut::new(), peer, asked: Vec::new() };
@@ -45,7 +45,8 @@ pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: 
                     Packet::Ssl | Packet::GssEnc if !opening.asked.contains(&packet) => {
                         opening = opening.asks_for_encryption(packet).await?;
                     }
-                    // What was asked before, or is asked under TLS, is no such request: PostgreSQL calls it a version.
+                    // A second request, or one under TLS, is not a request for encryption: PostgreSQL reports its code
+                    // as an unsupported version.
                     Packet::Ssl => {
                         return Some(opening.with(Packet::Unsupported { major: 1234, minor: 5679 }));
                     }
@@ -59,7 +60,8 @@ pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: 
                 Ok(1..) => {}
                 Ok(0) | Err(_) => return None,
             },
-            // A goodbye before a word: PostgreSQL says nothing either, and drivers would take an answer for a failure.
+            // A Terminate as the first message: PostgreSQL does not answer it either, and drivers would take an answer
+            // for a failure.
             Err(_) if opening.input.starts_with(&[frontend::tag::TERMINATE]) => return None,
             Err(error) => {
                 let hint = "Speak PostgreSQL's protocol, version 3, to this port.";
@@ -69,7 +71,7 @@ pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: 
     }
 }
 
-/// Tells a client that it can't stay.
+/// Sends a client an error before its connection is closed.
 pub async fn send_away(write: &WriteHalf, problem: &Problem) {
     let mut out = BytesMut::new();
     problem.put(&mut out);
@@ -78,7 +80,7 @@ pub async fn send_away(write: &WriteHalf, problem: &Problem) {
 }
 
 struct Opening<'a> {
-    /// What there is for those who ask.
+    /// TLS for clients that ask for it.
     tls: Option<&'a Server>,
     read: ReadHalf,
     write: WriteHalf,
@@ -94,7 +96,7 @@ impl Opening<'_> {
         Opened { packet, read, write, input, peer }
     }
 
-    /// Whether the client begins with TLS without asking, as from PostgreSQL 17 on it may.
+    /// Whether the client begins with TLS without asking, which PostgreSQL 17 and later allow.
     fn begins_tls(&self) -> bool {
         self.tls.is_some()
             && self.asked.is_empty()
@@ -110,7 +112,8 @@ impl Opening<'_> {
     async fn asks_for_encryption(mut self, request: Packet) -> Option<Self> {
         if request == Packet::Ssl && self.tls.is_some() {
             if !self.input.is_empty() {
-                // Somebody in between could have put it there, to be taken for what the client says under TLS.
+                // An attacker between client and gateway could have inserted these bytes, which would count as the
+                // client's bytes under TLS.
                 let hint =
                     "The client is faulty, or somebody between it and the gateway tries to speak for it.";
                 return self.refuse("received unencrypted data after SSL request", hint).await;

@@ -1,5 +1,5 @@
-//! Listening sockets: bound here, or taken over from the service manager or from the gateway before this one, by the
-//! protocol of `LISTEN_FDS`. Who is accepted on them is not known here.
+//! Listening sockets: bound here, or taken over from the service manager or the previous gateway by the protocol of
+//! `LISTEN_FDS`. Does not accept clients.
 
 use std::fs::Permissions;
 use std::io;
@@ -14,10 +14,11 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::net::Address;
 
-/// What a gateway calls a socket that it has bound itself, when it hands it over; the service manager's have other names.
+/// The name under which a gateway hands over a socket that it has bound itself. Sockets of the service manager have
+/// other names.
 pub const OWN: &str = "own";
 
-/// Where listening sockets come from.
+/// The sockets that the process has received.
 #[derive(Debug, Default)]
 pub struct Sockets {
     inherited: Vec<ReceivedSocket>,
@@ -35,16 +36,16 @@ enum Socket {
     Unix(StdUnix, PathBuf),
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener<L> {
     /// The socket.
     pub socket: L,
-    /// Whether the service manager has it too, so that clients who come while nobody accepts are not lost.
+    /// Whether the service manager has it too. Clients that connect while no process accepts are then not lost.
     pub kept: bool,
 }
 
-/// A socket for the gateway that comes next.
+/// A listening socket for the next gateway.
 #[derive(Debug)]
 pub struct InheritedSocket {
     /// The socket.
@@ -54,9 +55,9 @@ pub struct InheritedSocket {
 }
 
 impl Sockets {
-    /// Those that this process was given when it was started. To be called once, before there are threads.
+    /// The sockets that this process received at its start. Call it once, before there are threads.
     pub fn inherited() -> io::Result<Self> {
-        // A gateway does not know its successor's process id before it runs, and leaves it out.
+        // A gateway does not know its successor's process ID before the successor runs, and leaves `LISTEN_PID` out.
         let from_manager = std::env::var_os("LISTEN_PID").is_some_and(|pid| !pid.is_empty());
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
@@ -71,7 +72,7 @@ impl Sockets {
         Ok(Sockets { inherited })
     }
 
-    /// A TCP socket on this address, taken over or bound now. Port 0 is any.
+    /// A TCP socket on this address, received or bound now. Port 0 matches any port.
     pub async fn tcp(&mut self, wanted: SocketAddr) -> io::Result<Listener<TcpListener>> {
         let fits =
             |address: &SocketAddr| *address == wanted || (wanted.port() == 0 && address.ip() == wanted.ip());
@@ -88,7 +89,7 @@ impl Sockets {
         Ok(Listener { socket: TcpListener::bind(wanted).await?, kept: false })
     }
 
-    /// A Unix socket of this path, taken over or bound now.
+    /// A Unix socket with this path, received or bound now.
     pub async fn unix(&mut self, path: &Path) -> io::Result<Listener<UnixListener>> {
         let found = self
             .inherited
@@ -100,18 +101,20 @@ impl Sockets {
             socket.set_nonblocking(true)?;
             return Ok(Listener { socket: UnixListener::from_std(socket)?, kept });
         }
-        // A socket that a killed gateway has left behind is in the way; one that answers is somebody's.
+        // A killed gateway leaves its socket behind, and the file must be removed. A socket that answers belongs to a
+        // running process.
         let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
         if is_socket && UnixStream::connect(path).await.is_err() {
             let _ = std::fs::remove_file(path);
         }
         let socket = UnixListener::bind(path)?;
-        // Whatever the umask: the list of who may come how decides, as at the server's own socket.
+        // The mode does not depend on the umask: the access file decides which clients can connect, as at the server's
+        // own socket.
         std::fs::set_permissions(path, Permissions::from_mode(0o777))?;
         Ok(Listener { socket, kept: false })
     }
 
-    /// Those that nobody has asked for: no address in the settings is theirs.
+    /// The received sockets that match no configured address.
     pub fn unused(&self) -> impl Iterator<Item = Address> {
         self.inherited.iter().map(|given| match &given.socket {
             Socket::Tcp(_, address) => Address::Tcp(address.ip().to_string(), address.port()),
@@ -121,7 +124,7 @@ impl Sockets {
 }
 
 impl InheritedSocket {
-    /// Another handle of it.
+    /// A second handle of the same socket.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(InheritedSocket { socket: self.socket.try_clone()?, kept: self.kept })
     }

@@ -1,11 +1,11 @@
-//! What a client's start-up packet asks for, read as PostgreSQL reads it: the user, the database, the client's name, and the
-//! parameters that go to the server. Whether the client gets it is decided elsewhere.
+//! A client's start-up packet, read as PostgreSQL reads it: the user, the database, the client's name, and the
+//! parameters for the server.
 
 use hotrow_core::limits::IDENTIFIER_BYTES_MAX;
 
 use crate::operator::console;
 
-/// What a client asks for.
+/// A client's start-up parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartUp {
     /// The user; empty if the packet names none.
@@ -21,7 +21,7 @@ pub struct StartUp {
 }
 
 impl StartUp {
-    /// From the parameters of the packet, in which every name is there once.
+    /// From the parameters of the packet, which has each name once.
     pub fn new(parameters: &[(String, String)]) -> Self {
         let get = |wanted: &str| {
             parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| cut(value).to_owned())

@@ -1,5 +1,5 @@
-//! The schema pack's upkeep: a round every few seconds, on a connection as the upstream URL's user that is closed after it.
-//! What there is to do is the pack's to know, and that nobody else is at it.
+//! The schema pack's upkeep: a round every few seconds, on a connection of the upstream URL's user that is closed
+//! afterwards. The pack knows which work is due and whether another gateway does it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::server::pack::{self, KEEP};
 use crate::server::upstream::{Error, Upstream};
 use crate::shared::Shared;
 
-/// Makes rounds for as long as the process lives. A failure is told once, until a round succeeds again.
+/// Makes rounds as long as the process lives. Repeated failures are logged as a warning once, until a round succeeds.
 pub async fn run(shared: Arc<Shared>) {
     let mut failed = false;
     loop {
@@ -34,10 +34,10 @@ async fn round(shared: &Shared) -> Result<(), Error> {
     let server = &config.upstream;
     let database = shared.databases.of(&server.database);
     let Some(_database_use) = database.enter(config.server_wait).await else {
-        return Ok(()); // paused, as an operator wishes
+        return Ok(()); // an operator has paused the database
     };
-    // The database's owner can choose settings for every role that connects. A search_path would put functions and operators
-    // of that owner into the questions here.
+    // The database's owner can choose settings for every role that connects. With another search_path the queries here
+    // would run that owner's functions and operators.
     let pairs = [
         ("user", &*server.user),
         ("database", &server.database),

@@ -1,5 +1,5 @@
-//! What a lane's batches rely on in the catalogue, and the messages at their end that hold them to it: a change of the
-//! catalogue rolls the batch back. Never decides what becomes of its units.
+//! The tables that a lane's batches rely on, and the messages at the end of each batch that check them. A change of the
+//! catalogue rolls the batch back. The lane decides what happens to its units.
 
 use std::collections::BTreeMap;
 
@@ -12,57 +12,58 @@ use hotrow_wire::frontend::{self, Named, Parse, Value, tag};
 
 use super::message::{Envelope, Run};
 
-/// The name of the statement that every batch of writes ends with, and each batch of reads that relies on a table.
+/// The name of the last statement of every batch of writes, and of each batch of reads that relies on a table.
 const END: &[u8] = b"hotrow_end_of_batch";
 /// The name of the statement that compares a table's fingerprint.
 const FINGERPRINT: &[u8] = b"hotrow_table_fingerprint";
-/// The type of the moment at which the last statement was analysed.
+/// The type of the time of the last statement's analysis.
 const TIMESTAMPTZ: [u8; 4] = 1184_u32.to_be_bytes();
-/// What both statements report when the catalogue is not as expected.
+/// The error of both statements if the catalogue has changed.
 const DIVISION_BY_ZERO: &[u8] = b"22012";
 const NO_STATEMENT: &[u8] = b"26000";
 
 /// The tables that a lane's batches rely on.
 #[derive(Debug, Default)]
 pub struct CatalogueCheck {
-    /// By the name that statements have.
+    /// By the name that statements use.
     watches: BTreeMap<String, Watch>,
-    /// How often the catalogue had changed through this gateway when the tables were taken in.
+    /// The catalogue's epoch in this gateway when the tables were added.
     epoch: u64,
-    /// Counts the sets of tables: each has a last statement of its own.
+    /// Number of the set of tables. Each set has its own last statement.
     generation: u64,
-    /// The last statement is prepared for this set.
+    /// The set for which the last statement is prepared.
     prepared: Option<u64>,
-    /// When it was analysed, as the server says it: as long as this does not change, neither do the tables.
+    /// When the server analysed the last statement. As long as this time does not change, the tables have not changed
+    /// either.
     analysed: Option<Bytes>,
     /// The mark that the last statement sets.
     mark: Option<String>,
 }
 
-/// How a batch ends.
+/// The end of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchEnd {
-    /// Tables whose fingerprints are compared before the last statement.
+    /// Number of tables whose fingerprints are compared before the last statement.
     pub checks: usize,
-    /// There is a last statement.
+    /// Whether there is a last statement.
     pub is_there: bool,
     /// Its set of tables.
     generation: u64,
 }
 
-/// What an error at the end of a batch means.
+/// The meaning of an error at the end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckFailure {
-    /// The tables may have changed: the next batch compares their fingerprints.
+    /// The tables may have changed. The next batch compares their fingerprints.
     Recheck,
-    /// They have changed: what was decided about statements no longer holds.
+    /// The tables have changed. Decisions about their statements are no longer valid.
     Changed,
-    /// Neither: the error is about something else.
+    /// The error is about something else.
     Unrelated,
 }
 
 impl CatalogueCheck {
-    /// On a new connection, which has this mark.
+    /// For a new connection, which has this mark.
     pub fn with_mark(mark: Option<String>) -> Self {
         CatalogueCheck { mark, ..CatalogueCheck::default() }
     }
@@ -72,7 +73,7 @@ impl CatalogueCheck {
         self.mark.is_some()
     }
 
-    /// Puts the end of this batch, and returns it with the number of statements it prepares.
+    /// Puts the end of this batch. Returns it with the number of statements that it prepares.
     pub fn put(
         &mut self,
         batch: &Batch<Envelope>,
@@ -105,23 +106,23 @@ impl CatalogueCheck {
                 checks += 1;
             }
         }
-        // The id as text, the moment of analysis as the server has it.
+        // The ID as text, the time of analysis in the server's own format.
         let analysed = Value { binary: true, bytes: self.analysed.as_deref() };
         frontend::put_bind_values(out, END, &[analysed], &[0, 1, 0, 0]);
         out.extend_from_slice(frontend::EXECUTE);
         (BatchEnd { checks, is_there: true, generation: self.generation }, if is_new { 2 } else { 0 })
     }
 
-    /// Takes in the tables that a batch relies on; whether the batch has to be checked.
+    /// Adds the tables that a batch relies on. Returns whether the batch has to be checked.
     fn admit(&mut self, batch: &Batch<Envelope>, kind: LaneKind) -> bool {
-        // The types of parameters that the client has declared can't become others.
+        // Parameter types that the client has declared cannot change.
         let counts = |run: &&Run| kind == LaneKind::Write || !run.statement.is_typed;
         let runs = || batch.units.iter().flat_map(|unit| unit.payload.unit.runs());
         let watches = || runs().filter(counts).filter_map(|run| run.packing.watch.as_deref());
         let added = watches().filter(|watch| self.watches.get(&watch.name) != Some(*watch)).count();
         if added > 0 {
             if self.watches.len() + added > limits::LANE_TABLES_MAX {
-                self.watches.clear(); // those of this batch alone remain, however many they are
+                self.watches.clear(); // this batch's own tables are added next, even if they exceed the limit
             }
             self.watches.extend(watches().map(|watch| (watch.name.clone(), watch.clone())));
             self.generation += 1;
@@ -130,7 +131,7 @@ impl CatalogueCheck {
     }
 
     /// If the catalogue has changed through this gateway, the next batch compares the fingerprints of its own tables at
-    /// once. Otherwise it would be rolled back to find out, which leaves gaps in sequences.
+    /// once. Otherwise the check would roll it back first, and a rollback leaves gaps in sequences.
     fn keep_up_with(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.epoch = epoch;
@@ -139,13 +140,12 @@ impl CatalogueCheck {
         }
     }
 
-    /// The Parse of the last statement was not answered: its batch has failed before it.
+    /// The Parse of the last statement was not answered, because its batch failed before it.
     pub fn unprepare(&mut self) {
         self.prepared = None;
     }
 
-    /// The last statement of a batch has been answered: all that the batch relies on is as expected. The transaction's
-    /// id.
+    /// The last statement of a batch was answered, so the tables are as expected. Returns the transaction's ID.
     pub fn passed(&mut self, end: BatchEnd, row: &[u8]) -> Result<Option<u64>, hotrow_wire::Error> {
         let columns = backend::data_row(row)?;
         if let Some(Some(analysed)) = columns.get(1)
@@ -170,14 +170,15 @@ impl CatalogueCheck {
         self.analysed = None;
         self.prepared = None;
         match code {
-            // The last statement may have been prepared in a batch that failed before it came to that.
+            // The batch that was to prepare the last statement may have failed before it.
             NO_STATEMENT => CheckFailure::Recheck,
             DIVISION_BY_ZERO if !is_checked => CheckFailure::Recheck,
             DIVISION_BY_ZERO => {
                 self.watches.clear();
                 CheckFailure::Changed
             }
-            // The mark may have been dropped, or the role may no longer set it: without it the statement does not fail.
+            // The mark may have been dropped, or the role can no longer set it. Without the mark the statement does not
+            // fail.
             _ if self.mark.take().is_some() => CheckFailure::Recheck,
             _ => {
                 self.watches.clear();

@@ -1,5 +1,5 @@
-//! A lane's connection as it comes and goes: made with pauses in between, read and written while it is there, and
-//! used to ask what became of a transaction.
+//! A lane's connection: made with pauses in between, read and written while it is up, and used to ask for the outcome
+//! of a transaction.
 
 use std::future::Future;
 use std::ops::Range;
@@ -17,35 +17,35 @@ use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::pack::{self, OPEN_MARK};
 use crate::server::upstream::{Error, Upstream};
 
-/// What happened on the connection.
+/// An event on the connection.
 #[derive(Debug)]
 pub enum Progress {
-    /// Bytes came.
+    /// Bytes arrived.
     Bytes,
-    /// More bytes were taken by the system.
+    /// The system has taken more bytes.
     Written,
-    /// It is up.
+    /// The connection is up.
     Connected,
-    /// It could not be made.
+    /// The connection could not be made.
     ConnectFailed {
-        /// Nothing shall wait for it any longer.
+        /// Units stop waiting for it.
         give_up: bool,
     },
-    /// What became of the transaction asked about.
+    /// The outcome of the transaction in doubt.
     Resolved(Outcome),
-    /// It is gone.
+    /// The connection is lost.
     Lost,
 }
 
-/// The connection and what is being done about it.
+/// A lane's connection and its state.
 pub struct LaneConnection {
     context: Arc<LaneContext>,
     kind: LaneKind,
     index: usize,
     state: State,
-    /// The server when the connection was made that is in use, or was in use before.
+    /// The server of the connection in use, or of the one before.
     server: Option<Server>,
-    /// Since when there is no connection although one is wanted.
+    /// Since when a connection is missing.
     without_since: Option<Instant>,
     pause: Duration,
 }
@@ -93,7 +93,7 @@ impl LaneConnection {
         }
     }
 
-    /// Batches no longer set the mark: it proves nothing about them.
+    /// Batches no longer set the mark, so it proves nothing about them.
     pub fn forget_mark(&mut self) {
         let current = match &mut self.state {
             State::Up { server, .. } | State::Resolving { server, .. } => server.as_mut(),
@@ -107,7 +107,7 @@ impl LaneConnection {
         self.state = State::Down;
     }
 
-    /// Begins to make a connection. With a commit in doubt there is more patience.
+    /// Begins to make a connection. It waits longer if a commit is in doubt.
     pub fn connect(&mut self, in_doubt: bool) {
         self.without_since.get_or_insert_with(Instant::now);
         let mark = self.server.as_ref().and_then(|server| server.mark.as_ref()).map(|mark| mark.name.clone());
@@ -117,7 +117,7 @@ impl LaneConnection {
         self.state = State::Connecting { connecting: Box::pin(connecting), in_doubt };
     }
 
-    /// Begins to ask what became of a transaction.
+    /// Begins to ask for the outcome of a transaction.
     pub fn resolve(&mut self, doubt: Doubt) {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
             let bond = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
@@ -135,7 +135,7 @@ impl LaneConnection {
         }
     }
 
-    /// The next thing that happens. Cancel safe.
+    /// The next event. Cancel safe.
     pub async fn progress(&mut self, writer: &mut Writer) -> Progress {
         match &mut self.state {
             State::Down => std::future::pending().await,
@@ -191,7 +191,7 @@ impl LaneConnection {
         self.state = State::Up { upstream: Box::new(upstream), server, _gauge: METRICS.lanes.enter() };
     }
 
-    /// All that was in doubt is settled: from now on this connection's server is the one to compare with.
+    /// No commit is in doubt any more: later connections are compared with this connection's server.
     pub fn settle(&mut self) {
         if let State::Up { server, .. } = &self.state
             && self.server != *server
@@ -206,9 +206,9 @@ impl LaneConnection {
     }
 }
 
-/// Makes a connection for a lane: with its own timeouts and name, and with the mark of an earlier connection if that
-/// backend has ended. With a commit in doubt only to a primary: a standby may not have heard of it yet, and could not run it
-/// again.
+/// Makes a connection for a lane, with its own timeouts and name, and with the mark of an earlier connection if that
+/// backend has ended. If a commit is in doubt, it connects only to a primary: a standby may not have received the
+/// commit yet, and could not run the batch again.
 async fn make(
     context: Arc<LaneContext>,
     kind: LaneKind,
@@ -226,7 +226,7 @@ async fn make(
     let mut parameters = context.parameters.clone();
     parameters.retain(|(name, _)| name != "lock_timeout" && name != "idle_session_timeout");
     parameters.push(("application_name".to_owned(), name));
-    // The server would take a lane that waits for the next unit for an idle client.
+    // The server would close a lane that waits for the next unit as an idle client.
     parameters.push(("idle_session_timeout".to_owned(), "0".to_owned()));
     parameters.push(("lock_timeout".to_owned(), context.lock_timeout().as_millis().to_string()));
     let mut upstream = Upstream::connect(&config.upstream, &parameters, &context.login, in_doubt).await?;
@@ -242,7 +242,7 @@ async fn make(
     Ok((upstream, server))
 }
 
-/// Which server this is.
+/// The identity of this server.
 async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     let life = first(upstream.query(include_str!("../../sql/server_life.sql"), &[]).await?);
     let cluster = if_allowed(upstream, include_str!("../../sql/cluster.sql"), &[]).await?.and_then(first);
@@ -250,7 +250,7 @@ async fn identify(upstream: &mut Upstream) -> Result<Option<Server>, Error> {
     Ok(life.map(|life| Server { life, cluster, log, mark: None }))
 }
 
-/// The mark of an earlier connection if it can be had, else a new one; none if the schema pack is not there or the role may not
+/// The mark of an earlier connection if possible, else a new one. None if the schema pack is missing or the role cannot
 /// use it.
 async fn find_mark(
     upstream: &mut Upstream,
@@ -272,8 +272,8 @@ async fn find_mark(
     }
 }
 
-/// Takes the mark of an earlier connection, or a new one, once no other backend has it. A backend whose connection was closed ends
-/// after a moment. With a commit in doubt it is waited for longer.
+/// Takes the mark of an earlier connection, or a new one, as soon as no other backend has it. A backend ends a moment
+/// after its connection is closed. The wait is longer if a commit is in doubt.
 async fn take_mark(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Result<Option<Mark>, Error> {
     let patience = if in_doubt { limits::MARK_IN_DOUBT_WAIT_MS } else { limits::MARK_WAIT_MS };
     let deadline = Instant::now() + Duration::from_millis(patience);
@@ -290,8 +290,8 @@ async fn take_mark(upstream: &mut Upstream, name: &str, in_doubt: bool) -> Resul
     }
 }
 
-/// A new mark. It is made on a connection that is closed after that: event triggers run there, and what they leave behind must
-/// not stay on the lane.
+/// Makes a new mark, on a connection that is closed afterwards: event triggers run there, and their left-over state
+/// must not stay on the lane.
 async fn new_mark(context: &LaneContext) -> Option<String> {
     let config = context.config().clone();
     let mut parameters = context.parameters.clone();
@@ -309,14 +309,14 @@ async fn new_mark(context: &LaneContext) -> Option<String> {
     }
 }
 
-/// Whether this is the name of a mark. Another sequence of this role's must never be set.
+/// Whether this is the name of a mark. The gateway must never set another sequence of this role.
 fn is_mark(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = name.strip_prefix("hotrow.mark_").and_then(|numbers| numbers.split_once('/'));
     numbers.is_some_and(|(key, generation)| is_number(key) && is_number(generation))
 }
 
-/// What a query returns that the role may be forbidden to run.
+/// The rows of a query, or none if the role is not allowed to run it.
 async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Result<Option<Rows>, Error> {
     match upstream.query(sql, values).await {
         Ok(rows) => Ok(Some(rows)),
@@ -328,7 +328,7 @@ async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Resu
     }
 }
 
-/// Asks what became of a transaction until it is known.
+/// Asks for the outcome of a transaction until it is known.
 async fn ask(
     mut upstream: Upstream,
     question: Question,
@@ -354,7 +354,7 @@ async fn status(upstream: &mut Upstream, id: u64, bond: Continuity) -> Result<Op
     let sql = include_str!("../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
         Ok(rows) => xact_status(first(rows).as_deref()),
-        // An id that this server has not given out yet.
+        // The server has not assigned this ID yet.
         Err(Error::Refused { code, .. }) if code == "22023" => XactStatus::NotGivenOut,
         Err(error) => return Err(error),
     };

@@ -1,5 +1,5 @@
-//! What a lane needs to know of the clients that it works for: how to log in, their statements, the configuration in force, what
-//! the server says of itself, and which lanes have their units. Lanes and their pool share it.
+//! The state that the lanes of a pool share with the pool: the log-in, the statements, the configuration in force, the
+//! server's settings, and the lanes that have units.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
@@ -22,18 +22,18 @@ use crate::statements::Statements;
 /// What the lanes of one pool share.
 #[derive(Debug)]
 pub struct LaneContext {
-    /// The start-up parameters of their connections.
+    /// The start-up parameters of the lanes' connections.
     pub parameters: Vec<(String, String)>,
-    /// By what they log in at the server.
+    /// The log-in at the server.
     pub login: Login,
-    /// What is known of statements.
+    /// The pool's statements.
     pub statements: Statements,
-    /// The gate of the database.
+    /// The state of the database.
     pub database: Arc<DatabaseState>,
-    /// The server's settings are no longer those that are known.
+    /// Notified when the server's settings differ from the known ones.
     pub settings_changed: Notify,
     config: ArcSwap<Config>,
-    /// What the server said when it was last asked.
+    /// The server's settings when it was last asked.
     server: ArcSwap<ServerSettings>,
     packs: AtomicBool,
     writes: Lock<Affinity>,
@@ -41,7 +41,7 @@ pub struct LaneContext {
 }
 
 impl LaneContext {
-    /// For clients with these start-up parameters, of a server that has said this of itself.
+    /// For clients with these start-up parameters, and a server with these settings.
     pub fn new(
         config: Arc<Config>,
         parameters: &[(String, String)],
@@ -66,33 +66,33 @@ impl LaneContext {
         context
     }
 
-    /// The configuration in force. It may change while its reader waits.
+    /// The configuration in force. It may change while the caller waits.
     pub fn config(&self) -> arc_swap::Guard<Arc<Config>> {
         self.config.load()
     }
 
-    /// Goes on with another configuration.
+    /// Puts another configuration in force.
     pub fn set_config(&self, config: Config) {
         self.config.store(Arc::new(config));
         self.decide_packing();
     }
 
-    /// What the server said of itself when it was last asked.
+    /// The server's settings when it was last asked.
     pub fn server(&self) -> arc_swap::Guard<Arc<ServerSettings>> {
         self.server.load()
     }
 
-    /// Notes what the server says of itself now.
+    /// Notes the server's settings.
     pub fn set_server(&self, server: ServerSettings) {
         self.server.store(Arc::new(server));
     }
 
-    /// Whether anything of these clients can be packed.
+    /// Whether statements of these clients can be packed.
     pub fn packs(&self) -> bool {
         self.packs.load(Relaxed)
     }
 
-    /// Packs nothing until all is asked again.
+    /// Packs nothing until the server is asked again.
     pub fn stop_packing(&self) {
         self.packs.store(false, Relaxed);
     }
@@ -102,7 +102,7 @@ impl LaneContext {
         self.packs.store(self.unpackable().is_none(), Relaxed);
     }
 
-    /// Why nothing of these clients can be packed, if so.
+    /// Why statements of these clients cannot be packed, if so.
     pub fn unpackable(&self) -> Option<String> {
         if !self.config().pack {
             return Some("packing is switched off by the configuration".to_owned());
@@ -129,8 +129,8 @@ impl LaneContext {
         None
     }
 
-    /// The server has sent these settings on a connection of the pool. If a value is not the one that is known, the server's
-    /// configuration or the role was changed: nothing is packed until all is asked again.
+    /// The server has sent these settings on a connection of the pool. If a value differs from the known one, the
+    /// server's configuration or the role has changed. Nothing is packed until the server is asked again.
     pub fn note_settings(&self, said: &[(String, String)]) {
         if !said.is_empty() && self.server.load().contradicts(said) {
             self.stop_packing();
@@ -138,19 +138,19 @@ impl LaneContext {
         }
     }
 
-    /// How long a statement in a lane waits for a lock: no longer than it would outside of one.
+    /// Longest wait of a statement in a lane for a lock. It is not longer than outside a lane.
     pub fn lock_timeout(&self) -> Duration {
         self.least_timeout(self.config().lane_lock_timeout, 3)
     }
 
-    /// How long a statement runs in a lane: no longer than it would outside of one. Longer than it may wait for a lock, so
-    /// that the server says which of the two it was.
+    /// Longest run of a statement in a lane. It is not longer than outside a lane. It is longer than the wait for a
+    /// lock, so the server's error tells the two apart.
     pub fn statement_timeout(&self) -> Duration {
         let slow = Duration::from_millis(limits::LANE_SLOW_MS);
         self.least_timeout(self.lock_timeout() + slow, 4)
     }
 
-    /// The gateway's timeout or, if it is shorter, the one among the server's settings that has this place.
+    /// The gateway's timeout, or the server's setting with this index if it is shorter.
     fn least_timeout(&self, ours: Duration, setting: usize) -> Duration {
         let server = self.server.load();
         let theirs = server.answer.as_ref().and_then(|row| row.get(setting)?.as_deref()?.parse().ok());
@@ -168,7 +168,8 @@ impl LaneContext {
         affinity.lock()
     }
 
-    /// The lane for a unit of these keys; if its session has units under way in lane `only`, no other.
+    /// The lane for a unit with these keys. If `only` is set, the session has units under way there, and no other lane
+    /// will do.
     pub fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
         self.affinity(unit.kind()).assign(unit.keys(), only)
     }
@@ -179,7 +180,7 @@ impl LaneContext {
         units.for_each(|unit| affinity.release(lane, unit.keys()));
     }
 
-    /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can do what waits there.
+    /// Notes whether a lane's batch takes long. Returns whether another lane of its kind can take over its units.
     pub fn set_slow(&self, kind: LaneKind, lane: usize, slow: bool) -> bool {
         self.affinity(kind).set_slow(lane, slow)
     }

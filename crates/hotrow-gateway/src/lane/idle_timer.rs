@@ -1,12 +1,12 @@
-//! How long a lane has had nothing to do. One timer for as long as the lane lives, set again only when it goes off: work
-//! costs it a store of the time.
+//! How long a lane has been idle. One timer lives as long as the lane and is set again only when it fires, so work
+//! costs only a store of the time.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
-/// A lane's rest.
+/// A lane's idle timer.
 pub struct IdleTimer {
     since: Instant,
     limit: Duration,
@@ -14,17 +14,17 @@ pub struct IdleTimer {
 }
 
 impl IdleTimer {
-    /// Begins now; long when it takes `limit`.
+    /// Starts now and expires after `limit`.
     pub fn new(limit: Duration) -> Self {
         IdleTimer { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
     }
 
-    /// There is work: what rest follows begins after this.
+    /// Notes work: the idle time starts again.
     pub fn restart(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// Waits until it is long. Cancel safe.
+    /// Waits until the timer expires. Cancel safe.
     pub async fn expired(&mut self) {
         loop {
             self.timer.as_mut().await;

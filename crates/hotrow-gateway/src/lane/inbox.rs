@@ -1,4 +1,4 @@
-//! Where sessions leave messages for a lane's task. The task is woken only when it would do something with them.
+//! The messages of sessions for a lane's task. The task is woken only if it would act on them.
 
 use tokio::sync::Notify;
 
@@ -6,7 +6,7 @@ use crate::lock::Lock;
 
 /// Whether a message can wait until the lane has room.
 pub trait Urgency {
-    /// It has to be dealt with at once.
+    /// Whether the message needs an immediate reaction.
     fn is_urgent(&self) -> bool;
 }
 
@@ -30,7 +30,7 @@ impl<M> Default for Inbox<M> {
 }
 
 impl<M: Urgency> Inbox<M> {
-    /// Leaves a message.
+    /// Adds a message.
     pub fn send(&self, message: M) {
         let mut state = self.state.lock();
         let urgent = message.is_urgent();
@@ -46,7 +46,7 @@ impl<M: Urgency> Inbox<M> {
         std::mem::swap(&mut self.state.lock().messages, messages);
     }
 
-    /// The lane wants to be woken when so many messages are there.
+    /// Wakes the lane when this many messages are there.
     pub fn wake_at(&self, count: usize) {
         let mut state = self.state.lock();
         state.wake_at = count;
@@ -56,7 +56,7 @@ impl<M: Urgency> Inbox<M> {
         }
     }
 
-    /// Waits to be woken.
+    /// Waits for the next wake-up.
     pub async fn woken(&self) {
         self.notify.notified().await;
     }

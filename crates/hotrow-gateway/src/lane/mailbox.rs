@@ -1,5 +1,5 @@
-//! Where a client's answers wait for their turn: lanes put them in from outside, in any order; the client gets them in the order of
-//! its units (`hotrow_core::session`). Never waits: bytes that the socket does not take now stay here.
+//! A client's answers in the order of its units (`hotrow_core::session`). Lanes add them in any order. It never waits:
+//! bytes that the socket does not take now stay here.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::net::WriteHalf;
 use crate::net::budget::{self, Reservation};
 use crate::net::task_notify::TaskNotify;
 
-/// One client's answers, among them the units that lanes give back (`H`).
+/// One client's answers, and the units that lanes give back (`H`).
 #[derive(Debug)]
 pub struct Mailbox<H> {
     /// The session's number.
@@ -38,7 +38,7 @@ struct State<H> {
     closed: bool,
 }
 
-/// What is left of the answers that a client gets.
+/// The part of the answers that the client has not received.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog {
     /// Bytes that the socket does not take now.
@@ -84,12 +84,12 @@ impl<H> Mailbox<H> {
         is_next && !std::mem::replace(&mut state.marked, true)
     }
 
-    /// Notes that the answer for this slot, which is not there yet, is the gateway's own error.
+    /// Notes that the answer for this slot, which is not there yet, is an error of the gateway.
     pub fn refuses(&self, slot: u64) {
         self.state.lock().answers.refuses(slot);
     }
 
-    /// The slots before this one whose answers were the gateway's own errors, each of them once.
+    /// The slots before this one whose answers were errors of the gateway. Each is returned once.
     pub fn take_refused(&self, end: u64) -> Vec<u64> {
         self.state.lock().answers.take_refused(end)
     }
@@ -107,7 +107,7 @@ impl<H> Mailbox<H> {
         true
     }
 
-    /// Writes what the socket takes and wakes the session's task if it has to go on.
+    /// Writes as much as the socket takes, and wakes the session's task if it has to act.
     pub fn flush(&self) {
         let mut state = self.state.lock();
         state.marked = false;
@@ -127,12 +127,12 @@ impl<H> Mailbox<H> {
         self.state.lock().answers.append(write);
     }
 
-    /// Appends an answer of the gateway's own in its turn.
+    /// Appends an answer of the gateway in its turn.
     pub fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
         self.state.lock().answers.append_in_turn(write);
     }
 
-    /// Writes what the socket takes; what is left.
+    /// Writes as much as the socket takes. Returns what is left.
     pub fn try_write(&self) -> io::Result<Backlog> {
         let mut state = self.state.lock();
         self.write.try_drain(&mut state.answers.out)?;
@@ -141,7 +141,7 @@ impl<H> Mailbox<H> {
         Ok(Backlog { unread, pending, is_full: state.is_full() })
     }
 
-    /// Whether a lane has given back a unit that is not dealt with.
+    /// Whether a lane has given back a unit that the session has not handled yet.
     pub fn has_returned(&self) -> bool {
         self.state.lock().answers.has_handed()
     }
@@ -151,7 +151,7 @@ impl<H> Mailbox<H> {
         self.state.lock().is_full()
     }
 
-    /// Whether the client would have more answers than it may leave unread, with so many bytes that are on their way to it.
+    /// Whether the client would have more unread answers than allowed, if this many bytes are added.
     pub fn is_overfull(&self, bytes: usize) -> bool {
         self.state.lock().is_overfull(bytes)
     }
@@ -171,7 +171,7 @@ impl<H> Mailbox<H> {
         self.state.lock().answers.out.len()
     }
 
-    /// Whether the session's task wants to be woken by every answer.
+    /// Sets whether every answer wakes the session's task.
     pub fn watch(&self, watched: bool) {
         self.state.lock().watched = watched;
     }
@@ -181,7 +181,7 @@ impl<H> Mailbox<H> {
         self.state.lock().answers.take_handed()
     }
 
-    /// The unit at the front, which the session's task has dealt with, is done.
+    /// The session has handled the unit at the front.
     pub fn finish_front(&self) {
         self.state.lock().answers.finish_front();
     }
@@ -202,7 +202,7 @@ impl<H> State<H> {
         self.answers.pending() >= limits::PIPELINE_UNITS_MAX || self.is_overfull(0)
     }
 
-    /// Whether answers of so many bytes more would have to wait until the client has read some.
+    /// Whether answers with this many bytes more would have to wait until the client has read some.
     fn is_overfull(&self, more: usize) -> bool {
         let most =
             if budget::is_exhausted() { limits::SESSION_BUFFER_BYTES } else { limits::UNREAD_BYTES_MAX };
@@ -213,7 +213,7 @@ impl<H> State<H> {
         self.budget.charge(self.answers.bytes());
     }
 
-    /// Gives back the memory of a large answer once it is gone, and to the budget what was written.
+    /// Frees the memory of a large answer that was written, and returns written bytes to the budget.
     fn shrink(&mut self) {
         self.charge();
         let out = &mut self.answers.out;

@@ -1,4 +1,4 @@
-//! The answers to a merged call, and the calls among them that have found nothing and wait.
+//! The answers to a merged call, and the calls among them that found nothing and wait.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use crate::metrics::METRICS;
 use crate::statements::counts::RunOutcome;
 
 impl Task {
-    /// The call of the earliest batch that is answered now: notes which of its units wait. Before the batch is over, so that
-    /// nothing of their sessions is sent after them.
+    /// A merged call of the earliest batch is answered: notes the units that wait. This happens before the batch is
+    /// over, so no later unit of their sessions is sent.
     pub(super) fn find_waiting_calls(&mut self) {
         let Some(batch) = self.core.under_way().front() else { return };
         let mut answers = 0;
@@ -28,7 +28,7 @@ impl Task {
         let units = &batch.units[call.clone()];
         let Some(first) = units.first().filter(|unit| unit.may_wait) else { return };
         let bytes = self.replies.last();
-        // What is wrong about them is said when they are given out.
+        // An error in the rows is reported when the answers are given out.
         let Some(Ok(rows)) = first.payload.unit.rows(bytes, units.len()) else { return };
         let now = Instant::now();
         let waits =
@@ -39,7 +39,7 @@ impl Task {
         }
     }
 
-    /// Gives each caller its rows of a merged call; those at these places wait.
+    /// Gives each caller its rows of a merged call. The calls at the places in `waits` wait.
     pub(super) fn answer_merged(
         &mut self,
         units: Vec<Envelope>,
@@ -88,13 +88,13 @@ impl Task {
     }
 }
 
-/// When a call shall wait no more that may wait for so many milliseconds.
+/// The deadline of a call that may wait for this many milliseconds.
 fn deadline(packed: &Envelope, at_most: u64) -> Instant {
     let longest = Duration::from_millis(at_most.min(limits::WAITING_CALL_MS_MAX));
     packed.deadline.unwrap_or(packed.came + longest)
 }
 
-/// The twin of a merge rule does not keep its contract, which shows only when it has been committed.
+/// The twin of a merge rule breaks its contract. This shows only after the commit.
 fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
     Problem::error(
         "39000",

@@ -1,5 +1,5 @@
-//! What sessions and lanes send each other: a unit in an envelope that says where its answer goes, what a lane can be told, and
-//! what a lane gives back.
+//! The messages between sessions and lanes: units in envelopes, instructions for a lane, and units that a lane gives
+//! back.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub type Run = unit::Run<Arc<Statement>>;
 /// How a statement can be part of such a unit.
 pub type Plan = unit::Plan<Arc<Statement>>;
 
-/// Such a unit that is being made.
+/// A unit under construction.
 pub type Draft<'o> = unit::UnitBuilder<'o, Arc<Statement>>;
 
 /// A unit on its way to a lane and back.
@@ -41,26 +41,26 @@ pub type Draft<'o> = unit::UnitBuilder<'o, Arc<Statement>>;
 pub struct Envelope {
     /// The unit.
     pub unit: Packed,
-    /// The client that is to be answered.
+    /// The mailbox of the client that gets the answer.
     pub mailbox: Arc<Mailbox>,
-    /// The answer's place there.
+    /// The answer's slot in the mailbox.
     pub slot: u64,
-    /// When it came.
+    /// When the unit arrived.
     pub came: Instant,
-    /// When it was last handed to a lane, or came.
+    /// When the unit was last given to a lane, or arrived.
     pub since: Instant,
-    /// Of a call that waits: when it has to stop waiting.
+    /// When a waiting call has to stop waiting.
     pub deadline: Option<Instant>,
-    /// Of a call that may wait: what was known when it was handed to a lane.
+    /// The count of notifications when a call that may wait was given to a lane.
     pub mark: Option<NotificationCount>,
-    /// How often its session was cancelled before it was.
+    /// How many cancel requests its session had when it was sent.
     pub cancels: u64,
-    /// If it succeeds, it gives names of statements or takes them away.
+    /// Whether its success adds or removes names of statements.
     pub changes_names: bool,
 }
 
 impl Envelope {
-    /// For a unit that came at this time.
+    /// For a unit that arrived at this time.
     pub fn new(unit: Packed, mailbox: Arc<Mailbox>, came: Instant) -> Self {
         Envelope {
             unit,
@@ -75,12 +75,12 @@ impl Envelope {
         }
     }
 
-    /// Whether one of its statements may not be packed any more.
+    /// Whether one of its statements has lost its credit.
     pub fn has_lost_credit(&self) -> bool {
         self.unit.runs().any(|run| !run.statement.has_credit())
     }
 
-    /// Whether one of its statements writes and returns rows, and was never answered in a lane.
+    /// Whether one of its statements writes and returns rows, and has never been answered in a lane.
     pub fn is_unmeasured(&self) -> bool {
         self.unit.runs().any(|run| {
             let returns = run.packing.kind == LaneKind::Write && run.packing.returns_rows;
@@ -88,7 +88,7 @@ impl Envelope {
         })
     }
 
-    /// Puts the gateway's own error in its place. True if the caller has to flush the mailbox.
+    /// Answers it with an error of the gateway. True if the caller has to flush the mailbox.
     pub fn refuse(&self, problem: &Problem) -> bool {
         if self.changes_names {
             self.mailbox.refuses(self.slot);
@@ -100,46 +100,46 @@ impl Envelope {
 /// What a lane gives back to the session.
 #[derive(Debug)]
 pub enum Returned {
-    /// Run it on a connection of your own. A lane that waits for a unit that is blocked wants to hear when it is done.
+    /// The session runs it on a connection of its own. A lane in which it is blocked waits for the `Unblock`.
     RunAlone(Envelope, Option<Unblock>),
-    /// Hand it over again.
+    /// The session submits it again.
     Resubmit(Envelope),
-    /// It has found nothing to answer: wait with it, and hand it over again when there may be something.
+    /// It found nothing: the session waits with it, and submits it again when there may be something.
     Wait(Envelope, CallWait),
 }
 
-/// A call that has found nothing: when it is to be asked again, and what its client gets when its time is over.
+/// When a waiting call is repeated, and the answer that its client gets when the time is over.
 #[derive(Debug)]
 pub struct CallWait {
-    /// At the latest then.
+    /// The latest time of the next attempt.
     pub again: Instant,
-    /// Its time is over.
+    /// The end of the wait.
     pub deadline: Instant,
-    /// The whole answer, without a row.
+    /// The whole answer, without rows.
     pub empty: BytesMut,
 }
 
-/// What a lane can be told.
+/// A message for a lane.
 #[expect(clippy::large_enum_variant, reason = "nearly all messages are units")]
 #[derive(Debug)]
 pub enum Message {
-    /// Run this.
+    /// Run this unit.
     Unit(Unit<Envelope>),
-    /// The session's client wants its earliest unit cancelled.
+    /// Cancel this session's earliest unit.
     Cancel(u64),
     /// The session has ended.
     Gone(u64),
     /// The unit that was blocked on this key has been run.
     Unblocked(Key),
-    /// Come to rest, with no connection, and say so.
+    /// Finish all batches, close the connection, report it, and stay paused.
     Pause(oneshot::Sender<()>),
-    /// Log in anew, and say when the old connection is closed.
+    /// Close the connection after the batches under way, report it, and log in again.
     Renew(oneshot::Sender<()>),
-    /// Go on.
+    /// End the pause.
     Resume,
     /// Report the lane's state.
     Snapshot {
-        /// With its units.
+        /// Include the lane's units.
         with_units: bool,
         /// Where the report goes.
         answer: oneshot::Sender<LaneSnapshot>,
@@ -152,8 +152,8 @@ impl inbox::Urgency for Message {
     }
 }
 
-/// Tells the lane, when dropped, that the unit which was blocked on this key is done with: it has been run, or its
-/// session has ended before. A lane that waits for this in vain would hold up the key for ever.
+/// When dropped, tells the lane that the unit blocked on this key was run, or that its session has ended. Otherwise the
+/// lane would hold up the key for ever.
 #[derive(Debug)]
 pub struct Unblock {
     /// The lane.

@@ -1,5 +1,5 @@
-//! The shell around a lane's state machine: carries bytes between its connection and the mailboxes, and decides
-//! nothing. One task per lane.
+//! The I/O around a lane's state machine: carries bytes between its connection and the mailboxes, and decides nothing.
+//! Each lane has one task.
 
 mod catalogue_check;
 mod connect;
@@ -85,9 +85,9 @@ struct Task {
     idle_timer: IdleTimer,
     writer: Writer,
     replies: Replies,
-    /// What the lane's connection brought for batches that are whole, or in doubt.
+    /// Replies for batches that are complete or in doubt.
     answers: VecDeque<replies::Answers>,
-    /// Mailboxes that were put something in and want to be flushed.
+    /// Mailboxes that have new answers and have to be flushed.
     touched: Vec<Arc<Mailbox>>,
     messages: Vec<Message>,
     pace: Pace,
@@ -95,22 +95,22 @@ struct Task {
     totals: LaneTotals,
     /// When the last batch was done.
     done: Option<Instant>,
-    /// When the server had executed all of the earliest batch of writes, whose commit followed.
+    /// When the server had executed the earliest batch of writes, before its commit.
     executed: Option<Instant>,
     slow_timer: SlowTimer,
-    /// A batch has run a statement as it was before a definition changed.
+    /// A batch has run a statement of the time before a definition changed.
     runs_outdated: bool,
 }
 
 impl Task {
-    /// Waits until something happens, and deals with it.
+    /// Waits for the next event and handles it.
     async fn wait(&mut self) {
         let is_up = self.connection.upstream().is_some();
         let (is_idle, works) = (self.core.is_idle() && is_up, !self.core.under_way().is_empty() && is_up);
         tokio::select! {
             progress = self.connection.progress(&mut self.writer) => match progress {
                 Progress::Bytes => {
-                    // What has come by now rides in the next batch.
+                    // Units that have arrived by now go into the next batch.
                     self.take_messages();
                     self.take_replies();
                 }
@@ -138,7 +138,7 @@ impl Task {
         }
     }
 
-    /// Nobody has needed the connection for long: the next unit opens another.
+    /// The connection has been idle for too long. The next unit opens another.
     fn close(&mut self) {
         tracing::debug!(lane = self.index, kind = ?self.kind, "an unused connection of a lane is closed");
         self.connection.close();
@@ -151,7 +151,7 @@ impl Task {
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             let event = match message {
-                // A call that was asked to wait has done nothing that it could have done slower.
+                // The queue limit does not apply to a call that has already waited: rejecting it would break its wait.
                 Message::Unit(unit) if unit.payload.deadline.is_none() && self.would_wait_too_long() => {
                     self.refuse(vec![unit], Refusal::QueueFull);
                     continue;
@@ -173,7 +173,7 @@ impl Task {
                     continue;
                 }
                 Message::Snapshot { with_units, answer } => {
-                    let _ = answer.send(self.snapshot(with_units)); // who asked may be gone
+                    let _ = answer.send(self.snapshot(with_units)); // the caller may be gone
                     continue;
                 }
             };
@@ -186,7 +186,7 @@ impl Task {
         self.perform();
     }
 
-    /// Whether the lane is too slow for one more, as things are.
+    /// Whether one more unit would wait longer than `queue_wait_ms`.
     fn would_wait_too_long(&self) -> bool {
         self.pace.wait(self.core.queued()) > self.context.config().queue_wait
     }
@@ -281,7 +281,7 @@ impl Task {
                             "a table has changed: its statements are judged anew"
                         );
                         self.context.database.catalogue_changed();
-                        // A rollback does not undo what a new trigger has locked or set.
+                        // A rollback does not undo locks and settings of a new trigger.
                         self.renew();
                         Failure::Error
                     }
@@ -291,13 +291,13 @@ impl Task {
             }
             ReplyEvent::Failed(failure) => self.core.step(Event::Failed(failure), &mut self.actions),
             ReplyEvent::Ready(answers) => {
-                // Functions may change settings while they run: what counts are the values at the end.
+                // Functions may change settings while they run. The values at the end count.
                 self.context.note_settings(&self.replies.take_settings());
                 self.return_unread(&answers);
                 self.writer.done(answers.number);
                 self.answers.push_back(answers);
                 self.slow_batch_over();
-                self.slow_timer.restart(Instant::now()); // the batch behind it, if there is one
+                self.slow_timer.restart(Instant::now()); // the next batch, if there is one
                 self.step(Event::Ready);
                 self.executed = None;
             }
@@ -336,14 +336,27 @@ impl Task {
         }
         METRICS.batch_units.record(batch.units.len() as u64);
         METRICS.queue_microseconds.record(microseconds(now - batch.units[0].payload.since));
-        // Such a statement was judged before a definition changed: what it leaves behind goes with the connection.
+        // Such a statement was judged before a definition changed. Its left-over state ends with the connection.
         let is_outdated = |packed: &Envelope| packed.unit.runs().any(|run| run.statement.is_superseded());
         let runs_outdated = batch.units.iter().any(|unit| is_outdated(&unit.payload));
         self.writer.put(batch, self.kind, now, &self.context, upstream);
         if self.writer.flush(upstream).is_ok() {
             self.report_written();
-        } // the error shows again when the connection is read
+        } // reading the connection shows the error again
         self.runs_outdated |= runs_outdated;
+    }
+
+    /// Notes how long a batch took. Returns whether it took too long for its units.
+    fn note_pace(&mut self, batch: &Batch<Envelope>) -> bool {
+        let Some(since) = self.writer.since(batch.number) else { return false };
+        METRICS.batch_microseconds.record(microseconds(since.elapsed()));
+        let now = Instant::now();
+        let began = self.done.replace(now).map_or(since, |before| before.max(since));
+        let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
+        if batch.others_wait {
+            self.pace.done(batch.units.len(), now - began);
+        }
+        Pace::is_too_slow(batch.units.len(), executed)
     }
 
     fn answer(&mut self, batch: Batch<Envelope>) {
@@ -360,17 +373,7 @@ impl Task {
             LaneKind::Write => METRICS.packed.add(answered),
             LaneKind::Read => METRICS.packed_reads.add(answered),
         }
-        let mut too_slow = false;
-        if let Some(since) = self.writer.since(batch.number) {
-            METRICS.batch_microseconds.record(microseconds(since.elapsed()));
-            let now = Instant::now();
-            let began = self.done.replace(now).map_or(since, |before| before.max(since));
-            let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
-            too_slow = Pace::is_too_slow(batch.units.len(), executed);
-            if batch.others_wait {
-                self.pace.done(batch.units.len(), now - began);
-            }
-        }
+        let too_slow = self.note_pace(&batch);
         self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
         let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
@@ -448,12 +451,12 @@ impl Task {
         self.return_envelope(packed, returned);
     }
 
-    /// Gives what has left the lane to its session.
+    /// Gives a unit that has left the lane back to its session.
     fn return_envelope(&mut self, packed: Envelope, returned: impl FnOnce(Envelope) -> Returned) {
         let mailbox = packed.mailbox.clone();
         let slot = packed.slot;
         if !mailbox.give_back(slot, returned(packed)) {
-            // It has said so already, or will have no reason to: what the lane remembers of it ends here.
+            // The session has ended: the lane forgets its state about it.
             self.core.step(Event::Gone(mailbox.session), &mut self.actions);
         }
     }
@@ -479,7 +482,7 @@ impl Task {
     }
 }
 
-/// What a client is told that has waited for too long while the gateway was told to pause.
+/// The error for a client that has waited too long during a pause.
 pub fn paused(outcome: &str, retry: &'static str) -> Problem {
     let message =
         format!("the gateway was told to pause, and has not been told to resume in time; {outcome}");
@@ -508,7 +511,7 @@ fn problem(refusal: Refusal) -> Problem {
     }
 }
 
-/// What the server says of a statement that was cancelled.
+/// PostgreSQL's error for a cancelled statement.
 pub fn cancelled() -> Problem {
     Problem::error("57014", "canceling statement due to user request", "")
 }

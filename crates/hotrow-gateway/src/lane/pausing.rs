@@ -1,4 +1,4 @@
-//! A lane that is told to pause, to go on, or to log in anew: who wants to hear of it, and how long what waits may wait.
+//! A lane that pauses, resumes or logs in again: the callers that wait for it, and the time limit of waiting units.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use tokio::sync::oneshot;
 
 use super::Task;
 
-/// How often a lane that pauses looks for what has waited for too long.
+/// How often a paused lane looks for units that have waited too long.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a lane was told.
+/// The instructions that a lane has received.
 #[derive(Debug, Default)]
 pub struct Pausing {
-    /// It shall stay at rest.
+    /// The lane stays paused.
     paused: bool,
-    /// It shall come to rest, and may then go on.
+    /// The lane closes its connection, and then continues.
     renews: bool,
-    /// Who wants to hear that it is at rest.
+    /// Callers that wait until the lane has no connection.
     waiting: Vec<oneshot::Sender<()>>,
     next_look: Option<Instant>,
 }
 
 impl Pausing {
-    /// Until it is time to look. For ever if the lane does not pause.
+    /// Waits until it is time to look. Never returns if the lane does not pause.
     pub async fn time_to_look(&self) {
         match self.next_look {
             Some(next) => tokio::time::sleep_until(next.into()).await,
@@ -33,7 +33,8 @@ impl Pausing {
 }
 
 impl Task {
-    /// Comes to rest, and stays there until it is told to go on, or only closes its connection on the way.
+    /// Finishes the batches under way and closes the connection. If `stays` is set, the lane stays paused until it is
+    /// resumed.
     pub(super) fn pause(&mut self, stays: bool, done: oneshot::Sender<()>) {
         if stays {
             self.pausing.paused = true;
@@ -45,14 +46,14 @@ impl Task {
         self.pausing.waiting.push(done);
     }
 
-    /// Closes the connection once nothing is under way on it; the next unit opens another. What ran on it may have left something
-    /// that its session does not have.
+    /// Closes the connection after the batches under way; the next unit opens another. Statements that ran on it may
+    /// have left state that their sessions do not have.
     pub(super) fn renew(&mut self) {
         self.pausing.renews = true;
         self.core.step(Event::Pause, &mut self.actions);
     }
 
-    /// Does so if a batch has run a statement as it was before a definition changed.
+    /// Renews the connection if a batch has run a statement of the time before a definition changed.
     pub(super) fn close_outdated(&mut self) {
         if std::mem::take(&mut self.runs_outdated) {
             self.renew();
@@ -68,21 +69,21 @@ impl Task {
         }
     }
 
-    /// If the lane is at rest, tells who wants to hear of it, and goes on unless it stays there.
+    /// If the lane has no connection, informs the callers that wait for this, and continues unless it stays paused.
     pub(super) fn report_paused(&mut self) {
         let is_told_to = self.pausing.renews || !self.pausing.waiting.is_empty();
         if !is_told_to || !self.core.is_at_rest() {
             return;
         }
         for waits in self.pausing.waiting.drain(..) {
-            let _ = waits.send(()); // who asked may be gone
+            let _ = waits.send(()); // the caller may be gone
         }
         if std::mem::take(&mut self.pausing.renews) && !self.pausing.paused {
             self.step(Event::Resume);
         }
     }
 
-    /// Refuses what has waited for too long while the lane pauses.
+    /// Rejects units that have waited too long while the lane is paused.
     pub(super) fn expire(&mut self) {
         let patience = self.context.config().server_wait;
         self.pausing.next_look = Some(Instant::now() + LOOK);

@@ -1,4 +1,4 @@
-//! Takes apart what a lane's connection brings: which bytes answer which unit, and what they say of the batch.
+//! Parses a lane's replies: which bytes answer which unit, and what they mean for the batch.
 
 use std::ops::Range;
 
@@ -11,49 +11,49 @@ use hotrow_wire::{Error, HEADER_BYTES, split};
 use super::catalogue_check::BatchEnd;
 use super::message::Envelope;
 
-/// What the bytes say.
+/// An event in the replies.
 #[derive(Debug)]
 pub enum ReplyEvent {
-    /// A statement of the gateway's is prepared.
+    /// A statement of the gateway is prepared.
     Prepared,
-    /// One more row is locked ahead.
+    /// One more row is locked before the batch's own statements.
     Locked,
     /// One more call is answered.
     Answered,
-    /// The last statement's row: the transaction's id, and when the statement was analysed.
+    /// The last statement's row: the transaction's ID, and the time of the statement's analysis.
     End(Bytes),
     /// The next unit, or the commit, has failed.
     Failed(Failure),
-    /// What the batch ends with has failed with this code.
+    /// The check at the batch's end has failed with this code.
     CheckFailed([u8; 5]),
     /// The batch is over.
     Ready(Answers),
 }
 
-/// What came for the units of one batch.
+/// The replies for the units of one batch.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// The batch.
+    /// The batch's number.
     pub number: u64,
-    /// What came for the commit: notices.
+    /// The replies to the commit: notices.
     pub commit: Bytes,
     bytes: BytesMut,
-    /// Where each call's answer ends; none where a row was too large to keep.
+    /// The end of each call's answer, and false if a row was too large to keep.
     ends: Vec<(usize, bool)>,
 }
 
 impl Answers {
-    /// Bytes that have come for the calls answered so far.
+    /// Bytes of the calls answered so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that have come for these calls.
+    /// Bytes of these calls.
     pub fn len_of(&self, calls: Range<usize>) -> usize {
         self.start_of(calls.end) - self.start_of(calls.start)
     }
 
-    /// Forgets what has come for the last calls, from this one on; they count as answered.
+    /// Drops the answers of the calls from this one on. They count as answered.
     pub fn forget_from(&mut self, call: usize) {
         let start = self.start_of(call);
         self.bytes.truncate(start);
@@ -64,7 +64,7 @@ impl Answers {
         index.checked_sub(1).map_or(0, |previous| self.ends.get(previous).map_or(0, |end| end.0))
     }
 
-    /// What came for the call at this index, unless it was too large.
+    /// The answer of the call with this index, unless it was too large.
     pub fn of(&self, index: usize) -> Option<&[u8]> {
         match self.ends.get(index) {
             Some((end, true)) => self.bytes.get(self.start_of(index)..*end),
@@ -73,20 +73,20 @@ impl Answers {
     }
 }
 
-/// The batch whose answers are coming.
+/// The replies to the batch that is being answered.
 #[derive(Debug, Default)]
 pub struct Replies {
     current: Answers,
     commit: BytesMut,
-    /// The unit that is being answered has lost a row.
+    /// The unit that is being answered has lost a row that was too large.
     oversized: bool,
     /// Bytes of that row still to come.
     skip: usize,
-    /// How many statements at the batch's end are answered.
+    /// Number of answered statements at the batch's end.
     ended: usize,
-    /// The last row that they have brought.
+    /// Their last row.
     row: Bytes,
-    /// The settings that the server has reported: the last value of each.
+    /// The last value of each setting that the server has reported.
     settings: Vec<(String, String)>,
 }
 
@@ -96,19 +96,19 @@ impl Replies {
         *self = Replies::default();
     }
 
-    /// The connection is gone: what came for the batch that was being answered.
+    /// The connection is lost: returns the replies to the batch that was being answered.
     pub fn cut_off(&mut self, number: Option<u64>) -> Option<Answers> {
         let mut answers = std::mem::take(self).current;
         answers.number = number?;
         Some(answers)
     }
 
-    /// What has come for the batch that is being answered.
+    /// The replies to the batch that is being answered.
     pub fn current(&mut self) -> &mut Answers {
         &mut self.current
     }
 
-    /// What came for the call that was answered last.
+    /// The answer of the last call.
     pub fn last(&self) -> &[u8] {
         self.current.ends.len().checked_sub(1).and_then(|index| self.current.of(index)).unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Looks at what the server says when it owes nothing.
+    /// Handles replies that arrive while the server owes none.
     pub fn idle(&mut self, input: &mut BytesMut) {
         while let Ok(Some(frame)) = split(input, |_| limits::MESSAGE_BYTES_MAX) {
             if frame.tag == tag::ERROR
@@ -134,14 +134,14 @@ impl Replies {
                 tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
             }
             if frame.tag == tag::PARAMETER_STATUS {
-                let _ = self.note_setting(frame.body()); // an invalid one says nothing
+                let _ = self.note_setting(frame.body()); // an invalid one is ignored
             }
             let length = frame.bytes.len();
             input.advance(length);
         }
     }
 
-    /// The next thing that the bytes say, or none until more of them come.
+    /// The next event, or none until more bytes arrive.
     pub fn next(
         &mut self,
         input: &mut BytesMut,
@@ -178,7 +178,7 @@ impl Replies {
         }
     }
 
-    /// Whether a row comes that is too large for a lane: then it is skipped, and its unit runs again elsewhere.
+    /// Whether a row begins that is too large for a lane. Then it is skipped, and the session runs its unit.
     fn begins_oversized(&mut self, input: &[u8], bytes_max: usize) -> bool {
         let Some((header, _)) = input.split_first_chunk::<HEADER_BYTES>() else { return false };
         let total = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize + 1;
@@ -240,7 +240,8 @@ impl Replies {
     fn failed(&mut self, body: &[u8], is_end: bool) -> Result<Option<ReplyEvent>, Error> {
         let report = Report::read(body)?;
         if !report.is_error() {
-            // FATAL and PANIC say nothing about what became of the commit: the connection will be lost, and then asked.
+            // FATAL and PANIC do not show the outcome of the commit. The connection will be lost, and the next one asks
+            // for it.
             tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
             return Ok(None);
         }

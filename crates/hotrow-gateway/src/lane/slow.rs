@@ -1,5 +1,6 @@
-//! Whether the earliest batch under way takes long: then the lane gets no new units, and what waits there moves on. One
-//! timer for as long as the lane lives, set again only when it goes off: a quick batch costs it a store of the time.
+//! Whether the earliest batch takes long. Then the lane gets no new units, and its waiting units move to other lanes.
+//! One timer lives as long as the lane and is set again only when it fires, so a quick batch costs only a store of the
+//! time.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -11,11 +12,11 @@ use super::Task;
 
 const LIMIT: Duration = Duration::from_millis(limits::LANE_SLOW_MS);
 
-/// A watch on the earliest batch.
+/// The timer of the earliest batch.
 pub struct SlowTimer {
     since: Instant,
     is_slow: bool,
-    /// Another lane can do what waits here.
+    /// Another lane can run the waiting units.
     reroutes_units: bool,
     timer: Pin<Box<Sleep>>,
 }
@@ -32,7 +33,7 @@ impl Default for SlowTimer {
 }
 
 impl SlowTimer {
-    /// The server begins with a batch.
+    /// The server begins with a batch: the time starts again.
     pub fn restart(&mut self, now: Instant) {
         self.since = now;
     }
@@ -42,12 +43,12 @@ impl SlowTimer {
         self.is_slow
     }
 
-    /// Whether what waits, and what still comes, moves on.
+    /// Whether waiting and new units move to other lanes.
     pub fn reroutes_units(&self) -> bool {
         self.is_slow && self.reroutes_units
     }
 
-    /// Waits until it does. Cancel safe.
+    /// Waits until the timer expires. Cancel safe.
     pub async fn expired(&mut self) {
         loop {
             self.timer.as_mut().await;
@@ -66,10 +67,10 @@ impl Task {
         self.slow_timer.is_slow = true;
         tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: what waits behind it moves on");
         self.slow_timer.reroutes_units = self.context.set_slow(self.kind, self.index, true);
-        self.take_messages(); // most of what waits is in the inbox
+        self.take_messages(); // most waiting units are in the inbox
     }
 
-    /// That batch is over.
+    /// The slow batch is over.
     pub(super) fn slow_batch_over(&mut self) {
         if std::mem::take(&mut self.slow_timer.is_slow) {
             self.context.set_slow(self.kind, self.index, false);

@@ -1,4 +1,4 @@
-//! A look at a lane, for people who ask: taken by the lane itself, so that nobody else needs a lock.
+//! A lane's report about itself for the console. The lane makes it, so no lock is needed.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use hotrow_core::limits;
 
 use super::Task;
 
-/// A lane as it was when it was asked.
+/// A lane's state at one moment.
 #[derive(Debug)]
 pub struct LaneSnapshot {
-    /// Whether its batches can change anything.
+    /// Whether it is for writes or for reads.
     pub kind: LaneKind,
-    /// Its number among those of its kind.
+    /// Its index among the lanes of its kind.
     pub index: usize,
     /// The state of its connection.
     pub connection: &'static str,
-    /// Its backend's process id.
+    /// Its backend's process ID.
     pub backend: Option<u32>,
-    /// Units that wait.
+    /// Waiting units.
     pub queued: usize,
-    /// Units that wait behind one which waits for an outsider's lock.
+    /// Units parked behind one that waits for an outsider's lock.
     pub parked: usize,
-    /// Batches with the server.
+    /// Batches at the server.
     pub batches_under_way: usize,
     /// Units in them.
     pub units_under_way: usize,
-    /// How long one unit takes.
+    /// The time that one unit takes.
     pub pace: Duration,
-    /// Units and batches done so far, and connections lost.
+    /// Its totals so far.
     pub done: LaneTotals,
-    /// The units, if they were asked for: the earliest of them.
+    /// The earliest units, if they were asked for.
     pub units: Vec<UnitSnapshot>,
 }
 
-/// What a lane has done so far.
+/// A lane's totals so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LaneTotals {
     /// Units answered.
@@ -48,13 +48,13 @@ pub struct LaneTotals {
 /// A unit in a lane.
 #[derive(Debug)]
 pub struct UnitSnapshot {
-    /// Whose it is.
+    /// Its session's number.
     pub session: u64,
     /// The tables or functions of its statements.
     pub tables: Vec<String>,
-    /// Where it is.
+    /// Its state.
     pub place: UnitState,
-    /// How long ago it came.
+    /// How long ago it arrived.
     pub age: Duration,
     /// The shapes of its statements.
     pub shapes: Vec<String>,

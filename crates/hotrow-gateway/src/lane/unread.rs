@@ -1,5 +1,6 @@
-//! Clients that do not read their answers: a read whose answer has no room goes back to its session, which hands it over
-//! again when there is room. So does what such a session has waiting in the lane. Nothing is lost and nothing overtakes.
+//! Clients that do not read their answers. A read whose answer has no room goes back to its session, which submits it
+//! again when there is room. The session's other waiting units go back too. No unit is lost, and none overtakes
+//! another.
 
 use std::ops::Range;
 
@@ -11,8 +12,9 @@ use super::message::Envelope;
 use super::replies::Answers;
 
 impl Task {
-    /// A call of the earliest batch is answered now. If it completes a read for which there is no room, its answer is
-    /// dropped. The first read of a batch has room unless its client has too much to read: a batch always gets on.
+    /// A call of the earliest batch was answered. If it completes a read whose answer has no room, the answer is
+    /// dropped. The first read of a batch has room unless its client has too much to read, so a batch always makes
+    /// progress.
     pub(super) fn return_overfull(&mut self) {
         if self.kind == LaneKind::Write {
             return self.exclude_large();
@@ -36,8 +38,8 @@ impl Task {
         }
     }
 
-    /// A call that writes is answered now. If its answer is too large to be gathered, its statement is not packed again, and
-    /// what waits with the same statement goes back: its sessions run it on connections of their own.
+    /// A call that writes was answered. If its answer is too large to collect, its statement is not packed again, and
+    /// the waiting units with this statement go back: their sessions run them on connections of their own.
     fn exclude_large(&mut self) {
         let Some(batch) = self.core.under_way().front() else { return };
         let answers = self.replies.current();
@@ -46,7 +48,7 @@ impl Task {
         }
         let calls = calls_of_units(batch);
         let Some(place) = calls.iter().position(|calls| calls.contains(&batch.answered)) else { return };
-        // A merged call's answer is that of many.
+        // A merged call's answer contains the answers of many calls.
         let unit = Some(&batch.units[place]).filter(|unit| unit.merge.is_none());
         let Some(run) =
             unit.and_then(|unit| unit.payload.unit.runs().nth(batch.answered - calls[place].start))
@@ -63,7 +65,7 @@ impl Task {
         }
     }
 
-    /// The earliest batch is done: sessions whose clients then have too much to read get back what waits.
+    /// The earliest batch is done. Sessions whose clients then have too much to read get back their waiting units.
     pub(super) fn return_unread(&mut self, answers: &Answers) {
         if answers.len() <= limits::SESSION_BUFFER_BYTES {
             return;
@@ -86,7 +88,7 @@ impl Task {
     }
 }
 
-/// The answers of each unit of a batch, by number. A merged call's count for the first of its units.
+/// The indexes of the answers of each unit of a batch. Those of a merged call count for the first of its units.
 fn calls_of_units(batch: &Batch<Envelope>) -> Vec<Range<usize>> {
     let mut first = 0;
     let mut calls = Vec::with_capacity(batch.units.len());

@@ -1,5 +1,5 @@
-//! Writes batches on a lane's connection: prepares what isn't, one Sync at the end, and knows exactly which batches
-//! the operating system has taken whole.
+//! Writes batches on a lane's connection: prepares missing statements, and puts one Sync at the end. Knows exactly
+//! which batches the operating system has taken completely.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,30 +17,30 @@ use crate::server::upstream::{Upstream, statement_name};
 use crate::statements::{Statement, Statements};
 use hotrow_core::unit::merged;
 
-/// In the place of a statement's number: one of those that a batch ends with.
+/// The number that stands for the statements of the gateway at a batch's end.
 const END: u64 = 0;
 
-/// What was put on the connection and is not done.
+/// Bytes and statements that were put on the connection and are not done.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// Bytes put so far, and bytes the system has taken.
+    /// Bytes put so far, and bytes that the system has taken.
     put: u64,
     taken: u64,
     /// Where each batch ends.
     ends: VecDeque<(u64, u64)>,
-    /// Statements whose ParseComplete is owed, with their batch, in order.
+    /// Statements whose ParseComplete is missing, with their batch, in order.
     parses: VecDeque<(u64, u64)>,
     /// Statements to be closed with the next batch.
     closes: Vec<u64>,
     /// When each batch was written.
     since: VecDeque<(u64, Instant)>,
-    /// What batches rely on, and how those under way end.
+    /// The tables that batches rely on, and the ends of the batches under way.
     pub catalogue_check: CatalogueCheck,
     batch_ends: VecDeque<(u64, BatchEnd)>,
 }
 
 impl Writer {
-    /// A new connection, or none: nothing was put on it.
+    /// For a new connection, or none: nothing was put on it.
     pub fn reset(&mut self, mark: Option<String>) {
         *self = Writer { catalogue_check: CatalogueCheck::with_mark(mark), ..Writer::default() };
     }
@@ -81,7 +81,7 @@ impl Writer {
         self.parses.extend(std::iter::repeat_n((batch.number, END), parses));
         self.batch_ends.push_back((batch.number, end));
         if kind == LaneKind::Write {
-            // The answers and the id shall come before the commit, not with it.
+            // The Flush brings the answers and the ID before the commit.
             upstream.output.extend_from_slice(frontend::FLUSH);
         }
         upstream.output.extend_from_slice(frontend::SYNC);
@@ -94,14 +94,14 @@ impl Writer {
         let known = upstream.prepared.has(statement.id)
             || self.parses.iter().any(|(number, id)| *number == batch && *id == statement.id);
         if !known {
-            // Closed first: whether a Parse of an earlier batch that failed has left it there doesn't matter then.
+            // An earlier Parse whose batch failed may have left the statement there, so it is closed first.
             put_close(&statement.name, &mut upstream.output);
             statement.put_parse(&statement.name, &mut upstream.output);
             self.parses.push_back((batch, statement.id));
         }
     }
 
-    /// One call for units of one group.
+    /// One merged call for units of one group.
     fn put_merged(
         &mut self,
         units: &[Unit<Envelope>],
@@ -120,7 +120,7 @@ impl Writer {
         merged::put_call(&statement.name, &calls, &mut upstream.output);
     }
 
-    /// Writes what the socket takes.
+    /// Writes as much as the socket takes.
     pub fn flush(&mut self, upstream: &mut Upstream) -> io::Result<()> {
         let before = upstream.output.len();
         let result = upstream.write.try_drain(&mut upstream.output);
@@ -128,7 +128,7 @@ impl Writer {
         result.map(|_| ())
     }
 
-    /// The next batch that the system has taken whole.
+    /// The next batch that the system has taken completely.
     pub fn written(&mut self) -> Option<u64> {
         let (number, _) = *self.ends.front().filter(|(_, end)| *end <= self.taken)?;
         self.ends.pop_front();
@@ -144,7 +144,7 @@ impl Writer {
         }
     }
 
-    /// The batch is over: what it has not prepared by now it never will.
+    /// The batch is over: statements that it has not prepared stay unprepared.
     pub fn done(&mut self, number: u64) {
         while self.parses.front().is_some_and(|(batch, _)| *batch <= number) {
             if let Some((_, END)) = self.parses.pop_front() {
@@ -161,7 +161,7 @@ impl Writer {
         self.batch_ends.iter().find(|(batch, _)| *batch == number).map(|(_, end)| *end).unwrap_or_default()
     }
 
-    /// When the batch was written; asked once.
+    /// When the batch was written. Asked once per batch.
     pub fn since(&mut self, number: u64) -> Option<Instant> {
         while let Some((batch, since)) = self.since.pop_front() {
             if batch == number {
@@ -172,7 +172,7 @@ impl Writer {
     }
 }
 
-/// Locks a row: with the client's own values, in its formats.
+/// Locks a row with the client's own values, in its formats.
 fn put_lock(statement: &[u8], ahead: &LockStatement, bind: &Bind<'_>, out: &mut BytesMut) {
     let values = ahead.params.iter().filter_map(|index| bind.value(usize::from(*index)));
     frontend::put_bind_values(out, statement, &values.collect::<Vec<_>>(), &[]);

@@ -1,4 +1,4 @@
-//! The bytes that all clients together may buffer: each has a little for free and reserves what goes beyond it.
+//! The bytes that all clients together may buffer. Each client has a small amount free and reserves more.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -6,14 +6,14 @@ use hotrow_core::limits;
 
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
-/// One client's share; given back when dropped.
+/// One client's reservation; released when dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
     bytes: usize,
 }
 
 impl Reservation {
-    /// Asks for so many bytes in all, less or more than before. False if there are not so many.
+    /// Changes the reservation to this many bytes in all. False if they are not available.
     pub fn resize(&mut self, bytes: usize) -> bool {
         let wanted = if bytes > limits::SESSION_BUFFER_BYTES { bytes } else { 0 };
         if wanted == self.bytes {
@@ -29,7 +29,7 @@ impl Reservation {
         true
     }
 
-    /// Counts so many bytes in all, which are there already, whether or not there is room for them.
+    /// Counts this many bytes in all, which exist already, even if they exceed the limit.
     pub fn charge(&mut self, bytes: usize) {
         let wanted = if bytes > limits::SESSION_BUFFER_BYTES { bytes } else { 0 };
         if wanted != self.bytes {
@@ -40,7 +40,7 @@ impl Reservation {
     }
 }
 
-/// Whether all clients together hold more than they may.
+/// Whether the reservations exceed the limit.
 pub fn is_exhausted() -> bool {
     RESERVED.load(Relaxed) > limits::BUFFERED_BYTES_MAX
 }

@@ -1,4 +1,4 @@
-//! Sockets of both kinds, TCP and Unix, plain or under TLS, split into halves. No protocol of PostgreSQL's.
+//! TCP and Unix sockets, plain or under TLS, split into halves. Does not know PostgreSQL's protocol.
 
 pub mod budget;
 pub mod peer;
@@ -109,7 +109,7 @@ impl AsyncRead for ReadHalf {
 }
 
 impl ReadHalf {
-    /// Appends what has come to `buffer`, waiting for the first byte. Nothing is the end. Cancel safe.
+    /// Appends received bytes to `buffer`, and waits for the first one. 0 means the end. Cancel safe.
     pub async fn fill(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         buffer.reserve(READ_BYTES_MIN);
         self.read_buf(buffer).await
@@ -120,8 +120,8 @@ impl ReadHalf {
 const READ_BYTES_MIN: usize = 8 << 10;
 
 impl WriteHalf {
-    /// Writes as much of `buffer` as the socket takes now and removes it; whether all of it went. Under TLS a part of
-    /// what is left may be encrypted already: the next call has to begin with what this one has left.
+    /// Writes as much of `buffer` as the socket takes now, and removes it. Returns whether all bytes were taken. Under
+    /// TLS a part of the remaining bytes may be encrypted already: the next call has to begin with these bytes.
     pub fn try_drain(&self, buffer: &mut BytesMut) -> io::Result<bool> {
         while !buffer.is_empty() {
             let written = match self {
@@ -149,7 +149,7 @@ impl WriteHalf {
         }
     }
 
-    /// The same, to be polled.
+    /// The same for polling.
     pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             WriteHalf::Tcp(half) => half.as_ref().poll_write_ready(context),

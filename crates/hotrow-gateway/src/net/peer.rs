@@ -1,4 +1,4 @@
-//! Who is at the other end of a client's connection, as far as the connection itself tells.
+//! The other end of a client's connection, as the connection itself shows it.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use bytes::Bytes;
 /// The other end.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
-    /// Where it connects from; none on a Unix socket.
+    /// Its address; none on a Unix socket.
     pub address: Option<SocketAddr>,
-    /// What TLS says of it; none without TLS.
+    /// What TLS shows; none without TLS.
     pub tls: Option<TlsPeer>,
-    /// Whether it is this process itself, which has asked who its own clients are.
+    /// Whether it is this process itself, which has authenticated its own clients.
     pub internal: bool,
 }
 
@@ -22,12 +22,12 @@ impl Peer {
     }
 }
 
-/// What TLS says of it.
+/// What TLS shows about the other end.
 #[derive(Clone, Debug)]
 pub struct TlsPeer {
-    /// The hash of our certificate that binds a log-in to this connection (`tls-server-end-point`, RFC 5929); none
-    /// where the certificate's signature has no one hash, as with Ed25519.
+    /// The hash of the gateway's certificate that binds a log-in to this connection (`tls-server-end-point`, RFC 5929).
+    /// None if the certificate's signature has no single hash, as with Ed25519.
     pub end_point: Option<Bytes>,
-    /// The common name in the client's certificate, if it has shown one and it was verified.
+    /// The common name in the client's verified certificate, if it has sent one.
     pub client_name: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A TCP connection under TLS, split into halves that share one state of rustls. Knows records, no messages of
-//! PostgreSQL's and no certificates.
+//! A TCP connection under TLS, split into halves that share one rustls state. Handles records; does not know
+//! PostgreSQL's messages or certificates.
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +16,12 @@ use rustls::Connection;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, tcp};
 
-/// What both halves work on.
+/// The state that both halves share.
 #[derive(Debug)]
 struct State {
     connection: Connection,
-    /// Bytes at the front of the writer's buffer whose records the socket has not taken whole. They stay in the buffer
-    /// until then, so that a buffer which is empty has gone.
+    /// Bytes at the front of the writer's buffer whose records the socket has not taken completely. They stay in the
+    /// buffer until then, so an empty buffer has been sent.
     encrypted: usize,
 }
 
@@ -32,26 +32,26 @@ pub struct TlsReadHalf {
     state: Arc<Mutex<State>>,
 }
 
-/// The half that is written. Dropped, it says goodbye as TLS wants it.
+/// The half that is written. When dropped, it sends the TLS close notification.
 #[derive(Debug)]
 pub struct TlsWriteHalf {
     half: tcp::OwnedWriteHalf,
     state: Arc<Mutex<State>>,
 }
 
-/// Why there is no TLS.
+/// Why a TLS handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The network, or the other side has hung up.
+    /// The network, or the other side has closed the connection.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// One side does not like what the other one says.
+    /// One side rejects the other's messages.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// It says that it speaks another protocol, or none.
+    /// The other side names another protocol, or none.
     #[error("the other side did not say that it speaks PostgreSQL's protocol (ALPN)")]
     NoProtocol,
-    /// It talks and talks.
+    /// The handshake is too long.
     #[error("more than {} bytes", limits::TLS_HANDSHAKE_BYTES_MAX)]
     TooLong,
 }
@@ -59,14 +59,14 @@ pub enum HandshakeError {
 /// Both halves of a connection under TLS.
 pub type TlsHalves = (TlsReadHalf, TlsWriteHalf);
 
-/// Agrees on keys over a plain connection of which `first` has been read already. `look` is shown the outcome.
+/// Performs the handshake on a plain connection from which `first` has been read already. `look` inspects the outcome.
 pub async fn handshake<T>(
     mut connection: Connection,
     (mut read, write): (tcp::OwnedReadHalf, tcp::OwnedWriteHalf),
     mut first: &[u8],
     look: impl FnOnce(&Connection) -> T,
 ) -> Result<(TlsHalves, T), HandshakeError> {
-    connection.set_buffer_limit(None); // `try_drain` sees to it that little is there
+    connection.set_buffer_limit(None); // `try_drain` keeps the buffered amount small
     let mut total = first.len();
     loop {
         while !flush(&mut connection, write.as_ref())? {
@@ -88,7 +88,7 @@ pub async fn handshake<T>(
             return Err(HandshakeError::TooLong);
         }
         if let Err(error) = connection.process_new_packets() {
-            let _ = flush(&mut connection, write.as_ref()); // the alert that says why
+            let _ = flush(&mut connection, write.as_ref()); // the alert with the reason
             return Err(error.into());
         }
     }
@@ -103,7 +103,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl TlsReadHalf {
-    /// As [`AsyncRead::poll_read`]. What was received and is not yet decrypted stays in the state: cancel safe.
+    /// As [`AsyncRead::poll_read`]. Received bytes that are not decrypted yet stay in the state: cancel safe.
     pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
         let connection = &mut state.connection;
@@ -113,8 +113,8 @@ impl TlsReadHalf {
             }
             ready!(receive(connection, &mut self.half, context))?;
             let outcome = connection.process_new_packets();
-            // Reading may have something to say: an alert, new keys. What the socket does not take now goes with
-            // what is written next.
+            // Reading may produce output, such as an alert or new keys. Bytes that the socket does not take now are
+            // sent with the next write.
             if connection.wants_write() {
                 flush(connection, self.half.as_ref())?;
             }
@@ -123,7 +123,7 @@ impl TlsReadHalf {
     }
 }
 
-/// Moves what is decrypted to `buffer`; whether there was something, or is the end.
+/// Moves decrypted bytes to `buffer`. Returns whether there were any, or the end is reached.
 fn take_plaintext(connection: &mut Connection, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
     let before = buffer.filled().len();
     while buffer.remaining() > 0 {
@@ -136,7 +136,7 @@ fn take_plaintext(connection: &mut Connection, buffer: &mut ReadBuf<'_>) -> io::
                 count
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(_) if buffer.filled().len() > before => break, // it shows again at the next call
+            Err(_) if buffer.filled().len() > before => break, // the next call shows it again
             Err(error) => return Err(error),
         };
         reader.consume(count);
@@ -180,13 +180,13 @@ impl Drop for TlsWriteHalf {
     fn drop(&mut self) {
         if let Ok(mut state) = self.state.lock() {
             state.connection.send_close_notify();
-            // Whoever does not read any more misses it.
+            // A peer that no longer reads misses it.
             let _ = flush(&mut state.connection, self.half.as_ref());
         }
     }
 }
 
-/// Writes the records that wait; whether the socket has taken all of them.
+/// Writes the waiting records. Returns whether the socket has taken all.
 fn flush(connection: &mut Connection, socket: &TcpStream) -> io::Result<bool> {
     while connection.wants_write() {
         match connection.write_tls(&mut Outgoing(socket)) {
@@ -199,7 +199,7 @@ fn flush(connection: &mut Connection, socket: &TcpStream) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Takes in some of what has come; nothing is the end.
+/// Receives bytes; 0 means the end.
 fn receive(
     connection: &mut Connection,
     half: &mut tcp::OwnedReadHalf,
@@ -211,7 +211,7 @@ fn receive(
     }
 }
 
-/// The socket as rustls writes to it: what it does not take now would block.
+/// The socket as rustls writes to it: returns `WouldBlock` if the socket takes no bytes now.
 struct Outgoing<'a>(&'a TcpStream);
 
 impl Write for Outgoing<'_> {
@@ -221,7 +221,7 @@ impl Write for Outgoing<'_> {
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match slices {
-            [one] => self.0.try_write(one), // the usual case, and cheaper
+            [one] => self.0.try_write(one), // the usual and cheaper case
             slices => self.0.try_write_vectored(slices),
         }
     }
@@ -231,7 +231,7 @@ impl Write for Outgoing<'_> {
     }
 }
 
-/// The socket as rustls reads from it. Where it would block, the task is woken when something comes.
+/// The socket as rustls reads from it. If it would block, the task is woken when bytes arrive.
 struct Incoming<'a, 'b> {
     half: &'a mut tcp::OwnedReadHalf,
     context: &'a mut Context<'b>,

@@ -1,5 +1,5 @@
-//! A word for one task, which waits for it; a word that comes too early is kept, and several are one. It knows nobody
-//! else who might wait, so that waiting for it among other things costs next to nothing.
+//! A notification for one task. An early notification is kept, and several count as one. It has no list of waiters, so
+//! waiting for it among other events costs next to nothing.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::lock::Lock;
 
-/// Wakes one task.
+/// Notifies one task.
 #[derive(Debug, Default)]
 pub struct TaskNotify {
     is_notified: AtomicBool,
@@ -15,16 +15,16 @@ pub struct TaskNotify {
 }
 
 impl TaskNotify {
-    /// Says the word.
+    /// Notifies the task.
     pub fn notify(&self) {
         self.is_notified.store(true, SeqCst);
-        // Whoever registers after this looks whether it was said.
+        // A task that registers after this line sees the flag.
         if let Some(task) = &*self.task.lock() {
             task.wake_by_ref();
         }
     }
 
-    /// Waits for the word. Of several tasks only the last one that waits hears it. Cancel safe.
+    /// Waits for a notification. Only the last of several waiting tasks is woken. Cancel safe.
     pub async fn notified(&self) {
         poll_fn(|context| self.poll(context)).await;
     }
@@ -71,7 +71,7 @@ mod tests {
         timeout(long, again).await.expect("it was said again");
     }
 
-    /// A task that notes that it was woken.
+    /// Records that it was woken.
     #[derive(Default)]
     struct Task(AtomicBool);
 
@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// Looks all the time at first: two threads that wait for each other in this way go on at the same moment.
+    /// Spins at first: two threads that wait for each other in this way continue at the same moment.
     fn until(reached: &AtomicUsize, round: usize) {
         for look in 1.. {
             if reached.load(SeqCst) >= round {
@@ -108,7 +108,7 @@ mod tests {
                 let task = Arc::new(Task::default());
                 let waker = task.clone().into();
                 begun.store(round, SeqCst);
-                // A bit later each time: the word comes before the task begins to wait, as it does, or afterwards.
+                // A bit later each time: the notification comes before, while or after the task begins to wait.
                 (0..round % 8).for_each(|_| std::hint::spin_loop());
                 let heard = notify.poll(&mut Context::from_waker(&waker)).is_ready();
                 until(&is_notified, round);

@@ -1,5 +1,5 @@
-//! Servers that vanish without a word, as a machine does that loses its power: the system is told when to give up, which by
-//! itself it does after a quarter of an hour, or never.
+//! Timeouts for servers that vanish silently, for example in a power failure. By default the system gives up after a
+//! quarter of an hour, or never.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 
 const LIMIT: Duration = Duration::from_millis(limits::SERVER_SILENT_MS);
 
-/// A connection whose other end acknowledges nothing for so long is lost. One that stands still is not: its system answers.
+/// Sets the timeouts: a connection is lost if the other end acknowledges nothing for `SERVER_SILENT_MS`. A server that
+/// is only busy is not affected, because its system acknowledges.
 pub fn set(stream: &TcpStream) {
     if let Err(error) = try_set(&SockRef::from(stream)) {
         tracing::debug!(%error, "a server that vanishes is noticed late");
@@ -18,7 +19,7 @@ pub fn set(stream: &TcpStream) {
 }
 
 fn try_set(socket: &SockRef<'_>) -> io::Result<()> {
-    // What waits for an answer asks after half of the time, what has sent something waits for its acknowledgement.
+    // An idle connection is probed after half of the time. One with unacknowledged bytes waits for the acknowledgement.
     let asking = TcpKeepalive::new().with_time(LIMIT / 2).with_interval(LIMIT / 8).with_retries(4);
     socket.set_tcp_keepalive(&asking)?;
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What operators see and do: the admin console, pauses, and what the gateway would do with a statement.
+//! Operators' tools: the admin console, pauses, and `explain`.
 
 pub mod console;
 pub mod explain;

@@ -1,4 +1,4 @@
-//! What an operator can do to the connections of a database, or of all: PAUSE, RESUME, RECONNECT.
+//! Operators' commands for the connections of one database or of all: PAUSE, RESUME, RECONNECT.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// Nobody uses this database.
+/// No pool of this database is open.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotInUse;
 
@@ -22,8 +22,8 @@ impl Shared {
         Ok(pools)
     }
 
-    /// Lets nothing new through to a database, or to all; done when what is under way is finished and all connections
-    /// are closed. Dropped before, it is undone.
+    /// Pauses a database, or all. Returns when the work under way is finished and all connections are closed. If the
+    /// future is dropped before that, the pause is undone.
     pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for what is under way");
@@ -31,9 +31,9 @@ impl Shared {
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();
         for lane in lanes {
-            let _ = lane.await; // a lane that is gone has no connection
+            let _ = lane.await; // a lane that has ended has no connection
         }
-        // Sessions give back what they hold in their own time; an operator can wait a hundredth of a second longer.
+        // Sessions release their connections in their own time. A delay of 10 ms does not matter to an operator.
         while self.databases.users(database) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -44,7 +44,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes on.
+    /// Resumes a database, or all.
     pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         self.databases.set_paused(database, false);
@@ -53,8 +53,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes new connections instead of those that there are: lanes when what they have under way is finished, sessions
-    /// when they give theirs back. Done when the lanes' old ones are closed.
+    /// Replaces the connections of a database, or of all: lanes after their work under way, sessions when they release
+    /// their connections. Returns when the lanes' old connections are closed.
     pub async fn reconnect(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         for pool in &pools {
@@ -70,7 +70,7 @@ impl Shared {
         }
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.renew()).collect();
         for lane in lanes {
-            let _ = lane.await; // a lane that is gone has no connection
+            let _ = lane.await; // a lane that has ended has no connection
         }
         Ok(())
     }

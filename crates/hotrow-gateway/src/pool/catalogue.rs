@@ -1,5 +1,5 @@
-//! What a pool asks the catalogue: facts about a statement's table and names, what it leaves behind, how the server
-//! describes it. What follows from the answers is decided in `hotrow-core`.
+//! A pool's questions to the catalogue: facts about a statement's table and names, the state that it leaves behind, and
+//! the server's description of it. `hotrow-core` decides what follows from the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,13 +20,14 @@ impl Pool {
             let mut held = self.take_own().await?;
             let description = held.upstream.describe(&statement.text, &statement.types).await?;
             self.give_back(held);
-            description.map(|description| statement.description.set(description).ok()); // or another was faster
+            // another task may have been faster
+            description.map(|description| statement.description.set(description).ok());
         }
         Ok(())
     }
 
-    /// What a statement that is passed through is known to leave behind. If that is not known the catalogue is asked, in
-    /// time for the next run.
+    /// The state that a statement which is passed through is known to leave behind. If this is unknown, the catalogue
+    /// is asked in time for the next run.
     pub fn proof(self: &Arc<Self>, statement: &Arc<Statement>) -> Proof {
         if statement.is_plain {
             return Proof { is_clean: true, moves_sequence: false };
@@ -36,7 +37,7 @@ impl Pool {
         }
         let epoch = self.database_state().catalogue_epoch();
         let (proof, ask) = statement.proof(epoch, self.config().catalogue_age);
-        // Nobody waits for the answer: sessions that want a connection come first.
+        // No client waits for this answer, so sessions that want a connection come first.
         if ask && self.has_room() && !statement.is_proving.swap(true, Relaxed) {
             let (pool, statement) = (self.clone(), statement.clone());
             tokio::spawn(async move {
@@ -79,7 +80,7 @@ impl Pool {
         Ok(Proof { is_clean, moves_sequence: reach.moves_sequence(&tables) })
     }
 
-    /// What the catalogue says about a candidate.
+    /// The catalogue's facts about a candidate.
     pub async fn facts(&self, candidate: &Candidate) -> Result<Facts, held::Error> {
         let mut held = self.take_own().await?;
         let table = match &candidate.table {
@@ -101,8 +102,8 @@ impl Pool {
     }
 }
 
-/// What exists outside `pg_catalog` under these names, and under those that the sources of users' functions mention; and
-/// users' casts, which need no name.
+/// Objects outside `pg_catalog` with these names, and with names in the sources of users' functions; also users' casts,
+/// which have no name in the text.
 async fn function_facts(
     held: &mut HeldConnection,
     names: Vec<String>,
@@ -120,8 +121,8 @@ async fn function_facts(
     Ok(facts)
 }
 
-/// What the catalogue says about a table. Its fingerprint is asked for first: if the table changes in between, the
-/// fingerprint is of the earlier definition, and the first batch that relies on it finds out.
+/// The catalogue's facts about a table. The fingerprint is queried first. If the table changes in between, the
+/// fingerprint belongs to the earlier definition, and the first batch that relies on it detects the change.
 async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<TableFacts>, upstream::Error> {
     let fingerprint =
         held.upstream.query(include_str!("../../sql/table_fingerprint.sql"), &[name, ""]).await?;
@@ -130,7 +131,7 @@ async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<Tab
     if let Some(facts) = &mut facts
         && let Some([_, fingerprint, functions, ..]) = fingerprint.first().map(Vec::as_slice)
     {
-        // A table that has only just come has none yet, and no fingerprint is this one.
+        // A table that was just created has no fingerprint yet. This text equals no fingerprint.
         facts.fingerprint = fingerprint.clone().unwrap_or_else(|| "none".to_owned());
         let functions = functions.as_deref().map(serde_json::from_str).transpose();
         facts.trigger_functions = functions.unwrap_or_default().unwrap_or_default();
@@ -138,13 +139,13 @@ async fn table_facts(held: &mut HeldConnection, name: &str) -> Result<Option<Tab
     Ok(facts)
 }
 
-/// The merge rules for functions of this name, where there are any.
+/// The merge rules for functions with this name.
 async fn merge_rules(
     held: &mut HeldConnection,
     upstream_role: &str,
     function: &String,
 ) -> Result<Vec<MergeRule>, upstream::Error> {
-    // A function, which runs with the client's rights though the client has not called it.
+    // merge_rules is a function. It runs with the client's rights although the client has not called it.
     if !pack::is_trusted(&mut held.upstream, upstream_role, MERGE_RULES).await? {
         return Ok(Vec::new());
     }
@@ -174,7 +175,7 @@ fn array(names: &[String]) -> String {
 mod tests {
     use std::fs;
 
-    /// Everything but comments, strings and names in quotes.
+    /// The text without comments, strings and quoted names.
     fn code(sql: &str) -> String {
         let (mut code, mut rest) = (String::new(), sql);
         while let Some(at) = rest.find(['\'', '"', '-', '$']) {
@@ -194,8 +195,8 @@ mod tests {
         code + rest
     }
 
-    /// The owner of a database can set its `search_path` for every role: an operator without a schema could run the owner's
-    /// code with the rights of the role that the gateway logs in as.
+    /// The owner of a database can set its `search_path` for every role. An operator without a schema could run the
+    /// owner's code with the rights of the role that the gateway logs in as.
     #[test]
     fn every_operator_in_sql_is_qualified() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");

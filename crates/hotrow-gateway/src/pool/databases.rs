@@ -1,4 +1,4 @@
-//! The gates of all databases, and which of them an operator has shut.
+//! The states of all databases, and which of them an operator has paused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,7 +8,7 @@ use hotrow_core::limits;
 use crate::lock::Lock;
 use crate::server::database::DatabaseState;
 
-/// All gates.
+/// The states of all databases.
 #[derive(Debug, Default)]
 pub struct Databases {
     state: Lock<State>,
@@ -16,7 +16,7 @@ pub struct Databases {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those of databases that nobody uses yet are shut too.
+    /// Databases that are first used during the pause are paused too.
     all_paused: bool,
     databases: HashMap<String, Weak<DatabaseState>>,
 }
@@ -29,7 +29,7 @@ impl State {
 }
 
 impl Databases {
-    /// The gate of a database.
+    /// The state of a database.
     pub fn of(&self, database: &str) -> Arc<DatabaseState> {
         let mut state = self.state.lock();
         if let Some(found) = state.databases.get(database).and_then(Weak::upgrade) {
@@ -46,7 +46,7 @@ impl Databases {
         new
     }
 
-    /// Shuts or opens the gate of a database, or all.
+    /// Pauses or resumes a database, or all.
     pub fn set_paused(&self, database: Option<&str>, paused: bool) {
         let mut state = self.state.lock();
         if database.is_none() {
@@ -57,7 +57,7 @@ impl Databases {
         }
     }
 
-    /// How many have passed those of a database, or all, and are not back.
+    /// Number of connections in use, of a database or of all.
     pub fn users(&self, database: Option<&str>) -> usize {
         self.state.lock().matching(database).map(|state| state.users()).sum()
     }

@@ -1,11 +1,11 @@
-//! Which clients are the same to the server: they share a pool.
+//! Which clients the server cannot tell apart: they share a pool.
 
-/// What makes two clients the same to the server: the start-up parameters but for the application's name.
+/// The start-up parameters without the application's name. Clients with equal ones are the same to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity(Vec<(String, String)>);
 
 impl Identity {
-    /// From a client's start-up parameters, user and database among them; the order in which they came doesn't matter.
+    /// From a client's start-up parameters, including user and database, in any order.
     pub fn new(parameters: &[(String, String)]) -> Self {
         let mut parameters: Vec<_> =
             parameters.iter().filter(|(name, _)| !name.starts_with("_pq_.")).cloned().collect();
@@ -13,7 +13,7 @@ impl Identity {
         Identity(parameters)
     }
 
-    /// The same without `client_encoding`, where that asks for UTF-8: half of the drivers say so, the others get it anyway
+    /// The same without `client_encoding` if its value is UTF-8: half of the drivers send it, and the others get UTF-8
     /// from a server whose database has that encoding.
     pub fn without_utf8(&self) -> Option<Self> {
         let (_, value) = self.0.iter().find(|(name, _)| name == "client_encoding")?;
@@ -32,17 +32,17 @@ impl Identity {
         self.0.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value)
     }
 
-    /// As whom to log in.
+    /// The user that logs in.
     pub fn user(&self) -> &str {
         self.get("user")
     }
 
-    /// Where.
+    /// The database.
     pub fn database(&self) -> &str {
         self.get("database")
     }
 
-    /// For people: who, and where.
+    /// User and database as text for people.
     pub fn describe(&self) -> String {
         format!("{}@{}", self.user(), self.database())
     }

@@ -1,5 +1,6 @@
-//! Log-ins into a pool that is open. Now and then the server is asked whether the pool's user may log in, and whether the name
-//! means the same role and the same settings as before. If it does not, the pool's connections are made anew.
+//! Log-ins to an open pool. From time to time the gateway checks at the server that the pool's user may log in, and
+//! that the name means the same role with the same settings. If something has changed, the pool's connections are
+//! replaced.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +12,16 @@ use crate::pool::Pool;
 use crate::server::held;
 use crate::server::upstream::{self, Upstream};
 
-/// What a new connection brings: asked for on each connection that is made to find out.
+/// The server's settings, queried on each connection that is made as a check.
 pub async fn ask(upstream: &mut Upstream) -> Result<ServerSettings, upstream::Error> {
     let rows = upstream.query(include_str!("../../sql/isolation.sql"), &[]).await?;
     Ok(ServerSettings { parameters: upstream.parameters.clone(), answer: rows.into_iter().next() })
 }
 
 impl Pool {
-    /// A client wants to get in: if the last log-in of the pool's user is not recent, a connection is made to see that the user
-    /// may still log in. A client that comes sooner gets in at once, and the connection is made when the last log-in is no longer
-    /// recent: if the role is another, the client does not go on with connections of the role before for long.
+    /// A client logs in. If the last log-in of the pool's user is not recent, a connection is made to check that the
+    /// user can still log in. Otherwise the client is admitted at once, and the connection is made when the last log-in
+    /// is no longer recent. A client therefore does not use connections of a former role for long.
     pub async fn log_in(&self) -> Result<(), held::Error> {
         if self.is_due() {
             return self.prove_log_in().await;
@@ -35,7 +36,7 @@ impl Pool {
         let Ok(_one_at_a_time) = tokio::time::timeout(patience, self.logging_in.lock()).await else {
             return Err(held::Error::NoLogIn(patience));
         };
-        // A log-in that began after this client had come proves as much for it, however long the log-in took.
+        // A log-in that began after this client arrived proves the same for it, however long the log-in took.
         if !self.is_due() || self.last_log_in().0 >= came {
             return Ok(());
         }
@@ -53,7 +54,7 @@ impl Pool {
         Ok(())
     }
 
-    /// While the gateway is paused no connection is made. Those that are made later will show whether the user may log in.
+    /// No connection is made during a pause. Connections that are made later show whether the user can log in.
     fn is_due(&self) -> bool {
         let (at, epoch) = self.last_log_in();
         admission::is_due(at.elapsed(), epoch != self.catalogue_epoch()) && !self.database_state().is_paused()
@@ -68,7 +69,7 @@ impl Pool {
         self.look_again().await
     }
 
-    /// Makes a connection, and compares what the server says there with what it said before.
+    /// Makes a connection, and compares the server's settings there with the known ones.
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
         let parameters = self.identity.parameters();
@@ -94,7 +95,7 @@ impl Pool {
             self.database_state().retire_connections();
             self.catalogue_changed();
             self.close_idle();
-            // What comes from now on waits for the lanes' new connections.
+            // New units wait for the lanes' new connections.
             drop(self.renew());
         }
         self.context.decide_packing();
@@ -102,7 +103,8 @@ impl Pool {
     }
 }
 
-/// Proves the log-ins of clients that got in because another one had logged in shortly before, for as long as the pool is open.
+/// Checks the log-ins of clients that were admitted because another client had logged in shortly before, as long as the
+/// pool is open.
 pub async fn follow_log_ins(pool: Arc<Pool>) {
     loop {
         pool.unproven.notified().await;
@@ -115,16 +117,16 @@ pub async fn follow_log_ins(pool: Arc<Pool>) {
     }
 }
 
-/// Asks the server again whenever its settings have changed, for as long as the pool is open.
+/// Asks the server again whenever its settings have changed, as long as the pool is open.
 pub async fn follow_settings(pool: Arc<Pool>) {
     loop {
         pool.context.settings_changed.notified().await;
         while let Err(error) = pool.look_again_alone().await {
             tracing::debug!(%error, clients = pool.identity.describe(), "the server could not be asked again");
-            // Clients that log in meanwhile are told what the server says of it.
+            // Clients that log in meanwhile get the server's error.
             tokio::time::sleep(Duration::from_millis(limits::RECONNECT_MAX_MS)).await;
         }
-        // Servers of one name that disagree must not keep the pool busy with new connections.
+        // Servers that share a name and disagree must not keep the pool busy with new connections.
         tokio::time::sleep(Duration::from_millis(limits::LOG_IN_AGE_MS)).await;
     }
 }

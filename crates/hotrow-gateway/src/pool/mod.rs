@@ -1,5 +1,5 @@
-//! All clients that the server can't tell apart: one user, one database, one set of start-up settings. They share
-//! lanes, the connections they hold for a while, and what is known of their statements.
+//! The clients that the server cannot tell apart: one user, one database, one set of start-up settings. They share
+//! lanes, held connections and knowledge about statements.
 
 mod catalogue;
 pub mod databases;
@@ -32,41 +32,41 @@ use identity::Identity;
 use pools::UseCount;
 use waiting::WaitingCalls;
 
-/// One of them.
+/// A pool.
 #[derive(Debug)]
 pub struct Pool {
     /// Its number.
     pub id: u64,
-    /// Who its clients are.
+    /// The user, database and settings of its clients.
     pub identity: Identity,
-    /// What its lanes share.
+    /// The state that its lanes share.
     pub context: Arc<LaneContext>,
-    /// Calls that have found nothing and wait.
+    /// Calls that found nothing and wait.
     pub waiting: WaitingCalls,
     held: Arc<HeldConnections>,
-    /// When the server last let the user in, as far as is known, and how often the catalogue had changed by then.
+    /// When the server last admitted the user, as far as is known, and the catalogue's epoch at that time.
     logged_in: Lock<(Instant, u64)>,
-    /// A client got in without a connection that would prove its log-in.
+    /// A client was admitted without a connection that proves its log-in.
     unproven: Notify,
-    /// Held while a connection is made to find out.
+    /// Held while a connection is made as a check.
     logging_in: tokio::sync::Mutex<()>,
     clients: AtomicUsize,
-    /// Who uses it.
+    /// The number of its users.
     pub uses: UseCount,
-    /// What works for its clients, as long as it is open.
+    /// The tasks that run as long as it is open.
     tasks: OnceLock<Vec<AbortHandle>>,
     writes: Vec<Arc<Inbox>>,
     reads: Vec<Arc<Inbox>>,
 }
 
-/// A client of a pool, for as long as this is not dropped.
+/// A client of a pool until it is dropped.
 #[derive(Debug)]
 pub struct Member(Arc<Pool>);
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 impl Pool {
-    /// Logs in once, to see that it works and what the server says of itself, and starts the lanes' tasks.
+    /// Logs in once to check the log-in and to query the server's settings, and starts the lanes' tasks.
     pub async fn open(
         config: Arc<Config>,
         held: Arc<HeldConnections>,
@@ -120,13 +120,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Ends what works for its clients.
+    /// Ends its tasks.
     pub fn end(&self) {
         self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
         self.close_idle();
     }
 
-    /// Whether these clients speak UTF-8, as far as the server has said.
+    /// Whether the clients use UTF-8, according to the server.
     pub fn speaks_utf8(&self) -> bool {
         self.context
             .server()
@@ -135,28 +135,28 @@ impl Pool {
             .any(|(name, value)| name == "client_encoding" && value == "UTF8")
     }
 
-    /// Whether anything of these clients can be packed.
+    /// Whether statements of these clients can be packed.
     pub fn packs(&self) -> bool {
         self.context.packs()
     }
 
-    /// The configuration in force. It may change while its reader waits.
+    /// The configuration in force. It may change while the caller waits.
     pub fn config(&self) -> arc_swap::Guard<Arc<Config>> {
         self.context.config()
     }
 
-    /// Goes on with another configuration, and asks the catalogue again.
+    /// Puts another configuration in force. Facts of the catalogue are queried again.
     pub fn reload(&self, config: &Config) {
         self.context.set_config(config.of(self.identity.database(), self.identity.user()));
         self.catalogue_changed();
     }
 
-    /// What the server said of itself when it was last asked.
+    /// The server's settings when it was last asked.
     pub fn server_settings(&self) -> Arc<ServerSettings> {
         arc_swap::Guard::into_inner(self.context.server())
     }
 
-    /// The same, unless it is what is known.
+    /// The settings if they differ from the known ones.
     pub fn newer_settings(&self, known: &Arc<ServerSettings>) -> Option<Arc<ServerSettings>> {
         let server = self.context.server();
         (!Arc::ptr_eq(&server, known)).then(|| arc_swap::Guard::into_inner(server))
@@ -168,41 +168,41 @@ impl Pool {
         server.answer.as_ref().and_then(|row| row.get(5)?.clone()).unwrap_or_default()
     }
 
-    /// Clients now.
+    /// Number of connected clients.
     pub fn clients(&self) -> usize {
         self.clients.load(Relaxed)
     }
 
-    /// Lanes of each kind.
+    /// Number of lanes of each kind.
     pub fn lanes_count(&self) -> usize {
         self.writes.len()
     }
 
-    /// The gate of its database.
+    /// The state of its database.
     pub fn database_state(&self) -> &Arc<DatabaseState> {
         &self.context.database
     }
 
-    /// Closes connections that nobody uses.
+    /// Closes its idle connections.
     pub fn close_idle(&self) {
         self.held.close_idle(self.id);
     }
 
-    /// Brings the lanes to rest, where they stay, and whoever listens; what comes waits. Each says when it is there.
+    /// Pauses the lanes and the listener; new units wait. Each receiver reports that a connection is closed.
     pub fn pause(&self) -> Vec<oneshot::Receiver<()>> {
         let mut closing = self.ask_lanes(Message::Pause);
         closing.push(self.waiting.close(true));
         closing
     }
 
-    /// Makes the lanes, and whoever listens, log in anew. Each says when its old connection is closed.
+    /// Makes the lanes and the listener log in again. Each receiver reports that an old connection is closed.
     pub fn renew(&self) -> Vec<oneshot::Receiver<()>> {
         let mut closing = self.ask_lanes(Message::Renew);
         closing.push(self.waiting.close(false));
         closing
     }
 
-    /// Sends every lane a message with a way to answer.
+    /// Sends every lane a message with a channel for the answer.
     fn ask_lanes<T>(&self, message: impl Fn(oneshot::Sender<T>) -> Message) -> Vec<oneshot::Receiver<T>> {
         let ask = |inbox: &Arc<Inbox>| {
             let (answer, receiver) = oneshot::channel();
@@ -216,7 +216,7 @@ impl Pool {
         self.writes.iter().chain(&self.reads)
     }
 
-    /// Asks all lanes how they do.
+    /// Asks all lanes for their state.
     pub async fn lane_snapshots(&self, with_units: bool) -> Vec<LaneSnapshot> {
         let mut snapshots = Vec::new();
         for lane in self.ask_lanes(|answer| Message::Snapshot { with_units, answer }) {
@@ -225,13 +225,13 @@ impl Pool {
         snapshots
     }
 
-    /// Lets the lanes go on.
+    /// Resumes the lanes and the listener.
     pub fn resume(&self) {
         self.send_all(|| Message::Resume);
         self.waiting.resume();
     }
 
-    /// Asks the server anew what its role and database have set.
+    /// Queries again the settings of the server's role and database.
     pub async fn ask_again(&self) -> Result<(), held::Error> {
         let mut connection = self.take_own().await?;
         self.context.set_server(log_ins::ask(&mut connection.upstream).await?);
@@ -247,7 +247,7 @@ impl Pool {
         }
     }
 
-    /// Hands a unit to its lane.
+    /// Gives a unit to its lane.
     pub fn submit(&self, lane: usize, session: u64, first: bool, mut sent: Envelope) {
         let packed = &mut sent.unit;
         let may_wait = packed.may_wait();
@@ -277,7 +277,7 @@ impl Pool {
         self.lanes(kind)[lane].send(Message::Unit(unit));
     }
 
-    /// Tells every lane something.
+    /// Sends every lane a message.
     pub fn send_all(&self, message: impl Fn() -> Message) {
         for inbox in self.inboxes() {
             inbox.send(message());
@@ -293,7 +293,7 @@ impl Pool {
         Ok(held)
     }
 
-    /// The same, if there is one that can be had at once.
+    /// The same if a connection is available at once.
     pub fn try_take(&self, application_name: &str) -> Option<HeldConnection> {
         let config = self.config();
         if config.table.as_ref().is_some_and(|table| table.held_connections_max.is_some()) {
@@ -302,7 +302,7 @@ impl Pool {
         self.held.try_take(&config, self.database_state(), self.id, application_name)
     }
 
-    /// The name of a client with this start-up packet, as the server keeps it.
+    /// The name of a client with this start-up packet, as the server stores it.
     pub async fn client_name(&self, asked: Option<String>) -> Result<String, held::Error> {
         let Some(asked) = asked else {
             let server = self.context.server();
@@ -320,12 +320,12 @@ impl Pool {
         Ok(name)
     }
 
-    /// Whether sessions leave connections for others.
+    /// Whether sessions leave connections free.
     pub(crate) fn has_room(&self) -> bool {
         self.held.has_room()
     }
 
-    /// A connection for the gateway's own questions.
+    /// A connection for the gateway's own queries.
     pub(crate) async fn take_own(&self) -> Result<HeldConnection, held::Error> {
         self.take_named(&self.config().clone(), "hotrow").await
     }
@@ -344,22 +344,22 @@ impl Pool {
         Ok(held)
     }
 
-    /// Gives it back, clean.
+    /// Gives back a connection without left-over state.
     pub fn give_back(&self, held: HeldConnection) {
         self.held.give_back(held);
     }
 
-    /// Something may have changed the catalogue of the database: no pool of it relies on what it asked before.
+    /// The catalogue of the database may have changed: no pool of the database uses earlier facts any more.
     pub fn catalogue_changed(&self) {
         self.database_state().catalogue_changed();
     }
 
-    /// How often that has happened.
+    /// The epoch of the catalogue: how often it may have changed.
     pub fn catalogue_epoch(&self) -> u64 {
         self.database_state().catalogue_epoch()
     }
 
-    /// Whether it is known now that every unit with this statement is passed through.
+    /// Whether every unit with this statement is known to be passed through.
     pub fn passes(&self, statement: &Statement, now: Instant) -> bool {
         match &statement.analysis {
             Analysis::Candidate(_) if !statement.has_credit() => true,
@@ -376,7 +376,7 @@ impl Pool {
         }
     }
 
-    /// What is done with a statement. Asks the catalogue if need be; clients of one statement ask once.
+    /// The verdict for a statement. The catalogue is queried if necessary, once for all clients of the statement.
     pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
         let candidate = match &statement.analysis {
             Analysis::Candidate(candidate) => candidate,
@@ -416,9 +416,10 @@ impl Pool {
         let (mut why_not, mut state) = (None, 0);
         let verdict = match self.facts(candidate).await {
             Ok(facts) if statement.is_of_another_state(facts.state()) => {
-                // Prepared statements keep the types of their parameters: what comes from now on is another statement.
+                // A prepared statement keeps the types of its parameters. From now on the text is another statement.
                 self.context.statements.supersede(statement);
-                // It may have run in a lane under a definition that was not judged, and have left something there.
+                // The statement may have run in a lane under a definition that was not judged, and may have left state
+                // there.
                 if statement.packing().is_some() {
                     self.ask_lanes(Message::Renew);
                 }
@@ -438,7 +439,8 @@ impl Pool {
                     }
                 }
             }
-            // A role that may not look there (a schema without USAGE) gets the server's own words for its statement.
+            // A role that cannot read the catalogue there (a schema without USAGE) gets the server's own error for its
+            // statement.
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
                 tracing::debug!(code, message, "the catalogue could not be asked");
                 why_not = Some(format!("the server does not let its role ask about it: {message}"));
@@ -452,7 +454,7 @@ impl Pool {
 }
 
 impl Member {
-    /// One more client of this pool.
+    /// Adds a client to this pool.
     pub fn of(pool: &Arc<Pool>) -> Self {
         pool.clients.fetch_add(1, Relaxed);
         Member(pool.clone())

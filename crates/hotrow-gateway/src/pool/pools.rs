@@ -1,5 +1,5 @@
-//! Which pools are open: found by what makes clients the same, bounded in all and for each role. A pool that nobody uses
-//! gives way to a new one, and is closed after a while in any case.
+//! The open pools, found by identity and limited in all and for each role. An unused pool is closed for a new one, or
+//! after a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::lock::Lock;
 use crate::pool::Pool;
 use crate::pool::identity::Identity;
 
-/// A pool that is open or being opened. Whoever opens it, or is about to use it, has a clone.
+/// A pool that is open or being opened. A task that opens it or is about to use it has a clone.
 pub type Cell = Arc<OnceCell<Arc<Pool>>>;
 
 /// All pools.
@@ -21,20 +21,20 @@ pub struct Pools {
     cells: Lock<HashMap<Identity, Cell>>,
 }
 
-/// Why no pool can be opened: all of them are in use.
+/// Why no pool can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// All.
+    /// All pools are in use.
     All,
-    /// All that the role may have.
+    /// All pools that the role may have are in use.
     Role,
 }
 
-/// How many use a pool, and since when nobody does.
+/// Number of users of a pool, and since when it has had none.
 #[derive(Debug)]
 pub struct UseCount(Lock<(usize, Instant)>);
 
-/// A pool that is not closed before this is dropped.
+/// A use of a pool, which is not closed before this is dropped.
 #[derive(Debug)]
 pub struct PoolUse(Arc<Pool>);
 
@@ -45,7 +45,7 @@ impl Default for UseCount {
 }
 
 impl PoolUse {
-    /// One more use of this pool.
+    /// Adds a use of this pool.
     pub fn of(pool: &Arc<Pool>) -> Self {
         pool.uses.0.lock().0 += 1;
         PoolUse(pool.clone())
@@ -65,12 +65,12 @@ impl Drop for PoolUse {
 }
 
 impl Pools {
-    /// Those that are open.
+    /// The open pools.
     pub fn open(&self) -> Vec<Arc<Pool>> {
         self.cells.lock().values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
-    /// The pool of these clients, to be opened if it isn't yet.
+    /// The pool of these clients. The caller opens it if it is not open.
     pub fn get(&self, identity: &Identity) -> Result<Cell, Full> {
         let mut cells = self.cells.lock();
         if let Some(cell) = cells.get(identity) {
@@ -94,7 +94,7 @@ impl Pools {
         }
     }
 
-    /// Closes those that nobody has used for so long.
+    /// Closes pools that have been unused for this long.
     pub fn close_unused(&self, age: Duration) {
         let mut cells = self.cells.lock();
         let is_old = |cell: &Cell| unused(cell).is_some_and(|since| since.elapsed() >= age);
@@ -104,13 +104,13 @@ impl Pools {
     }
 }
 
-/// Since when nobody has used a pool that is open; none where somebody does or is about to.
+/// Since when an open pool has been unused. None if it is in use or about to be used.
 fn unused(cell: &Cell) -> Option<Instant> {
     let (count, since) = *cell.get()?.uses.0.lock();
     (count == 0 && Arc::strong_count(cell) == 1).then_some(since)
 }
 
-/// Closes the pool that has been unused for longest, of those whose clients are wanted; false if there is none.
+/// Closes the pool that has been unused for longest among those that match. False if there is none.
 fn evict(cells: &mut HashMap<Identity, Cell>, wanted: impl Fn(&Identity) -> bool) -> bool {
     let candidates = cells.iter().filter(|(identity, _)| wanted(identity));
     let unused = candidates.filter_map(|(identity, cell)| Some((unused(cell)?, identity)));
@@ -128,7 +128,7 @@ fn close(cells: &mut HashMap<Identity, Cell>, identity: &Identity) {
     }
 }
 
-/// Ends a pool that nobody can find any more, when what its clients have left under way is done.
+/// Ends a removed pool after its units under way are done.
 async fn end(pool: Arc<Pool>) {
     let at_rest = async {
         for lane in pool.pause() {

@@ -1,5 +1,5 @@
-//! The calls of a pool that wait for something to answer, and the connection on which their server says that there is. Who
-//! is asked again is decided in `hotrow_core::waiting`; that a call's time is over is its session's to see.
+//! The waiting calls of a pool, and the connection that listens for their notifications. `hotrow_core::waiting` decides
+//! which calls are repeated. Each session watches the deadline of its own call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,14 +18,14 @@ use crate::pool::Pool;
 use crate::server::upstream::{self, Upstream};
 use crate::statements::Statement;
 
-/// Where the calls of a pool wait.
+/// The waiting calls of a pool.
 #[derive(Debug, Default)]
 pub struct WaitingCalls {
     calls: Lock<Waiting<Caller>>,
     listener: Lock<ListenerState>,
-    /// Somebody has come since the last look.
+    /// A call has arrived since the last check.
     used: AtomicBool,
-    /// The first has come, or an order for the connection.
+    /// The first call has arrived, or the listener's state has changed.
     changed: Notify,
 }
 
@@ -39,48 +39,48 @@ struct Caller {
     _gauge: GaugeGuard,
 }
 
-/// What has been ordered about the connection that listens.
+/// The state of the listener: the connection that listens for notifications.
 #[derive(Debug, Default)]
 struct ListenerState {
-    /// There shall be none.
+    /// The pool is paused.
     paused: bool,
-    /// How often it was to be made anew.
+    /// How often the connection was to be replaced.
     renewals: u64,
     is_open: bool,
-    /// Who wants to hear that the one there was is closed.
+    /// Callers that wait until the connection is closed.
     closed: Vec<oneshot::Sender<()>>,
 }
 
-/// A call's place, until this is dropped.
+/// A waiting call's slot until it is dropped.
 #[derive(Debug)]
 pub struct WaitingSlot<'a> {
     room: &'a WaitingCalls,
     ticket: Ticket,
-    /// Says that it is to be asked again.
+    /// Reports that the call has to be repeated.
     pub woken: oneshot::Receiver<()>,
 }
 
-/// A call that waits, for people who look.
+/// A waiting call as the console shows it.
 #[derive(Debug)]
 pub struct WaitingCallSnapshot {
-    /// Whose it is.
+    /// Its session's number.
     pub session: u64,
     /// The function.
     pub function: String,
-    /// How long ago it came.
+    /// How long ago it arrived.
     pub age: Duration,
     /// The shape of its statement.
     pub shape: String,
 }
 
 impl WaitingCalls {
-    /// A call is about to be sent.
+    /// Notes a call that is about to be sent.
     pub fn sends(&self, packed: &Packed) -> Option<NotificationCount> {
         let run = packed.runs().next()?;
         run.packing.key.as_ref().map(|spec| self.calls.lock().sends(spec))
     }
 
-    /// A place for a call that has found nothing; none if it has to be asked again at once.
+    /// A slot for a call that found nothing. None if the call has to be repeated at once.
     pub fn enter(&self, sent: &Envelope, session: u64) -> Result<Option<WaitingSlot<'_>>, Problem> {
         let (Some(key), Some(mark), Some(run)) = (sent.unit.key, sent.mark, sent.unit.runs().next()) else {
             return Ok(None);
@@ -114,7 +114,7 @@ impl WaitingCalls {
         }
     }
 
-    /// Who waits.
+    /// The waiting calls for the console.
     pub fn snapshots(&self) -> Vec<WaitingCallSnapshot> {
         let calls = self.calls.lock();
         let look = |caller: &Caller| WaitingCallSnapshot {
@@ -126,7 +126,8 @@ impl WaitingCalls {
         calls.iter().take(limits::SHOWN_UNITS_MAX).map(look).collect()
     }
 
-    /// There shall be no connection from now on, or only not the one that there is. Says when that is closed.
+    /// Closes the listener's connection. If `stays` is set, no other one is opened before [`resume`](Self::resume). The
+    /// receiver reports that it is closed.
     pub fn close(&self, stays: bool) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut listener = self.listener.lock();
@@ -140,13 +141,13 @@ impl WaitingCalls {
         receiver
     }
 
-    /// There may be a connection again.
+    /// Allows a connection again.
     pub fn resume(&self) {
         self.listener.lock().paused = false;
         self.changed.notify_one();
     }
 
-    /// Returns when a connection is needed, with the number of renewals so far.
+    /// Returns when a connection is needed, with the number of replacements so far.
     async fn listener_needed(&self) -> u64 {
         loop {
             if !self.calls.lock().is_empty() {
@@ -164,11 +165,11 @@ impl WaitingCalls {
         let mut listener = self.listener.lock();
         listener.is_open = false;
         for waiter in listener.closed.drain(..) {
-            let _ = waiter.send(()); // who asked may be gone
+            let _ = waiter.send(()); // the caller may be gone
         }
     }
 
-    /// Returns when the connection that was made then is needed no more.
+    /// Returns when the connection that was made at this number of replacements is no longer needed.
     async fn listener_superseded(&self, renewals: u64, idle: Duration) {
         loop {
             if self.listener.lock().renewals != renewals {
@@ -187,7 +188,7 @@ impl WaitingCalls {
 
     fn wake(callers: Vec<Caller>) {
         for caller in callers {
-            let _ = caller.woken.send(()); // it may have left in this moment
+            let _ = caller.woken.send(()); // its session may have left just now
         }
     }
 }
@@ -195,11 +196,11 @@ impl WaitingCalls {
 impl Drop for WaitingSlot<'_> {
     fn drop(&mut self) {
         let left = self.room.calls.lock().leave(self.ticket);
-        drop(left); // outside of the lock
+        drop(left); // outside the lock
     }
 }
 
-/// Listens for as long as the process lives, whenever a call of the pool waits.
+/// Listens whenever a call of the pool waits, as long as the pool is open.
 pub async fn listen(pool: Arc<Pool>) {
     let mut pause = Duration::ZERO;
     loop {
@@ -211,7 +212,7 @@ pub async fn listen(pool: Arc<Pool>) {
         };
         pool.waiting.listener_closed();
         if let Some(error) = listened {
-            // Until it listens again, calls are asked again when their functions said so.
+            // Until it listens again, calls are repeated at the times that their functions have returned.
             tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls is gone");
             tokio::time::sleep(pause).await;
             let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
@@ -227,7 +228,7 @@ async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
         Err(error) => return error,
     };
     *pause = Duration::ZERO;
-    // In a statement of its own: the lock must not be held while they are woken.
+    // In a statement of its own, because the lock must not be held while calls are woken.
     let all = pool.waiting.calls.lock().listens();
     WaitingCalls::wake(all);
     loop {
@@ -238,7 +239,7 @@ async fn wake_until_lost(pool: &Pool, pause: &mut Duration) -> upstream::Error {
                     WaitingCalls::wake(woken);
                 }
             }
-            Ok(_) => {} // a setting that was reloaded, or the reason for the end that comes
+            Ok(_) => {} // a changed setting, or the reason for the end of the connection
             Err(error) => return error,
         }
     }
@@ -253,7 +254,7 @@ async fn open(pool: &Pool) -> Result<Upstream, upstream::Error> {
     Ok(upstream)
 }
 
-/// What a NotificationResponse carries, behind the process id and the channel.
+/// The payload of a NotificationResponse.
 fn payload(body: &[u8]) -> Option<&str> {
     let mut reader = Reader::new(body);
     reader.u32().ok()?;

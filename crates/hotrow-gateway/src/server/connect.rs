@@ -1,5 +1,5 @@
-//! Makes a connection: the hosts in turn, TLS, the log-in, and what the server says of itself then. Asks the server to cancel,
-//! which takes a connection of its own.
+//! Makes a connection to the server: tries the hosts in turn, with TLS and the log-in. Sends cancel requests, each on a
+//! connection of its own.
 
 use std::io;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::server::login::Login;
 use crate::server::upstream::{Error, Upstream, refused};
 
 impl Upstream {
-    /// Connects and logs in with these start-up parameters: to the first of the hosts that is there, and that is a primary
-    /// where the configuration or the caller asks for one.
+    /// Connects and logs in with these start-up parameters, to the first reachable host. It must be a primary if the
+    /// configuration or the caller requires one.
     pub async fn connect(
         server: &config::Upstream,
         parameters: &[(String, String)],
@@ -74,7 +74,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// Whether it is in recovery. Servers say so at log-in; what stands between us and them may not.
+    /// Whether the server is in recovery. Servers report this at log-in; a proxy in between may not pass it on.
     async fn is_standby(&mut self) -> Result<bool, Error> {
         match self.at_log_in("in_hot_standby") {
             Some(value) => Ok(value == "on"),
@@ -107,7 +107,7 @@ impl Upstream {
     }
 }
 
-/// A connection on which nothing has been said yet, under TLS if that is agreed on.
+/// A new connection, under TLS if both sides agree, without any message sent.
 pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secured, Error> {
     let connect =
         async || net::connect(address).await.map_err(|error| Error::Io { address: address.clone(), error });
@@ -124,7 +124,7 @@ pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secure
     }
 }
 
-/// Asks the server to cancel what one of its backends does; over when the server has closed the connection.
+/// Asks the server to cancel a backend's statement. Returns when the server has closed the connection.
 pub async fn cancel(
     server: &config::Upstream,
     address: &Address,
@@ -140,7 +140,7 @@ pub async fn cancel(
         match read.fill(&mut out).await {
             Ok(1..) => out.clear(),
             Ok(0) => return Ok(()),
-            // Not every server says goodbye under TLS.
+            // Not every server sends a close notification under TLS.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(io(error)),
         }

@@ -1,5 +1,4 @@
-//! Whether the connections to a database may be used: PAUSE shuts its gate, RESUME opens it. Counts who has passed, so
-//! that PAUSE knows when the last one is back.
+//! Whether a database is paused, and how many connections to it are in use: PAUSE waits until the number is 0.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -7,19 +6,19 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// The gate of one database.
+/// The state of one database.
 #[derive(Debug, Default)]
 pub struct DatabaseState {
     paused: AtomicBool,
     resumed: Notify,
     users: AtomicUsize,
-    /// Counts how often connections were asked to be made anew.
+    /// Counts requests to replace connections.
     generation: AtomicU64,
-    /// Counts what may have changed the catalogue.
+    /// Counts possible changes of the catalogue.
     catalogue: AtomicU64,
 }
 
-/// Somebody who has passed, until this is dropped.
+/// A use of a connection to the database until it is dropped.
 #[derive(Debug)]
 pub struct DatabaseUse {
     database: Arc<DatabaseState>,
@@ -27,43 +26,43 @@ pub struct DatabaseUse {
 }
 
 impl DatabaseState {
-    /// Whether nobody may pass.
+    /// Whether an operator has paused it.
     pub fn is_paused(&self) -> bool {
         self.paused.load(SeqCst)
     }
 
-    /// From now on nobody passes.
+    /// Pauses it: no new use begins.
     pub fn pause(&self) {
         self.paused.store(true, SeqCst);
     }
 
-    /// Whoever waits passes.
+    /// Resumes it: waiting uses begin.
     pub fn resume(&self) {
         self.paused.store(false, SeqCst);
         self.resumed.notify_waiters();
     }
 
-    /// How many have passed and are not back.
+    /// Number of uses.
     pub fn users(&self) -> usize {
         self.users.load(SeqCst)
     }
 
-    /// Connections that were made before are not used again.
+    /// Retires the connections that exist now: they are not used again.
     pub fn retire_connections(&self) {
         self.generation.fetch_add(1, SeqCst);
     }
 
-    /// Something may have changed the catalogue.
+    /// Notes that the catalogue may have changed.
     pub fn catalogue_changed(&self) {
         self.catalogue.fetch_add(1, SeqCst);
     }
 
-    /// How often that has happened.
+    /// The epoch of the catalogue: how often it may have changed.
     pub fn catalogue_epoch(&self) -> u64 {
         self.catalogue.load(SeqCst)
     }
 
-    /// Passes as soon as it is open; none if that takes too long.
+    /// Begins a use as soon as the database is not paused. None if that takes too long.
     pub async fn enter(self: &Arc<Self>, patience: Duration) -> Option<DatabaseUse> {
         match self.try_enter() {
             None => tokio::time::timeout(patience, self.wait_until_resumed()).await.ok(),
@@ -73,7 +72,7 @@ impl DatabaseState {
 
     async fn wait_until_resumed(self: &Arc<Self>) -> DatabaseUse {
         loop {
-            let resumed = self.resumed.notified(); // from here on, so that no opening is missed
+            let resumed = self.resumed.notified(); // registered before the check, so no resume is missed
             if let Some(used) = self.try_enter() {
                 return used;
             }
@@ -81,7 +80,8 @@ impl DatabaseState {
         }
     }
 
-    /// Passes if it is open. Counted first and looked after, so that whoever shuts the gate sees everyone who got through.
+    /// Begins a use if the database is not paused. The use is counted before the check, so a task that pauses the
+    /// database sees every use that got through.
     pub fn try_enter(self: &Arc<Self>) -> Option<DatabaseUse> {
         self.users.fetch_add(1, SeqCst);
         let used = DatabaseUse { database: self.clone(), generation: self.generation.load(SeqCst) };
@@ -90,12 +90,12 @@ impl DatabaseState {
 }
 
 impl DatabaseUse {
-    /// When it passed: a connection that is older than this is not to be used.
+    /// The generation of the use. Connections of earlier generations must not be used.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether a connection that was made then may be kept for others.
+    /// Whether a connection of this generation can be kept for other sessions.
     pub fn may_reuse(&self, made: u64) -> bool {
         !self.database.is_paused() && self.database.generation.load(SeqCst) == made
     }

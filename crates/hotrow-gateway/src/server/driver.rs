@@ -1,5 +1,5 @@
-//! A driver's client over a connection that is opened as the gateway opens its own: for commands that talk to the server
-//! themselves, by the same URL and with the same TLS.
+//! A driver's client over a connection that is opened like the gateway's own, for commands that talk to the server
+//! directly, with the same URL and TLS.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -33,14 +33,14 @@ pub enum Error {
     LogIn(#[from] tokio_postgres::Error),
 }
 
-/// Connects to the server of this URL: the first of its hosts that is there, and a primary where that is asked for. What
-/// ends the connection fails the question under way, which says so.
+/// Connects to the server of this URL: the first reachable host, or the first primary if one is required. If the
+/// connection is lost, the query under way reports the error.
 pub async fn connect(url: &str) -> Result<Client, Error> {
     let server: config::Upstream = url.parse()?;
     let (rest, _) = conninfo::split(url, &tls::client::TLS_PARAMETERS);
     let mut config: Config = rest.parse()?;
     config.user(&server.user).dbname(&server.database);
-    // Whether there is TLS is settled before the driver gets the connection: it has nothing to ask for.
+    // TLS is set up before the driver gets the connection, so the driver must not ask for it.
     config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
     let mut failed = None;
     for address in server.hosts.in_turn() {
@@ -68,7 +68,7 @@ async fn is_primary(client: &Client) -> Result<bool, tokio_postgres::Error> {
     row.try_get(0)
 }
 
-/// A connection as the driver wants it.
+/// A connection in the form that the driver needs.
 #[derive(Debug)]
 pub struct Stream {
     read: ReadHalf,
@@ -111,7 +111,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush(context) // the rest is said when it is dropped
+        self.poll_flush(context) // dropping it sends the close notification
     }
 }
 
@@ -124,7 +124,7 @@ impl TlsStream for Stream {
     }
 }
 
-/// For the driver, TLS is always there already.
+/// For the driver, TLS is always set up already.
 #[derive(Debug)]
 struct Settled;
 

@@ -1,5 +1,5 @@
-//! Upstream connections that sessions hold for a while: found again, made, waited for, given back, closed when
-//! nobody needs them. What goes over them is the session's business.
+//! Upstream connections that sessions hold for a while: reused, made, waited for, given back, and closed when idle. The
+//! session decides what is sent on them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::server::upstream::{self, Upstream};
 /// The connections of all pools.
 #[derive(Debug)]
 pub struct HeldConnections {
-    /// As many as may be in use at once.
+    /// One permit for each connection in use.
     in_use: Permits,
-    /// For the clients of those tables of the settings that set a limit.
+    /// Permits for the clients of `[[pool]]` tables that set a limit.
     table_permits: Lock<Vec<(Arc<PoolTable>, Arc<Permits>)>>,
-    /// For what is short, where the server is on this machine.
+    /// Permits for short work if the server runs on this machine.
     turns: Permits,
     idle: Lock<Idle>,
 }
 
 #[derive(Debug, Default)]
 struct Idle {
-    /// By pool number; the one given back last is taken first.
+    /// By pool number. The connection given back last is taken first.
     pools: BTreeMap<u64, Vec<(OpenConnection, Instant)>>,
     count: usize,
 }
@@ -39,68 +39,68 @@ struct Idle {
 struct OpenConnection {
     upstream: Box<Upstream>,
     application_name: Option<String>,
-    /// The server was told to forget sequence values, and has not said that it did.
+    /// DISCARD SEQUENCES was sent and is not answered.
     is_discarding: bool,
-    /// Which generation of connections it belongs to.
+    /// The generation of connections that it belongs to.
     generation: u64,
     _gauge: GaugeGuard,
 }
 
-/// A connection that was made to look at the server, and is closed after that.
+/// A connection that was made as a check, and is closed afterwards.
 #[derive(Debug)]
 pub struct ProbeConnection {
     open: OpenConnection,
     _database_use: DatabaseUse,
 }
 
-/// A connection in somebody's hands. Dropped, it is closed; to be used again it has to be given back.
+/// A connection that a session or the gateway itself uses. Dropping it closes it. To be reused it has to be given back.
 #[derive(Debug)]
 pub struct HeldConnection {
     /// The connection.
     pub upstream: Box<Upstream>,
     /// Its backend may remember sequence values of the session.
     pub moved_sequence: bool,
-    /// The name the server knows it by, where that is known.
+    /// The client's name as the server stores it, if known.
     application_name: Option<String>,
     pool: u64,
     generation: u64,
     permits: UsePermits,
-    /// Its place among those of the clients that a table of the settings limits.
+    /// Its permit of a `[[pool]]` table with a limit.
     pub table_permit: Option<Permit>,
     _gauge: GaugeGuard,
 }
 
-/// What allows somebody to have a connection in hands.
+/// The permits for using a connection.
 #[derive(Debug)]
 struct UsePermits {
     database_use: DatabaseUse,
     _permit: Permit,
-    /// Its turn on the server's processors, where those are also the gateway's.
+    /// Its turn on the server's processors, if the gateway shares them.
     turn: Option<Permit>,
 }
 
-/// Why there is none.
+/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// All are in use.
+    /// All connections are in use.
     #[error("no upstream connection became free within {} ms", .0.as_millis())]
     AllInUse(Duration),
-    /// All are in use that these clients may have.
+    /// All connections of the client's `[[pool]]` table are in use.
     #[error("no upstream connection became free within {} ms of the {} of {}", .0.as_millis(), .1, .2)]
     TableConnectionsInUse(Duration, usize, String),
     /// Other clients wait for the user's log-in, and the server has not answered.
     #[error("the server has not let the user in within {} ms", .0.as_millis())]
     NoLogIn(Duration),
-    /// The gateway was told to pause.
+    /// An operator has paused the database.
     #[error("the gateway was told to pause")]
     Paused,
-    /// The server did not give one.
+    /// The server gave no connection.
     #[error(transparent)]
     Upstream(#[from] upstream::Error),
 }
 
 impl HeldConnections {
-    /// None yet.
+    /// No connections yet.
     pub fn new(config: &Config) -> Self {
         HeldConnections {
             in_use: Permits::new(config.held_connections_max),
@@ -110,7 +110,7 @@ impl HeldConnections {
         }
     }
 
-    /// As many as another configuration allows.
+    /// Applies the limits of another configuration.
     pub fn resize(&self, config: &Config) {
         self.in_use.resize(config.held_connections_max);
         let mut table_permits = self.table_permits.lock();
@@ -122,7 +122,7 @@ impl HeldConnections {
         2 * self.in_use.in_use() < self.in_use.limit()
     }
 
-    /// A connection of this pool, with this application name, once the gate of its database is open.
+    /// A connection of this pool, with this application name, as soon as the database is not paused.
     pub async fn take(
         &self,
         config: &Config,
@@ -145,7 +145,7 @@ impl HeldConnections {
         Ok(open.into_held(pool, permits))
     }
 
-    /// The same, if nothing has to be waited for.
+    /// The same if it needs no waiting.
     pub fn try_take(
         &self,
         config: &Config,
@@ -167,8 +167,8 @@ impl HeldConnections {
         None
     }
 
-    /// A new connection, once the gate of its database is open. It takes no place among those in use, so that it need not wait
-    /// for one: whoever makes it is to make one of a pool at a time.
+    /// A new connection, as soon as the database is not paused. It needs no permit, so it does not wait for one. The
+    /// caller makes at most one per pool at a time.
     pub async fn probe(
         &self,
         config: &Config,
@@ -196,8 +196,9 @@ impl HeldConnections {
         Ok(UsePermits { database_use, _permit: permit, turn: self.turn(config).await })
     }
 
-    /// Many backends at once on the cores that they share with the gateway push each other out of caches: what is short
-    /// is sooner done one after the other. Who has waited for a moment waits for something that is not short, and goes on.
+    /// Many backends at once evict each other from the caches of the cores that they share with the gateway. Short work
+    /// is done sooner one after the other. A session that has waited for a moment waits for work that is not short, and
+    /// continues without a turn.
     async fn turn(&self, config: &Config) -> Option<Permit> {
         if !config.upstream.hosts.are_local {
             return None;
@@ -211,7 +212,7 @@ impl HeldConnections {
         }
     }
 
-    /// A place among those of the clients that a table of the settings is for, where it limits them.
+    /// A permit of the client's `[[pool]]` table, if the table limits connections.
     pub async fn acquire_table_permit(&self, config: &Config) -> Result<Option<Permit>, Error> {
         let Some(table) = &config.table else { return Ok(None) };
         let Some(most) = table.held_connections_max else { return Ok(None) };
@@ -235,7 +236,7 @@ impl HeldConnections {
         permits.clone()
     }
 
-    /// One that is not in use and can be used, if possible with this name.
+    /// An idle connection that can be used, with this name if possible.
     fn take_idle(&self, pool: u64, application_name: &str, permits: &UsePermits) -> Option<OpenConnection> {
         loop {
             let mut open = {
@@ -249,7 +250,7 @@ impl HeldConnections {
                 idle.count -= 1;
                 open
             };
-            // Or else the server has closed it, or said something that nobody asked for.
+            // Otherwise the server has closed the connection, or sent an unexpected message.
             if (open.has_discarded() || open.is_discarding || open.upstream.is_quiet())
                 && permits.database_use.may_reuse(open.generation)
             {
@@ -264,8 +265,8 @@ impl HeldConnections {
         idle.count += 1;
     }
 
-    /// Open connections are in use or idle; those in use are at most the limit, so that one idle connection less
-    /// makes room for a new one.
+    /// Open connections are in use or idle. Those in use are at most the limit, so closing one idle connection makes
+    /// room for a new one.
     fn make_room(&self) {
         let (in_use, open_max) = (self.in_use.in_use(), self.in_use.limit());
         let mut idle = self.idle.lock();
@@ -277,7 +278,7 @@ impl HeldConnections {
         }
     }
 
-    /// Gives back a connection that nothing is left behind on.
+    /// Takes back a connection without left-over state.
     pub fn give_back(&self, held: HeldConnection) {
         let HeldConnection {
             upstream,
@@ -298,14 +299,14 @@ impl HeldConnections {
         }
     }
 
-    /// Closes those of this pool that nobody uses.
+    /// Closes the idle connections of this pool.
     pub fn close_idle(&self, pool: u64) {
         let mut idle = self.idle.lock();
         let closed = idle.pools.remove(&pool).unwrap_or_default();
         idle.count -= closed.len();
     }
 
-    /// Closes those that nobody has used for so long; how many are left.
+    /// Closes connections that have been idle for this long. Returns the number of idle connections left.
     pub fn close_unused(&self, age: Duration) -> usize {
         let mut idle = self.idle.lock();
         for connections in idle.pools.values_mut() {
@@ -321,7 +322,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Waits for a server that restarts or fails over: nothing was sent yet that could be lost.
+/// Connects, and retries while a server restarts or fails over: nothing was sent yet that could be lost.
 pub async fn connect_with_retries(
     config: &Config,
     parameters: &[(String, String)],
@@ -349,7 +350,7 @@ impl ProbeConnection {
 }
 
 impl OpenConnection {
-    /// It begins without a client's name: RESET brings back the name of the log-in, which another client must not see.
+    /// The log-in has no client's name: RESET restores the name of the log-in, which another client must not see.
     async fn connect(
         config: &Config,
         parameters: &[(String, String)],
@@ -373,10 +374,10 @@ impl OpenConnection {
         Ok(())
     }
 
-    /// Tells the server to forget sequence values, without waiting for it; false if it can't be told.
+    /// Sends DISCARD SEQUENCES without waiting for the answer. False if it cannot be sent.
     fn begin_discard(&mut self) -> bool {
         frontend::put_query(&mut self.upstream.output, include_str!("../../sql/discard_sequences.sql"));
-        self.upstream.prepared.forget_unnamed(); // a simple query takes it away
+        self.upstream.prepared.forget_unnamed(); // a simple query removes it
         self.is_discarding = true;
         self.upstream
             .write
@@ -384,7 +385,7 @@ impl OpenConnection {
             .is_ok_and(|_| self.upstream.output.is_empty())
     }
 
-    /// Whether the server has said that it has forgotten them. Waits for nothing.
+    /// Whether the answer to DISCARD SEQUENCES is complete. Does not wait.
     fn has_discarded(&mut self) -> bool {
         if self.is_discarding && self.upstream.read_now() && self.upstream.skip_to_ready() {
             self.is_discarding = false;
@@ -393,7 +394,7 @@ impl OpenConnection {
         false
     }
 
-    /// Waits until the server has forgotten them.
+    /// Waits for the answer to DISCARD SEQUENCES.
     async fn finish_discard(&mut self) -> Result<(), upstream::Error> {
         while self.is_discarding {
             self.upstream.read_some().await?;
@@ -417,39 +418,39 @@ impl OpenConnection {
     }
 }
 
-/// Sets the client's name; the name as the server keeps it, which cuts long ones and replaces characters.
+/// Sets the client's name. Returns the name as the server stores it: cut if it is long, with some characters replaced.
 async fn set_name(upstream: &mut Upstream, name: &str) -> Result<Option<String>, upstream::Error> {
     let rows = upstream.query(include_str!("../../sql/set_application_name.sql"), &[name]).await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
 }
 
 impl HeldConnection {
-    /// It may be kept for long: it does not stand in the way of what is short.
+    /// Gives its turn back, because the session may keep the connection for long.
     pub fn release_turn(&mut self) {
         self.permits.turn = None;
     }
 
-    /// The server has said what the client's name is now.
+    /// Notes the client's name that the server has reported.
     pub fn name_changed(&mut self, name: &str) {
         self.application_name = Some(name.to_owned());
     }
 
-    /// The client's name was reset.
+    /// Notes that the client's name was reset.
     pub fn forget_name(&mut self) {
         self.application_name = None;
     }
 
-    /// The client's name, as the server keeps it.
+    /// The client's name as the server stores it.
     pub fn name(&self) -> &str {
         self.application_name.as_deref().unwrap_or_default()
     }
 
-    /// The client's name where the client sets none.
+    /// The name of a client that sets none.
     pub fn default_name(&self) -> &str {
         self.upstream.at_log_in("application_name").unwrap_or_default()
     }
 
-    /// Gives the client its name back. Nothing may be under way.
+    /// Sets the client's name again. Nothing may be under way.
     pub async fn rename(&mut self, name: &str) -> Result<(), upstream::Error> {
         self.application_name = set_name(&mut self.upstream, name).await?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Logging in at the server as a pool's user: what is known is kept with the pool, since its lanes log in again when no
-//! client is about to.
+//! The log-in at the server as a pool's user. Its secrets are kept with the pool, because lanes also log in when no
+//! client does.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use tokio_postgres::config::ChannelBinding;
 use crate::lock::Lock;
 use crate::server::upstream::{Error, Upstream};
 
-/// A user of the server, and by what it is let in.
+/// A user of the server with its secrets.
 #[derive(Debug)]
 pub struct Login {
     user: String,
     secrets: Lock<Secrets>,
-    /// A password is hashed once, however many connections are made at a time.
+    /// A password is hashed once, even if several connections are made at a time.
     deriving: tokio::sync::Mutex<()>,
-    /// A clone of it belongs to each connection that was made.
+    /// Each open connection has a clone.
     connections: Arc<()>,
 }
 
 #[derive(Debug)]
 struct Secrets {
     credential: Credential,
-    /// What the password became with the server's salt.
+    /// The keys derived from the password with the server's salt.
     derived: Option<Derived>,
 }
 
@@ -39,31 +39,31 @@ struct Derived {
     keys: Keys,
 }
 
-/// Where a SCRAM log-in is.
+/// The state of a SCRAM log-in.
 enum Scram {
     First(ClientFirst),
     Last(ClientFinal),
 }
 
 impl Login {
-    /// By this.
+    /// For this user with this credential.
     pub fn new(user: &str, credential: Credential) -> Self {
         let secrets = Lock::new(Secrets { credential, derived: None });
         let (deriving, connections) = (tokio::sync::Mutex::default(), Arc::default());
         Login { user: user.to_owned(), secrets, deriving, connections }
     }
 
-    /// Counts a connection for as long as it is not dropped.
+    /// Counts a connection until the value is dropped.
     pub fn count(&self) -> Arc<()> {
         self.connections.clone()
     }
 
-    /// How many connections are open, or being opened.
+    /// Number of connections that are open or being opened.
     pub fn connections(&self) -> usize {
         Arc::strong_count(&self.connections) - 1
     }
 
-    /// Another client of this user has been let in; what it has brought is newer.
+    /// Another client of this user has logged in: its credential is newer.
     pub fn renew(&self, newer: Credential) {
         let mut secrets = self.secrets.lock();
         let credential = secrets.credential.renewed(newer);
@@ -73,7 +73,7 @@ impl Login {
         secrets.credential = credential;
     }
 
-    /// Answers whatever the server asks until it says that the log-in is done.
+    /// Answers the server's requests until the log-in is complete.
     pub async fn authenticate(&self, upstream: &mut Upstream, binding: ChannelBinding) -> Result<(), Error> {
         let (mut scram, mut bound) = (None, false);
         loop {
@@ -126,7 +126,7 @@ impl Login {
         }
     }
 
-    /// The keys for a proof: those that a client has shown, where they fit; else those of the password.
+    /// The keys for a proof: those that a client has proven if they fit, else those of the password.
     async fn keys(&self, challenge: &Challenge) -> Result<Keys, Error> {
         if let Some(keys) = self.known_keys(challenge) {
             return Ok(keys);
@@ -168,8 +168,9 @@ impl Login {
 
 const OUT_OF_ORDER: Error = Error::Authentication("SASL messages out of order");
 
-/// How to log in, bound to the server's certificate where both sides can. A server that does not offer it is told that we
-/// could: then it knows whether somebody in between has hidden its offer.
+/// The mechanism of the log-in, bound to the server's certificate if both sides support it. If the server does not
+/// offer it, the gateway tells the server that it could: the server can then detect that an attacker has hidden its
+/// offer.
 fn mechanism(
     offered: &[u8],
     upstream: &Upstream,

@@ -1,4 +1,4 @@
-//! Connections to the server: where it is, how the gateway logs in, and which connections are kept for sessions.
+//! Connections to the server: hosts, the log-in, and connections for sessions.
 
 pub mod connect;
 pub mod database;

@@ -1,12 +1,12 @@
-//! Whether the schema pack can be trusted: asked before the gateway calls any function of it. What they do is not known here.
+//! Whether the schema pack can be trusted. The gateway checks this before it calls a function of the pack.
 
 use crate::server::upstream::{Error, Upstream};
 
-/// A query that answers whether the role that asks can trust the functions of the schema pack, and can call a certain one of
-/// them. Its parameters are described in the file. Everything that calls a function of the pack asks first.
+/// A query for whether the role that asks can trust the functions of the schema pack, and can call a certain one. The
+/// file describes its parameters. It must run before any function of the pack is called.
 pub const PACK_TRUSTED: &str = include_str!("../../sql/pack_trusted.sql");
 
-/// A function of the pack that the gateway calls: its name, and the types of its parameters.
+/// A function of the pack that the gateway calls: its name and the types of its parameters.
 pub type PackFunction = [&'static str; 2];
 /// `hotrow.keep()`
 pub const KEEP: PackFunction = ["keep", ""];
@@ -15,8 +15,8 @@ pub const OPEN_MARK: PackFunction = ["open_mark", ""];
 /// `hotrow.merge_rules(text[])`
 pub const MERGE_RULES: PackFunction = ["merge_rules", "1009"];
 
-/// Whether the role of this connection may run the pack's code and call this function of it. A role that may not read the
-/// catalogue trusts nothing.
+/// Whether the role of this connection may run the pack's code and call this function. A role that cannot read the
+/// catalogue trusts no function.
 pub async fn is_trusted(
     upstream: &mut Upstream,
     upstream_role: &str,
@@ -28,7 +28,7 @@ pub async fn is_trusted(
     }
 }
 
-/// The answer to a question of yes or no.
+/// The answer to a yes-or-no query.
 pub async fn says_yes(upstream: &mut Upstream, question: &str, values: &[&str]) -> Result<bool, Error> {
     let rows = upstream.query(question, values).await?;
     Ok(rows.first().and_then(|row| row.first()?.as_deref()) == Some("t"))

@@ -1,39 +1,38 @@
-//! So many places and no more, where the number may change while they are taken: those of clients, those of held
-//! connections. Who is let in is decided elsewhere.
+//! Semaphores whose limit can change while permits are in use: for clients and for held connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Places that can be taken.
+/// A semaphore with a limit that can change.
 #[derive(Debug)]
 pub struct Permits {
     free: Arc<Semaphore>,
     limit: AtomicUsize,
 }
 
-/// A place that is taken until this is dropped.
+/// A permit until it is dropped.
 pub type Permit = OwnedSemaphorePermit;
 
 impl Permits {
-    /// So many, all free.
+    /// With this limit, and no permit in use.
     pub fn new(limit: usize) -> Self {
         Permits { free: Arc::new(Semaphore::new(limit)), limit: AtomicUsize::new(limit) }
     }
 
-    /// How many there are, taken ones included.
+    /// The limit.
     pub fn limit(&self) -> usize {
         self.limit.load(Relaxed)
     }
 
-    /// How many are taken.
+    /// Number of permits in use.
     pub fn in_use(&self) -> usize {
         self.limit().saturating_sub(self.free.available_permits())
     }
 
-    /// Changes how many there are. Who has a place keeps it: where there are too many, nobody gets one before enough
-    /// of them have been given back.
+    /// Changes the limit. Permits in use stay valid. If there are too many, no new one is given before enough of them
+    /// are dropped.
     pub fn resize(&self, limit: usize) {
         let before = self.limit.swap(limit, Relaxed);
         if limit >= before {
@@ -48,17 +47,17 @@ impl Permits {
         });
     }
 
-    /// A place, if one is free now.
+    /// A permit, if one is free.
     pub fn try_acquire(&self) -> Option<Permit> {
         self.free.clone().try_acquire_owned().ok()
     }
 
-    /// A place, as soon as it is this caller's turn.
+    /// A permit, as soon as it is this caller's turn.
     pub async fn acquire(&self) -> Permit {
         self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
-    /// Waits until all places are free.
+    /// Waits until no permit is in use.
     pub async fn all_released(&self) {
         let all = u32::try_from(self.limit()).unwrap_or(u32::MAX);
         let everyone = self.free.acquire_many(all).await;
@@ -78,7 +77,7 @@ mod tests {
         permits.resize(3);
         let three = permits.try_acquire().unwrap();
         permits.resize(1);
-        tokio::task::yield_now().await; // the surplus gets in line
+        tokio::task::yield_now().await; // the surplus is queued
         drop(one);
         drop(two);
         assert!(permits.try_acquire().is_none(), "one is there and one is taken");

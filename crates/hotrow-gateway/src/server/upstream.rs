@@ -1,5 +1,5 @@
-//! One connection to the server: the gateway's own small queries, and what is prepared on it. What goes over it otherwise is the
-//! business of the lane or session that holds it.
+//! One connection to the server: the gateway's own small queries, and the statements that are prepared on it. The lane
+//! or session that holds it decides what else is sent.
 
 use std::future::Future;
 use std::io;
@@ -17,23 +17,23 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::net::tls::client::ConnectError;
 use crate::net::{Address, ReadHalf, WriteHalf};
 
-/// Why there is no connection, or none any more.
+/// Why there is no connection, or why it was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The network.
     #[error("no connection to {address}: {error}")]
     Io {
-        /// Where to.
+        /// The host.
         address: Address,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// TLS.
     #[error("no connection to {address}: {error}")]
     Tls {
-        /// Where to.
+        /// The host.
         address: Address,
-        /// Why.
+        /// The reason.
         error: ConnectError,
     },
     /// The log-in can't be bound to the server's certificate.
@@ -41,7 +41,7 @@ pub enum Error {
         "the server does not bind the log-in to its certificate (SCRAM-SHA-256-PLUS), and channel_binding=require asks for it"
     )]
     NotBound,
-    /// The server refused; its ErrorResponse as it came.
+    /// The server refused; its ErrorResponse is unchanged.
     #[error("{code}: {message}")]
     Refused {
         /// Its SQLSTATE.
@@ -51,46 +51,46 @@ pub enum Error {
         /// The whole frame.
         frame: Bytes,
     },
-    /// The server wants what we can't give.
+    /// The server asks for an authentication that the gateway does not support.
     #[error("the server asks for {0}, which this version can't answer")]
     Authentication(&'static str),
-    /// A password is needed.
+    /// The server asks for a password, and the gateway has none.
     #[error(
         "the server asks for the password of user {0:?}, and the gateway has none: put it into users_file, or let the user's clients log in by scram-sha-256 against the server's own verifier (auth_query)"
     )]
     NoPassword(String),
-    /// The user's clients have proven to know another password than the server asks for.
+    /// The password that the user's clients have proven is not the server's.
     #[error(
         "user {0:?} has another SCRAM verifier at the server than the one that its clients logged in with: if the password was changed, log in again; if the verifier is in users_file, bring it up to date"
     )]
     OtherVerifier(String),
-    /// The server's side of SCRAM is wrong.
+    /// The server's part of SCRAM is wrong.
     #[error(transparent)]
     Scram(#[from] hotrow_auth::ServerError),
-    /// The server sent what it should not.
+    /// The server has broken the protocol.
     #[error("the server sent something unexpected: {0}")]
     Protocol(String),
-    /// It took too long.
+    /// The server did not answer in time.
     #[error("{address} did not answer within {} ms", limits::CONNECT_TIMEOUT_MS)]
     Timeout {
-        /// Who.
+        /// The host.
         address: Address,
     },
-    /// It can't be written to.
+    /// The server is in recovery, and a primary is required.
     #[error("{address} is a standby, and only a primary will do")]
     Standby {
-        /// Who.
+        /// The host.
         address: Address,
     },
 }
 
 impl Error {
-    /// Whether another host, or the same one in a moment, may do better.
+    /// Whether another host, or a retry, may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Io { .. } | Error::Timeout { .. } | Error::Standby { .. } => true,
             Error::Tls { error, .. } => error.is_retryable(),
-            // It starts or stops.
+            // The server starts or stops.
             Error::Refused { code, .. } => matches!(code.as_str(), "57P01" | "57P02" | "57P03"),
             Error::NotBound
             | Error::Authentication(_)
@@ -115,33 +115,33 @@ pub struct Upstream {
     pub read: ReadHalf,
     /// The half that is written.
     pub write: WriteHalf,
-    /// What was read and not yet looked at.
+    /// Received bytes that are not processed.
     pub input: BytesMut,
-    /// What is to be written.
+    /// Bytes to be written.
     pub output: BytesMut,
-    /// What the server said of itself at log-in.
+    /// The server's settings at log-in.
     pub parameters: Vec<(String, String)>,
-    /// Which statements are prepared on it.
+    /// The statements that are prepared on it.
     pub prepared: Prepared,
-    /// For cancel requests: the backend's process id.
+    /// For cancel requests: the backend's process ID.
     pub process_id: u32,
-    /// For cancel requests: its secret.
+    /// For cancel requests: the backend's secret.
     pub secret: Bytes,
-    /// The host it is to.
+    /// The host.
     pub address: Arc<Address>,
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
-    /// Counts it among those of its log-in.
+    /// Counts the connection for its log-in.
     pub(super) _counted: Arc<()>,
 }
 
 impl Upstream {
-    /// What the server said of one of its settings at log-in.
+    /// The value of a setting that the server reported at log-in.
     pub fn at_log_in(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
     }
 
-    /// Runs one statement of the gateway's own with text parameters; its rows as text.
+    /// Runs a statement of the gateway with text parameters. Returns its rows as text.
     pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Vec<Vec<Option<String>>>, Error> {
         frontend::Parse { name: b"", text: text.as_bytes(), types: &[] }.put(&mut self.output);
         self.prepared.forget_unnamed();
@@ -172,7 +172,8 @@ impl Upstream {
         }
     }
 
-    /// The server's description of a statement: its parameters' types and its columns; none if it is wrong.
+    /// The server's description of a statement: the types of its parameters and its columns. None if the statement is
+    /// wrong.
     pub async fn describe(&mut self, text: &[u8], types: &[u8]) -> Result<Option<Bytes>, Error> {
         frontend::Parse { name: b"", text, types }.put(&mut self.output);
         self.prepared.forget_unnamed();
@@ -206,7 +207,7 @@ impl Upstream {
         }
     }
 
-    /// Whether the server has neither closed the connection nor sent anything on it. Waits for nothing.
+    /// Whether the server has neither closed the connection nor sent anything on it. Does not wait.
     pub fn is_quiet(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let mut byte = [0];
@@ -214,7 +215,7 @@ impl Upstream {
         self.input.is_empty() && Pin::new(&mut self.read).poll_read(&mut context, &mut buffer).is_pending()
     }
 
-    /// Reads what has come, without waiting; false if nothing has, or the connection is gone.
+    /// Reads received bytes without waiting. False if there are none, or the connection is lost.
     pub fn read_now(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let fill = std::pin::pin!(self.read.fill(&mut self.input));
@@ -230,7 +231,7 @@ impl Upstream {
         }
     }
 
-    /// Skips the answer to a command of the gateway's own; false if it is not whole yet.
+    /// Skips the answer to a command of the gateway. False if it is incomplete.
     pub fn skip_to_ready(&mut self) -> bool {
         while let Ok(Some(frame)) = split(&self.input, |_| limits::MESSAGE_BYTES_MAX) {
             let (is_ready, length) = (frame.tag == tag::READY, frame.bytes.len());
@@ -242,7 +243,7 @@ impl Upstream {
         false
     }
 
-    /// Writes all that is to be written.
+    /// Writes all output.
     pub async fn flush(&mut self) -> Result<(), Error> {
         let result = self.write.drain(&mut self.output).await;
         result.map_err(|error| self.io(error))
@@ -263,10 +264,10 @@ pub fn refused(frame: &[u8]) -> Error {
     }
 }
 
-/// What the gateway's names of statements begin with; a number follows.
+/// The prefix of the gateway's names of statements, before their number.
 pub const OWN_NAMES: &str = "hotrow_";
 
-/// Whether a name is one that the gateway gives to statements.
+/// Whether a name is one of the gateway's names of statements.
 pub fn is_own_name(name: &[u8]) -> bool {
     name.starts_with(OWN_NAMES.as_bytes())
 }

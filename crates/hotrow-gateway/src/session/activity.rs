@@ -1,4 +1,4 @@
-//! What a session does now and has done so far, for people who look: written by the session alone, without a lock.
+//! The present activity and the counts of a session for the console. Only the session writes them, without a lock.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -9,12 +9,12 @@ use hotrow_wire::backend::Status;
 
 use crate::lock::Lock;
 
-/// A session as others see it.
+/// A session's activity.
 #[derive(Debug, Default)]
 pub struct SessionActivity {
-    /// Of a session that holds a connection: why.
+    /// Why the session holds a connection.
     held: AtomicU32,
-    /// When the client last sent something, in milliseconds since the first look at a clock.
+    /// When the client last sent something, in milliseconds since the first use of the clock.
     since: AtomicU64,
     packed: AtomicU64,
     passed: AtomicU64,
@@ -25,7 +25,7 @@ const ACTIVE: u32 = 1;
 const TRANSACTION: u32 = 1 << 1;
 const FAILED: u32 = 1 << 2;
 const SWITCHED_OFF: u32 = 1 << 3;
-/// The first of the bits that say what is left behind on the connection, in the order of [`PINS`].
+/// The first of the bits for left-over state on the connection, in the order of [`PINS`].
 const FIRST_PIN: u32 = 4;
 type IsLeft = fn(Effect) -> bool;
 const PINS: [(IsLeft, &str); 8] = [
@@ -46,39 +46,39 @@ fn milliseconds(at: Instant) -> u64 {
 }
 
 impl SessionActivity {
-    /// Just begun, by a client that calls itself so.
+    /// For a new session whose client has this name.
     pub fn new(name: &str) -> Self {
         let activity = SessionActivity { name: Lock::new(name.to_owned()), ..SessionActivity::default() };
         activity.message_received(Instant::now());
         activity
     }
 
-    /// The client has sent something.
+    /// Notes that the client has sent something.
     pub fn message_received(&self, at: Instant) {
         self.since.store(milliseconds(at), Relaxed);
     }
 
-    /// How long ago it last did.
+    /// Time since the client last sent something.
     pub fn since_last_message(&self) -> Duration {
         Duration::from_millis(milliseconds(Instant::now()).saturating_sub(self.since.load(Relaxed)))
     }
 
-    /// The client calls itself so now.
+    /// Notes the client's new name.
     pub fn rename(&self, name: &str) {
         name.clone_into(&mut self.name.lock());
     }
 
-    /// What it calls itself.
+    /// The client's name.
     pub fn name(&self) -> String {
         self.name.lock().clone()
     }
 
-    /// A unit goes to a lane.
+    /// Counts a unit that goes to a lane.
     pub fn count_packed(&self) {
         self.packed.fetch_add(1, Relaxed);
     }
 
-    /// A unit is passed through.
+    /// Counts a unit that is passed through.
     pub fn count_passed(&self) {
         self.passed.fetch_add(1, Relaxed);
     }
@@ -88,7 +88,7 @@ impl SessionActivity {
         (self.packed.load(Relaxed), self.passed.load(Relaxed))
     }
 
-    /// It holds a connection, for this reason.
+    /// Notes why the session holds a connection.
     pub fn set_held(&self, active: bool, status: Status, pack: bool, left: Effect) {
         let mut bits = match status {
             Status::Idle => 0,
@@ -103,7 +103,7 @@ impl SessionActivity {
         self.held.store(bits, Relaxed);
     }
 
-    /// In words, of a session that holds a connection.
+    /// Why the session holds a connection, in words.
     pub fn describe_held(&self) -> String {
         let bits = self.held.load(Relaxed);
         if bits & ACTIVE != 0 {

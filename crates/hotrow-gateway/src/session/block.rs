@@ -1,5 +1,5 @@
-//! A transaction whose BEGIN, statements and COMMIT come as messages of their own, all at once: one unit, as if they had come
-//! in one message. Where not all of it is here, or not all of it can be packed, the messages go their own ways.
+//! A transaction whose BEGIN, statements and COMMIT arrive as separate messages at once. It is one unit, like a
+//! transaction in one message. If parts are missing or cannot be packed, each message is handled on its own.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::{Session, SessionEnd};
 use crate::lane::{Draft, Plan};
 use crate::statements::Statement;
 
-/// A part of a transaction that the client sees answered by a ReadyForQuery.
+/// A part of a transaction that is answered by one ReadyForQuery.
 enum Part<'a> {
     /// A Query of one statement: its text.
     Simple(&'a str, Arc<Statement>),
@@ -23,8 +23,8 @@ enum Part<'a> {
 }
 
 impl Session {
-    /// If the bytes begin with a BEGIN, and all up to the COMMIT is here and can be packed, sends it to a lane. How many
-    /// bytes it was; none if it was not that.
+    /// If the bytes begin with a BEGIN, and everything up to the COMMIT is there and can be packed, sends it to a lane.
+    /// Returns the number of its bytes, or 0.
     pub(super) async fn block(&mut self, input: &[u8], since: Instant) -> Result<usize, SessionEnd> {
         let free = self.holding.is_none() && self.gather.is_empty() && !self.skipping;
         if !free || !self.packs() {
@@ -46,19 +46,19 @@ impl Session {
         }
         self.settle_names();
         if !self.naming.is_empty() {
-            self.drain_lanes().await?; // what the names in it stand for is not known before
+            self.drain_lanes().await?; // before this, the meaning of its names is not known
             if self.holding.is_some() {
                 return Ok(0);
             }
         }
-        // Nothing in it finds the unnamed statement: its first Query takes it away.
+        // No statement in it can use the unnamed statement, because the first Query removes it.
         let unnamed = self.expected.names.remove_entry(&b""[..]);
         let (mut scratch, mut normaliser) =
             (std::mem::take(&mut self.scratch), std::mem::take(&mut self.normaliser));
         let mut draft = Draft::new(&mut scratch);
         let mut all = true;
         for part in &parts {
-            // An error of the catalogue is met again, and told, when the messages go their own ways.
+            // If the catalogue returns an error, the separate messages meet and report it again.
             all = match part {
                 Part::Simple(text, statement) => match self.plan(statement).await.unwrap_or_default() {
                     Some(plan) => {
@@ -83,8 +83,8 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Adds what came before one Sync. False if it has no place in a transaction that is packed; a statement that it names
-    /// has none, since the name would be known before it is known to be right.
+    /// Adds the messages before one Sync. False if a transaction with them cannot be packed. Named statements cannot be
+    /// packed, because the name would be valid before the statement is known to be correct.
     async fn draft_extended(&mut self, draft: &mut Draft<'_>, gather: &Gather) -> bool {
         let statements = match gather.form() {
             Ok(Gathered::Single(single)) => vec![single],
@@ -109,7 +109,7 @@ impl Session {
         true
     }
 
-    /// The messages from a BEGIN up to its COMMIT, and how many bytes they are; none if they are not all here.
+    /// The messages from a BEGIN up to its COMMIT, and the number of their bytes. None if they are incomplete.
     fn parts_of_block<'a>(&mut self, input: &'a [u8]) -> Option<(Vec<Part<'a>>, usize)> {
         let mut parts = Vec::new();
         let mut gather = Gather::default();
@@ -148,8 +148,8 @@ impl Session {
     }
 }
 
-/// Whether this message, the first of these bytes, may be a Query that begins a transaction, and something is behind it: a
-/// glance that costs nothing.
+/// Whether this message, the first of these bytes, may be a Query that begins a transaction, and more bytes follow. A
+/// cheap check.
 pub fn may_begin(frame: Frame<'_>, input: &[u8]) -> bool {
     let words: [&[u8]; 2] = [b"begin", b"start"];
     let begins =

@@ -1,5 +1,5 @@
-//! Classifies long statements on threads of their own, a few at a time: the threads that carry the bytes of all clients
-//! are not held up. Short statements are classified where they are met.
+//! Classifies long statements on separate threads, a few at a time. The threads that carry all clients' bytes are not
+//! blocked. Short statements are classified at once.
 
 use hotrow_core::limits;
 use hotrow_core::normalise::Normaliser;
@@ -9,11 +9,11 @@ use tokio::sync::Semaphore;
 
 use super::{Session, SessionEnd};
 
-/// The threads that classify.
+/// Limits the number of threads that classify.
 static THREADS: Semaphore = Semaphore::const_new(limits::CLASSIFIED_AT_ONCE_MAX);
 
 impl Session {
-    /// Makes sure that the statement of a long Query or Parse is known when the message is dealt with.
+    /// Makes sure that the statement of a long Query or Parse is known before the message is handled.
     pub(super) async fn classify_long(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         let pool = self.pool.clone();
         match frame.tag {
@@ -48,7 +48,8 @@ impl Session {
     }
 }
 
-/// Runs this when a thread is free, and waits for it. If it fails, it is met again, and told, where the statement is used.
+/// Runs the work when a thread is free, and waits for it. If it fails, the use of the statement meets and reports the
+/// error again.
 async fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     if let Ok(_permit) = THREADS.acquire().await {
         let _ = tokio::task::spawn_blocking(work).await;

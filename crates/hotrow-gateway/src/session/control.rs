@@ -1,4 +1,4 @@
-//! Cancel requests: which client may ask for what, and what is done then.
+//! Cancel requests: checks their keys and forwards them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,81 +17,81 @@ use crate::pool::Pool;
 use crate::server::connect;
 use crate::session::activity::SessionActivity;
 
-/// The handle by which a session can be cancelled.
+/// A session's handle for cancel requests and for the console.
 #[derive(Debug)]
 pub struct Control {
-    /// The process id the client was told.
+    /// The process ID that the client was told.
     pub process_id: u32,
-    /// The secret the client was told.
+    /// The secret that the client was told.
     pub secret: [u8; 4],
-    /// Where its session waits.
+    /// The session's mailbox.
     pub mailbox: Arc<Mailbox>,
-    /// Which clients it belongs to.
+    /// The session's pool.
     pub pool: Arc<Pool>,
-    /// Who is at the other end.
+    /// The other end of the client's connection.
     pub peer: Peer,
-    /// What its session does.
+    /// The session's activity.
     pub activity: SessionActivity,
     target: Lock<CancelTarget>,
-    /// Counts the cancel requests that were passed on to lanes.
+    /// Counts cancel requests that were sent to lanes.
     cancels: AtomicU64,
-    /// Wakes a session that waits and is cancelled.
+    /// Notifies a waiting session that it is cancelled.
     cancelled: TaskNotify,
-    /// Held while a cancel request is on its way to the server.
+    /// Held while a cancel request is sent to the server.
     sending: tokio::sync::Mutex<()>,
-    /// Whether one may be.
+    /// Whether a cancel request is being sent.
     is_cancelling: AtomicBool,
 }
 
-/// Where a cancel request finds what a session has under way.
+/// Where a session's work is for a cancel request.
 #[derive(Debug)]
 enum CancelTarget {
-    /// In lanes, if it has anything.
+    /// In lanes, if the session has work.
     Lanes,
-    /// It waits, for what this says; whether it is to be cancelled.
+    /// The session waits: the reason, and whether it was cancelled.
     Waiting(&'static str, bool),
     /// At a backend.
     Backend(BackendKey),
 }
 
-/// A backend that works for a session.
+/// The backend that works for a session.
 #[derive(Clone, Debug)]
 pub struct BackendKey {
-    /// The backend's process id.
+    /// The backend's process ID.
     pub process_id: u32,
     /// The backend's secret.
     pub secret: Bytes,
-    /// The host it is on.
+    /// Its host.
     pub address: Arc<Address>,
 }
 
-/// Process ids that clients are told begin here, above all that a system gives to processes: a client that hands its own to
-/// pg_terminate_backend must not hit a backend that works for somebody else.
+/// The first process ID that clients are told. It is above all process IDs of a system: a client that passes its own to
+/// pg_terminate_backend must not hit the backend of another session.
 const FIRST_PROCESS_ID: u32 = 1 << 30;
 
 impl Control {
-    /// Notes the backend that works for the session now; whether it was cancelled while it waited for that.
+    /// Sets the backend that works for the session. Returns whether the session was cancelled while it waited.
     pub fn set_target(&self, target: Option<BackendKey>) -> bool {
         let target = target.map_or(CancelTarget::Lanes, CancelTarget::Backend);
         matches!(std::mem::replace(&mut *self.target.lock(), target), CancelTarget::Waiting(_, true))
     }
 
-    /// Notes that no backend works for the session any more. It doesn't give its connection back before this is done, or a
-    /// cancel request that is on its way would hit whoever gets it next.
+    /// Notes that no backend works for the session any more. The session calls it before it gives its connection back.
+    /// Otherwise a cancel request under way could hit the next user of the connection.
     pub async fn clear_target(&self) {
         self.set_target(None);
-        // The target is taken under the lock that was held just now: who took it before has said so before.
+        // The target was changed under the lock. A task that read the target before has set this flag before.
         if self.is_cancelling.load(Relaxed) {
             let _sent = self.sending.lock().await;
         }
     }
 
-    /// Notes that the session waits, for what this says, and has nothing in lanes.
+    /// Notes that the session waits for this reason, and has no units in lanes.
     pub fn set_waiting(&self, what: &'static str) {
         *self.target.lock() = CancelTarget::Waiting(what, false);
     }
 
-    /// How often what the session has in lanes was to be cancelled.
+    /// Number of cancel requests for the session's units in lanes.
     pub fn cancels(&self) -> u64 {
         self.cancels.load(Relaxed)
     }
@@ -103,7 +103,7 @@ impl Control {
         }
     }
 
-    /// The backend that works for the session; none also while it waits for one.
+    /// The process ID of the backend that works for the session. None while the session waits for one.
     pub fn backend(&self) -> Option<u32> {
         match &*self.target.lock() {
             CancelTarget::Backend(target) => Some(target.process_id),
@@ -111,7 +111,7 @@ impl Control {
         }
     }
 
-    /// What it does, if it waits.
+    /// Why the session waits, if it does.
     pub fn waiting(&self) -> Option<&'static str> {
         match &*self.target.lock() {
             CancelTarget::Waiting(what, _) => Some(what),
@@ -129,7 +129,8 @@ impl Control {
     async fn forward_cancel(&self) {
         let target = match &mut *self.target.lock() {
             CancelTarget::Lanes => {
-                self.cancels.fetch_add(1, Relaxed); // under the lock: who begins to wait then sees it
+                // under the lock, so a session that begins to wait sees it
+                self.cancels.fetch_add(1, Relaxed);
                 None
             }
             CancelTarget::Waiting(_, cancelled) => {
@@ -151,17 +152,17 @@ impl Control {
     }
 }
 
-/// The handle by which what an operator waits for at the console can be cancelled.
+/// A console session's handle for cancel requests.
 #[derive(Debug)]
 pub struct ConsoleCancelHandle {
-    /// The process id the client was told.
+    /// The process ID that the client was told.
     pub process_id: u32,
     secret: [u8; 4],
-    /// It is.
+    /// Notified by a cancel request.
     pub cancelled: Notify,
 }
 
-/// The controls of all sessions, by the process id the clients were told.
+/// The controls of all sessions, by the process ID that the clients were told.
 #[derive(Debug, Default)]
 pub struct Controls {
     sessions: Lock<HashMap<u32, Arc<Control>>>,
@@ -211,7 +212,7 @@ impl Controls {
         all
     }
 
-    /// A handle for an operator's session.
+    /// A handle for a console session.
     pub fn register_console(&self, secret: [u8; 4]) -> Arc<ConsoleCancelHandle> {
         let process_id = self.last.fetch_add(1, Relaxed) & 0x3fff_ffff | FIRST_PROCESS_ID;
         let handle = Arc::new(ConsoleCancelHandle { process_id, secret, cancelled: Notify::new() });
@@ -219,23 +220,23 @@ impl Controls {
         handle
     }
 
-    /// Forgets it.
+    /// Removes the handle of a console session.
     pub fn remove_console(&self, process_id: u32) {
         self.consoles.lock().remove(&process_id);
     }
 
-    /// Wakes every session, to see that the gateway stops.
+    /// Wakes every session, so it sees that the gateway stops.
     pub fn wake_all(&self) {
         let sessions = self.sessions.lock();
         sessions.values().for_each(|control| control.mailbox.task_notify.notify());
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn remove(&self, process_id: u32) {
         self.sessions.lock().remove(&process_id);
     }
 
-    /// Does what a cancel request asks for, if its secret is right; says nothing either way, as PostgreSQL.
+    /// Handles a cancel request if its secret is right. Like PostgreSQL, it never answers.
     pub async fn cancel(&self, process_id: u32, secret: &[u8]) {
         let control = self.sessions.lock().get(&process_id).cloned();
         let handle = self.consoles.lock().get(&process_id).cloned();

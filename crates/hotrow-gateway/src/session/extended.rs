@@ -1,5 +1,5 @@
-//! Extended queries with no connection held: messages are gathered up to Sync, then go to a lane or are passed
-//! through together.
+//! Extended queries while the session holds no connection: messages are gathered up to Sync, then go to a lane or are
+//! passed through together.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::server::held;
 use crate::statements::Statement;
 
 impl Session {
-    /// A Sync: the unit is whole.
+    /// Handles a Sync: the unit is complete.
     pub(super) async fn sync(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
         self.wait_for_blocks().await?;
         let mut gather = std::mem::take(&mut self.gather);
@@ -35,7 +35,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether this is the first message of a unit, and about a statement because of which the unit is passed through.
+    /// Whether this is the first message of a unit, and names a statement that is always passed through.
     pub(super) fn begins_passed(&mut self, frame: Frame<'_>, now: Instant) -> Result<bool, SessionEnd> {
         if !self.gather.is_empty() {
             return Ok(false);
@@ -47,7 +47,7 @@ impl Session {
         Ok(statement.is_some_and(|statement| !self.packs() || self.pool.passes(&statement, now)))
     }
 
-    /// Answers a unit here or sends it to a lane. False if it has to be passed through.
+    /// Answers a unit or sends it to a lane. False if it has to be passed through.
     async fn run_unit(
         &mut self,
         gather: &Gather,
@@ -88,7 +88,7 @@ impl Session {
         Ok(true)
     }
 
-    /// How the statements of a unit can be run in a lane; none if they can't.
+    /// The plans for running the statements of a unit in a lane; none if they cannot run there.
     pub(super) async fn plan_all(
         &mut self,
         statements: &[Single<'_>],
@@ -109,7 +109,8 @@ impl Session {
         Ok(is_transaction(plans.iter()).then_some(plans))
     }
 
-    /// The statement that a Bind means, given those before it in its unit. None where the server has the right words.
+    /// The statement that a Bind means, after the earlier statements of its unit. None if the server has to report an
+    /// error.
     fn statement_of(
         &mut self,
         single: &Single<'_>,
@@ -118,7 +119,7 @@ impl Session {
     ) -> Option<Arc<Statement>> {
         let name = single.bind.statement;
         let closes = |closes: &[Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
-        // Of what the unit did to this name before, the last counts.
+        // The last change of the name in the unit counts.
         let mut there = self.statement_now(name);
         for (earlier, plan) in before.iter().zip(plans) {
             if closes(&earlier.closes.0) {
@@ -132,19 +133,19 @@ impl Session {
             }
         }
         match &single.parse {
-            // A name that is taken is an error.
+            // A name that is in use is an error.
             Some(_) if !name.is_empty() && there.is_some() && !closes(&single.closes.0) => None,
             Some(parse) => Some(self.parsed_statement(parse)),
             None => there,
         }
     }
 
-    /// What the client's name stands for now.
+    /// The present meaning of the client's name.
     fn statement_now(&self, name: &[u8]) -> Option<Arc<Statement>> {
         self.expected.names.get(name).map(|named| named.statement.clone())
     }
 
-    /// What a unit does to names if a lane runs it.
+    /// The changes of names by a unit that runs in a lane.
     fn changes(&self, statements: &[Single<'_>], plans: &[Plan]) -> Result<Vec<Change>, SessionEnd> {
         let mut changes = Vec::new();
         let closed = |close: &Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
@@ -170,7 +171,7 @@ impl Session {
         closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
     }
 
-    /// Takes a connection and forwards what has been gathered so far.
+    /// Acquires a connection and forwards the gathered messages.
     pub(super) async fn pass_gathered(&mut self) -> Result<(), SessionEnd> {
         let mut gather = std::mem::take(&mut self.gather);
         self.pass(gather.raw()).await?;
@@ -179,14 +180,15 @@ impl Session {
         Ok(())
     }
 
-    /// The same, and one message more. If there is no connection the client has been told, and what comes up to its Sync
-    /// is ignored.
+    /// The same with one more message. If there is no connection, the client gets an error, and its messages up to the
+    /// next Sync are ignored.
     pub(super) async fn pass_gathered_with(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         self.pass_gathered().await?;
         if self.holding.is_some() { self.forward_all(frame.bytes).await } else { Ok(()) }
     }
 
-    /// The first message of a unit of which all is here, when nothing is gathered: what has come behind it follows.
+    /// Forwards the first message of a complete unit, if nothing is gathered. The caller forwards the messages behind
+    /// it.
     pub(super) async fn pass_first(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), SessionEnd> {
         match self.acquire_connection().await {
             Ok(()) => self.forward(frame).await,
@@ -200,8 +202,8 @@ impl Session {
         }
     }
 
-    /// Takes a connection and forwards these messages; where none can be had the client is told, and what it sends
-    /// up to its next Sync is ignored.
+    /// Acquires a connection and forwards these messages. If there is no connection, the client gets an error, and its
+    /// messages up to the next Sync are ignored.
     pub(super) async fn pass(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         match self.acquire_connection().await {
             Ok(()) => self.forward_all(messages).await,
@@ -213,7 +215,7 @@ impl Session {
         }
     }
 
-    /// Tells the client that a unit gets no connection; what has not come of it by now is ignored.
+    /// Reports to the client that its unit gets no connection. Messages of the unit that have not arrived are ignored.
     async fn refuse_unit(
         &mut self,
         begins: bool,
@@ -230,8 +232,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a transaction is open behind these messages up to their first Sync, if one is before them or not; and what is
-    /// behind that.
+    /// Whether a transaction is open after these messages up to their first Sync, if one is open before them or not.
+    /// Also returns the messages after that Sync.
     fn leave_open<'m>(&mut self, mut messages: &'m [u8], mut open: bool) -> (bool, &'m [u8]) {
         while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
             messages = &messages[frame.bytes.len()..];
@@ -250,7 +252,7 @@ impl Session {
     }
 }
 
-/// One more named statement than a session may have.
+/// The error for a session with too many named statements.
 pub(super) fn too_many_statements() -> SessionEnd {
     let message = format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX);
     SessionEnd::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))

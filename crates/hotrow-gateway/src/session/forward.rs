@@ -1,5 +1,5 @@
-//! What a client sends while its session holds a connection goes on to the server: unchanged, but for the names of
-//! statements, which are the gateway's own on upstream connections, and which are prepared there when they are first
+//! Forwards a client's messages while its session holds a connection. They stay unchanged except for names of
+//! statements: upstream connections use the gateway's own names, and each statement is prepared there when it is first
 //! needed.
 
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::statements::counts::RunOutcome;
 use crate::statements::{Named, Statement};
 
 impl Session {
-    /// Forwards one message on the connection that the session holds; it is written with all others that are there
-    /// when the session next waits.
+    /// Forwards one message on the connection that the session holds. It is written together with other messages when
+    /// the session next waits.
     pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
         if self.expected.skips() && frame.tag != tag::SYNC {
-            return Ok(()); // as the server would
+            return Ok(()); // like the server
         }
         if frame.tag != tag::SYNC {
             self.close_shown();
@@ -38,39 +38,9 @@ impl Session {
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
             tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
-            tag::DESCRIBE => {
-                let described = frontend::Named::read(body)?;
-                let named = if described.statement { self.named(described.name) } else { None };
-                match named {
-                    Some(named) => {
-                        let name = self.prepare(&named, described.name.is_empty());
-                        frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
-                    }
-                    None if described.statement && upstream::is_own_name(described.name) => {
-                        let nobody = upstream::statement_name(0);
-                        frontend::Named { statement: true, name: nobody.as_bytes() }
-                            .put(tag::DESCRIBE, self.output());
-                    }
-                    None => {
-                        if described.statement {
-                            self.close_unnamed(described.name);
-                        }
-                        self.output().extend_from_slice(frame.bytes);
-                    }
-                }
-                self.expected.sent(Message::Describe);
-            }
+            tag::DESCRIBE => self.forward_describe(frame, &frontend::Named::read(body)?),
             tag::EXECUTE => self.forward_execute(frame)?,
-            tag::CLOSE => {
-                let close = frontend::Named::read(body)?;
-                match close.statement && upstream::is_own_name(close.name) {
-                    true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
-                        .put(tag::CLOSE, self.output()),
-                    false => self.output().extend_from_slice(frame.bytes),
-                }
-                self.expected
-                    .sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
-            }
+            tag::CLOSE => self.forward_close(frame, &frontend::Named::read(body)?),
             tag::SYNC => {
                 METRICS.passed_through.inc();
                 self.control.activity.count_passed();
@@ -80,14 +50,15 @@ impl Session {
             }
             tag::FUNCTION_CALL => {
                 let holding = self.held();
-                // It names its function by number.
+                // It names its function by OID, so its effects are not known.
                 (holding.unproven, holding.may_unlock) = (true, true);
                 holding.held.moved_sequence = true;
                 self.changes_catalogue = true;
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::FunctionCall);
             }
-            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected.is_reading_copy() => {} // ignored by the server too
+            // the server ignores it too
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.expected.is_reading_copy() => {}
             other => {
                 self.output().extend_from_slice(frame.bytes);
                 if matches!(other, tag::COPY_DONE | tag::COPY_FAIL) {
@@ -98,7 +69,38 @@ impl Session {
         Ok(())
     }
 
-    /// Forwards whole messages one by one, each as soon as it is known what it means. The client is not read meanwhile.
+    fn forward_describe(&mut self, frame: Frame<'_>, described: &frontend::Named<'_>) {
+        let named = if described.statement { self.named(described.name) } else { None };
+        match named {
+            Some(named) => {
+                let name = self.prepare(&named, described.name.is_empty());
+                frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
+            }
+            None if described.statement && upstream::is_own_name(described.name) => {
+                let nobody = upstream::statement_name(0);
+                frontend::Named { statement: true, name: nobody.as_bytes() }
+                    .put(tag::DESCRIBE, self.output());
+            }
+            None => {
+                if described.statement {
+                    self.close_unnamed(described.name);
+                }
+                self.output().extend_from_slice(frame.bytes);
+            }
+        }
+        self.expected.sent(Message::Describe);
+    }
+
+    fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::Named<'_>) {
+        match close.statement && upstream::is_own_name(close.name) {
+            true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
+                .put(tag::CLOSE, self.output()),
+            false => self.output().extend_from_slice(frame.bytes),
+        }
+        self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
+    }
+
+    /// Forwards complete messages one by one, each as soon as its meaning is known. The client is not read meanwhile.
     pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
         let mut rest = messages;
         while let Some(frame) = split(rest, |_| usize::MAX)? {
@@ -112,7 +114,7 @@ impl Session {
         Ok(())
     }
 
-    /// The client has said goodbye: what it has sent before is run and answered all the same.
+    /// The client has sent Terminate: its earlier messages are still run and answered.
     pub(super) async fn finish(&mut self) {
         if self.expected.is_settled() {
             return;
@@ -120,7 +122,7 @@ impl Session {
         let Some(holding) = self.holding.as_mut() else { return };
         holding.must_close = true;
         holding.held.upstream.output.extend_from_slice(frontend::TERMINATE);
-        // Until the last answer, or until the server closes the connection, or the client its own.
+        // Until the last answer, or until the server or the client closes its connection.
         while self.holding.is_some() {
             let Ok(left) = self.mailbox.try_write() else { return };
             if self.relay_alone(left.unread).await.is_err() {
@@ -148,7 +150,7 @@ impl Session {
             return Ok(());
         }
         if !self.record_effect(&statement) {
-            // The server raises it, in its turn and with what it does to a transaction.
+            // The server raises the error in its turn, with its effect on a transaction.
             frontend::put_query(self.output(), include_str!("../../sql/no_sequence_values.sql"));
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
@@ -165,8 +167,8 @@ impl Session {
         Ok(())
     }
 
-    /// Notes what a statement may leave behind. False if it must not be run: it would read another session's
-    /// sequence values.
+    /// Notes the state that a statement may leave behind. False if it must not run, because it would read another
+    /// session's sequence values.
     fn record_effect(&mut self, statement: &Arc<Statement>) -> bool {
         match &statement.analysis {
             Analysis::SetPack(on) => self.set_pack(*on),
@@ -221,7 +223,7 @@ impl Session {
         let named = self.pool.context.statements.named(statement.clone());
         let (id, parsed) = (statement.id, named.parsed);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
-            // The server has the right words for that, after those for what is wrong with the text.
+            // The server reports this error, after errors in the text.
             self.show(parse.name);
             self.put_as_it_is(frame, parse.name, named, None);
             return Ok(());
@@ -232,12 +234,12 @@ impl Session {
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(id, parsed)));
         } else if self.left.prepared {
-            // PREPARE may have taken the name: the server says so if it has.
+            // PREPARE may have taken the name. If so, the server reports it.
             self.put_as_it_is(frame, parse.name, named.clone(), None);
             self.close(parse.name, None);
             self.prepare(&named, false);
         } else {
-            // Parsed anew, whether or not this connection has it: the client wants to know whether it is right now.
+            // Parsed again even if this connection has the statement, because the client asks whether it is valid now.
             self.make_room(&statement);
             Parse { name: &statement.name, ..parse }.put(self.output());
             let (name, preparation) = (Bytes::copy_from_slice(parse.name), Preparation::named(id, parsed));
@@ -257,13 +259,13 @@ impl Session {
         self.expected.sent(Message::Parse(Bytes::copy_from_slice(name), named, preparation));
     }
 
-    /// What this name stands for when the next message is run.
+    /// The meaning of this name when the next message is run.
     fn named(&self, name: &[u8]) -> Option<Named> {
         self.expected.meaning(name).cloned()
     }
 
-    /// Whether a message depends on an earlier one that is not answered, and waits for the answer: what it means, or what the
-    /// gateway notes of it, is not known before. The answer does not need another message of the client's.
+    /// Whether a message has to wait for the answer to an earlier one, because its meaning or the gateway's record of
+    /// it depends on that answer. The answer does not need another message of the client.
     pub(super) fn is_in_doubt(&mut self, frame: Frame<'_>) -> bool {
         if self.holding.is_none() || self.expected.skips() || self.expected.is_reading_copy() {
             return false;
@@ -313,7 +315,7 @@ impl Session {
             Some(named) => {
                 let statement = &named.statement;
                 if !self.record_effect(statement) {
-                    // The server is asked for something that fails, so that it and the client agree on what follows.
+                    // The server gets a statement that fails, so it and the client agree on the following state.
                     self.fail_sequence_read();
                     return Ok(());
                 }
@@ -348,8 +350,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the unit with the error that belongs to a sequence read that has no right answer: the server is made to
-    /// raise it, so that it and the client agree on the state of the transaction.
+    /// Ends the unit with the error for a sequence read that has no right answer. The server raises it, so it and the
+    /// client agree on the state of the transaction.
     fn fail_sequence_read(&mut self) {
         let text = include_bytes!("../../sql/no_sequence_values.sql");
         Parse { name: b"", text, types: &[] }.put(self.output());
@@ -360,8 +362,8 @@ impl Session {
         self.expected.sent(Message::Execute(RunEffects::default()));
     }
 
-    /// Notes what the statement that is about to run clears if its unit succeeds. Only what runs last counts: a statement behind
-    /// it could leave the same behind again.
+    /// Notes the state that the next statement clears if its unit succeeds. Only the last statement counts, because a
+    /// later one could leave the same state again.
     fn will_clear(&mut self, statement: Option<&Statement>) {
         let clears = statement.map_or(Effect::NONE, Statement::clears);
         let holding = self.held();
@@ -369,7 +371,7 @@ impl Session {
         holding.name_reset |= clears.name;
     }
 
-    /// Notes a portal whose statement may be COPY, is about names of statements, or clears what is left behind.
+    /// Notes a portal whose statement may be COPY, concerns names of statements, or clears state.
     fn record_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
         let clears = statement.clears() != Effect::NONE;
         if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
@@ -391,7 +393,7 @@ impl Session {
         self.portals.get(Execute::read(body).ok()?.portal).cloned()
     }
 
-    /// What a statement that is about to run does to names. The server is shown the name that it mentions.
+    /// The effects of the next statement on names. The name that it mentions is created at the server first.
     fn will_run(&mut self, statement: &Statement) -> RunEffects {
         let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
         if let Some(name) = name {
@@ -405,14 +407,15 @@ impl Session {
         }
     }
 
-    /// Shows the server a name of the client's, for a message that fails if it is taken, or takes it away.
+    /// Creates a statement with the client's name at the server, for a message that fails if the name exists, or
+    /// removes it.
     fn show(&mut self, name: &[u8]) {
         self.close(name, None);
         Parse { name, text: b"", types: &[] }.put(self.output());
         self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
     }
 
-    /// Closes what the server was shown, where it does not skip that.
+    /// Closes the statements that were created for such messages, unless the server skips the Close.
     pub(super) fn close_shown(&mut self) {
         if self.expected.is_reading_copy() {
             return;
@@ -427,15 +430,15 @@ impl Session {
         }
     }
 
-    /// The client has no statement of this name. The unnamed one that is on the connection is another's, or one that the
-    /// client has closed while it held none.
+    /// The client has no statement with this name. The unnamed statement on the connection belongs to another session,
+    /// or the client has closed it while its session held no connection.
     fn close_unnamed(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.close(name, Some(StatementName::Unnamed));
         }
     }
 
-    /// Closes a statement of the connection's; the client hears nothing of it.
+    /// Closes a statement on the connection. The client does not get the reply.
     fn close(&mut self, name: &[u8], place: Option<StatementName>) {
         frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
         self.expected.sent(Message::OwnClose(place));
@@ -445,7 +448,7 @@ impl Session {
         &mut self.held().held.upstream.output
     }
 
-    /// Makes sure that the statement is prepared; the name it has on the connection.
+    /// Makes sure that the statement is prepared. Returns its name on the connection.
     fn prepare(&mut self, named: &Named, unnamed: bool) -> Bytes {
         let statement = &named.statement;
         let name = if unnamed { Bytes::new() } else { statement.name.clone() };
@@ -466,8 +469,8 @@ impl Session {
         name
     }
 
-    /// Before a statement is prepared: closes it, since after a Parse that failed or was skipped it may be there all the same,
-    /// and another one if there are too many.
+    /// Closes a statement before it is prepared, because it may exist after a Parse that failed or was skipped. Closes
+    /// another one if there are too many.
     fn make_room(&mut self, statement: &Statement) {
         self.close(&statement.name, Some(StatementName::Named(statement.id)));
         let holding = self.holding.as_ref().expect("called only while a connection is held");
@@ -478,7 +481,7 @@ impl Session {
         }
     }
 
-    /// Nothing is owed on the connection, and nothing was begun.
+    /// No reply is missing on the connection, and no message is incomplete.
     pub(super) fn is_settled(&self) -> bool {
         self.expected.is_settled()
             && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
@@ -486,18 +489,17 @@ impl Session {
 }
 
 impl Holding {
-    /// Writes what the server takes now. An error shows again when the connection is read, with what the server
-    /// had to say.
+    /// Writes as much as the server takes. Reading the connection shows an error again, with the server's own message.
     pub(super) fn write(&mut self) {
         let upstream = &mut self.held.upstream;
         if upstream.write.try_drain(&mut upstream.output).is_err() {
-            // A broken socket is always writable: with bytes left the session would spin and never get to read the end.
+            // A broken socket is always writable. With bytes left the session would spin and never read the end.
             upstream.output.clear();
         }
     }
 }
 
-/// Whether a statement runs only when all before it are answered.
+/// Whether a statement runs only after all earlier ones are answered.
 fn waits_for_all(analysis: &Analysis) -> bool {
     match analysis {
         Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => true,
@@ -506,7 +508,7 @@ fn waits_for_all(analysis: &Analysis) -> bool {
     }
 }
 
-/// ReadyForQuery with this status.
+/// Appends ReadyForQuery with this status.
 pub fn put_ready(status: Status, out: &mut bytes::BytesMut) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5]);
     out.extend_from_slice(match status {

@@ -1,4 +1,4 @@
-//! Taking an upstream connection for a session and giving it back when nothing is left behind on it.
+//! Acquires an upstream connection for a session, and gives it back when no state is left on it.
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ use crate::session::control::BackendKey;
 use crate::statements::Statement;
 use hotrow_core::unit::put_refusals;
 
-/// A connection that the session holds, and what is going on there.
+/// A connection that the session holds, with the state of its work.
 pub struct Holding {
     pub(super) held: HeldConnection,
-    /// What is true of the session when the unit under way succeeds: things that the unit clears.
+    /// The state that the unit under way clears if it succeeds.
     pub(super) clears: Effect,
     /// The unit under way has failed.
     pub(super) failed: bool,
-    /// What the last ReadyForQuery said.
+    /// The status in the last ReadyForQuery.
     pub(super) status: Status,
-    /// Bytes still to come of a message that is being relayed in pieces.
+    /// Missing bytes of a message that is relayed in pieces.
     pub(super) message_bytes_left: usize,
-    /// The statement whose success is worth noting: it lost its credit by failing in lanes.
+    /// A statement without credit that runs now: its success earns credit.
     pub(super) earning_credit: Option<Arc<Statement>>,
-    /// It must be closed instead of given back.
+    /// The connection must be closed instead of given back.
     pub(super) must_close: bool,
-    /// Something ran that is not proven to leave nothing behind: the server is asked before another session gets it.
+    /// A statement ran that may have left state: the server is queried before another session gets the connection.
     pub(super) unproven: bool,
-    /// Something ran that may have given back advisory locks.
+    /// A statement ran that may have released advisory locks.
     pub(super) may_unlock: bool,
-    /// The gateway has prepared a statement anew that the client had prepared before.
+    /// The gateway has prepared a statement again that the client had prepared before.
     pub(super) prepared_anew: bool,
-    /// The client's name was reset in this unit, or all its settings were.
+    /// The client's name, or all its settings, were reset in this unit.
     pub(super) name_reset: bool,
-    /// A ReadyForQuery that the client gets once the reset name is its own again.
+    /// A ReadyForQuery that the client gets after its name is restored.
     pub(super) delayed_ready: Option<Status>,
 }
 
 impl Holding {
-    /// Whether so much waits for the server that the client has to wait too.
+    /// Whether so much output waits for the server that the client has to wait too.
     pub fn is_full(&self) -> bool {
         self.held.upstream.output.len() > limits::UNREAD_BYTES_MAX
     }
@@ -61,13 +61,13 @@ impl Holding {
 }
 
 impl Session {
-    /// Takes a connection, once everything that went to lanes is answered.
+    /// Acquires a connection after all units in lanes are answered.
     pub(super) async fn acquire_connection(&mut self) -> Result<(), SessionEnd> {
         if self.holding.is_some() {
             return Ok(());
         }
         self.drain_lanes().await?;
-        // A transaction that failed and ran alone may have stayed open: then it is the one.
+        // A failed transaction that ran alone may have stayed open. Then the session holds its connection already.
         if self.holding.is_some() { Ok(()) } else { self.acquire_connection_now().await }
     }
 
@@ -110,7 +110,7 @@ impl Session {
         })
     }
 
-    /// Gives the connection back if the session doesn't need it any more.
+    /// Gives the connection back if the session no longer needs it.
     pub(super) async fn release_connection(&mut self) {
         if self.holding.is_some() && self.is_settled() {
             self.close_shown();
@@ -118,7 +118,7 @@ impl Session {
         let is_settled = self.is_settled();
         let Some(holding) = &mut self.holding else { return };
         let is_busy = !is_settled || holding.status != Status::Idle;
-        // Whether a lock was given back shows only when the server is asked.
+        // Only the server knows whether a lock was released.
         let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
         let may_be_free = !self.left.without(unlocked).pins();
         if !is_busy
@@ -132,7 +132,7 @@ impl Session {
         }
         let Some(holding) = &mut self.holding else { return };
         if is_busy || self.left.pins() || (!self.pack && self.pool.packs()) {
-            holding.held.release_turn(); // it may keep the connection for long
+            holding.held.release_turn(); // the session may keep the connection for long
             return;
         }
         self.control.clear_target().await;
@@ -145,15 +145,15 @@ impl Session {
         }
     }
 
-    /// The session has no connection any more.
+    /// Takes the connection away from the session.
     pub(super) fn disconnect(&mut self) -> Option<Holding> {
         self.expected.disconnect();
         self.portals.clear();
         self.holding.take()
     }
 
-    /// Runs a unit that can't run in a lane, from its first message to its ReadyForQuery. Where one before it has left
-    /// a failed transaction open, it runs in that.
+    /// Runs a unit that cannot run in a lane, from its first message to its ReadyForQuery. If an earlier unit has left
+    /// a failed transaction open, it runs in that transaction.
     pub(super) async fn run_alone(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         if self.holding.is_none()
             && let Err(end) = self.acquire_connection_now().await
@@ -184,8 +184,8 @@ impl Session {
         Ok(())
     }
 
-    /// The connection is gone under a unit that ran alone. The client is told in the place of each message that is not
-    /// answered, or else the answers of the units behind it would be taken for its own.
+    /// The connection was lost under a unit that ran alone. Each unanswered message gets an error. Otherwise the client
+    /// would take the answers of later units for this unit's.
     fn lost_while_alone(&mut self, owed: usize) {
         self.disconnect();
         self.update_cancel_target();
@@ -201,9 +201,9 @@ impl Session {
         self.mailbox.append(|out| put_refusals(&problem, owed, out));
     }
 
-    /// Asks the server what is left behind on the connection.
+    /// Queries the server for state that is left on the connection.
     async fn check_left_behind(&mut self) -> Result<(), held::Error> {
-        let _ = self.mailbox.try_write(); // the client has its answer; an error shows when it is read
+        let _ = self.mailbox.try_write(); // the client gets its answer now; reading it shows an error
         let first_role = self.pool.first_role();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         (holding.unproven, holding.may_unlock) = (false, false);
@@ -234,15 +234,15 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a read of currval or lastval has a right answer here: not if the session's values are on another
-    /// connection and it has moved no sequence on this one since. Whatever the server answers then is its own.
+    /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on another
+    /// connection and no sequence has moved on this one since.
     pub(super) fn can_read_sequences(&self) -> bool {
         let moved = self.holding.as_ref().is_some_and(|holding| holding.held.moved_sequence);
         moved || self.sequences != Sequences::Elsewhere
     }
 }
 
-/// What a client is told when there is no connection for it.
+/// The error for a client that gets no connection.
 pub fn problem(error: &held::Error, fatal: bool) -> Problem {
     no_connection(error, fatal, "the statement was not executed", "It is safe to send it again.")
 }
@@ -278,7 +278,7 @@ fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'stati
         held::Error::Upstream(cause) => (
             "57P03",
             format!("the server gave no connection: {error}; {outcome}"),
-            // What the server refuses, it may grant the next time: too many connections, for one.
+            // A refusal by the server, such as too many connections, may be over at the next attempt.
             match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
                 true => retry,
                 false => "It will be so again until the gateway's settings or the server's are changed.",

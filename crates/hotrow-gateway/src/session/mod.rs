@@ -1,6 +1,6 @@
-//! One client's session: reads its messages, sends what can be packed to the lanes and passes the rest through on an
-//! upstream connection of its own, which it holds for as long as it is in a transaction or something is left behind
-//! on it. Answers keep the order of the questions.
+//! One client's session: reads its messages, sends units that can be packed to the lanes, and passes the others through
+//! on an upstream connection. It holds this connection during a transaction, or as long as state is left on it. Answers
+//! keep the order of the messages.
 
 pub mod activity;
 mod block;
@@ -49,12 +49,12 @@ pub use waiting_call::CALL_WAITS;
 /// Why a session ends.
 #[derive(Debug)]
 pub enum SessionEnd {
-    /// The client has said goodbye or is gone.
+    /// The client has sent Terminate or is gone.
     Client,
-    /// The client is told why and the connection is closed.
+    /// The client gets this error and the connection is closed.
     Problem(Problem),
-    /// The server has ended the connection that the session holds, and nothing may follow what the client has got: it has
-    /// been told what the server said, or a message was cut off.
+    /// The server has closed the connection that the session holds, and the client must get nothing more: it has the
+    /// server's error, or a message was cut off.
     Server,
 }
 
@@ -83,7 +83,7 @@ impl From<crate::server::held::Error> for SessionEnd {
 /// Where the session's last sequence values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sequences {
-    /// It has moved none.
+    /// The session has moved no sequence.
     Untouched,
     /// On the connection that it holds.
     Here,
@@ -91,7 +91,7 @@ enum Sequences {
     Elsewhere,
 }
 
-/// The session's state. Lives in one task.
+/// The session's state. One task owns it.
 pub struct Session {
     pool: Arc<Pool>,
     mailbox: Arc<Mailbox>,
@@ -100,51 +100,51 @@ pub struct Session {
     input: BytesMut,
     budget: Reservation,
     application_name: String,
-    /// What it called itself at first.
+    /// The client's name at log-in.
     first_name: String,
     normaliser: Normaliser,
     gather: Gather,
     scratch: BytesMut,
-    /// What its connection owes, and what the client's names of statements mean.
+    /// The replies that its connection owes, and the meaning of the client's names of statements.
     expected: Expected<Named>,
-    /// What units that are not answered do to these names, those in lanes above all.
+    /// The changes of these names by unanswered units, mostly in lanes.
     naming: VecDeque<Naming>,
-    /// The portals whose statements may be COPY, or are about names of statements.
+    /// The portals whose statements may be COPY, or concern names of statements.
     portals: BTreeMap<Bytes, Arc<Statement>>,
-    /// The simple query before this one, which is often the same again.
+    /// The last simple query, which is often repeated.
     last_simple: Option<(Bytes, Arc<Statement>)>,
-    /// The statement parsed before this one, likewise.
+    /// The last parsed statement, which is often repeated.
     last_parsed: Option<Arc<Statement>>,
     holding: Option<Holding>,
-    /// What is left behind on the connection that it holds.
+    /// The state that is left on the connection that it holds.
     left: Effect,
     sequences: Sequences,
-    /// It runs what a lane gave back, whose client waits for so many ReadyForQuery.
+    /// It runs a unit that a lane gave back, whose client waits for this many ReadyForQuery messages.
     alone: Option<usize>,
-    /// It has run what can change the catalogue, in a transaction whose end it has not heard of.
+    /// A statement ran that can change the catalogue, in a transaction whose end is not known yet.
     changes_catalogue: bool,
-    /// The client's own switch.
+    /// The client's own switch `hotrow.pack`.
     pack: bool,
-    /// What the client knows of the server's settings, unless it has heard of others from a connection that it held.
+    /// The server's settings that the client was told, except for changes reported by a connection that it held.
     reported_settings: Arc<ServerSettings>,
     /// The lane that has units of this session.
     lane: Option<(LaneKind, usize)>,
-    /// A lane has given units back to this session, and may remember it.
+    /// A lane has given units back to this session, and may keep state about it.
     has_returned_units: bool,
-    /// A transaction with BEGIN and COMMIT is on its way, or was.
+    /// A transaction with BEGIN and COMMIT was sent to a lane, and its end may be unknown.
     has_block_under_way: bool,
-    /// The client has sent something behind the message that is being dealt with.
+    /// The client has sent more after the message that is being handled.
     has_more: bool,
-    /// After an error of the gateway's own in an extended query: what comes up to the next Sync is ignored.
+    /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
     skipping: bool,
-    /// It has ended: no call waits any longer.
+    /// The session has ended: no call waits any longer.
     has_ended: bool,
-    /// The gateway has ended a call's wait because it stops: the session goes when it has nothing to do.
+    /// A call's wait was ended because the gateway stops: the session ends when it is idle.
     must_leave: bool,
     stop: Arc<Stop>,
 }
 
-/// What a session begins with.
+/// The parts of a new session.
 pub struct Start {
     /// Its pool.
     pub pool: Arc<Pool>,
@@ -154,18 +154,18 @@ pub struct Start {
     pub control: Arc<Control>,
     /// The half of the client's socket that is read.
     pub read: ReadHalf,
-    /// What was read already.
+    /// Bytes that were read already.
     pub input: BytesMut,
-    /// The client's name for itself.
+    /// The client's name.
     pub application_name: String,
-    /// What the client was told of the server's settings.
+    /// The server's settings that the client was told.
     pub reported_settings: Arc<ServerSettings>,
-    /// Whether the gateway stops; the mailbox wakes the session when it does.
+    /// Whether the gateway stops. The mailbox wakes the session when this changes.
     pub stop: Arc<Stop>,
 }
 
 impl Session {
-    /// A session whose client has been told that it is ready.
+    /// A session whose client has received ReadyForQuery.
     pub fn new(start: Start) -> Self {
         Session {
             pack: true,
@@ -202,17 +202,17 @@ impl Session {
         }
     }
 
-    /// Runs until the client leaves or has to.
+    /// Runs until the client leaves or has to leave.
     pub async fn run(mut self) {
         let mut end = self.serve().await;
         if self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0) {
-            end = Err(SessionEnd::Server); // whatever the reason, it can't be said within a message
+            end = Err(SessionEnd::Server); // no reason can be reported in the middle of a message
         }
         self.has_ended = true;
-        self.disconnect(); // not given back: what was open is rolled back by the server
+        self.disconnect(); // not given back: the server rolls back an open transaction
         let patience = self.pool.config().drain_timeout;
         if !matches!(end, Err(SessionEnd::Server)) {
-            // What went to lanes is answered first, also to a client that has only stopped sending.
+            // Units in lanes are answered first, also to a client that only sends no more.
             let _ = tokio::time::timeout(patience, self.drain_lanes()).await;
         }
         self.disconnect();
@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Waits, with no connection held, for the client, for a lane, or for the end.
+    /// Waits without a connection for the client, for a lane, or for the end.
     async fn wait(&mut self, Backlog { unread, pending, is_full }: Backlog) -> Result<(), SessionEnd> {
         let stage = self.stop.stage();
         if (stage == Stage::Leaving || self.must_leave) && self.gather.is_empty() {
@@ -283,12 +283,12 @@ impl Session {
         Ok(())
     }
 
-    /// Deals with all whole messages that have come.
+    /// Handles all complete messages that have arrived.
     async fn take_frames(&mut self) -> Result<(), SessionEnd> {
         if self.input.is_empty() {
             return self.keep_budget();
         }
-        // Out of the session for the time being, so that it can be changed while its messages are looked at.
+        // The input is moved out of the session, which can then be changed while its messages are read.
         let mut input = std::mem::take(&mut self.input);
         let mut taken = 0;
         let result = self.take_whole_frames(&input, &mut taken).await;
@@ -297,14 +297,14 @@ impl Session {
         } else {
             input.advance(taken);
         }
-        input.extend_from_slice(&self.input); // what has come while a call waited
+        input.extend_from_slice(&self.input); // bytes that arrived while a call waited
         self.input = input;
         result?;
         self.keep_budget()
     }
 
-    /// Tells the client which settings have changed at the server, as that would with the answer to the next statement. A
-    /// client with a connection of its own hears of them there.
+    /// Reports changed settings of the server to the client, as the server would with its next answer. A client whose
+    /// session holds a connection gets them from that connection.
     fn report_settings(&mut self) {
         if self.holding.is_some() {
             return;
@@ -338,7 +338,7 @@ impl Session {
                 return Ok(()); // until the server has answered more
             }
             if block::may_begin(frame, rest) {
-                // In a place of its own: sessions that begin nothing like that, idle ones above all, have no room for it.
+                // The future is boxed, so sessions that do not need it, idle ones above all, have no memory for it.
                 let block = Box::pin(self.block(rest, since)).await?;
                 if block > 0 {
                     *taken += block;
@@ -351,7 +351,7 @@ impl Session {
         }
     }
 
-    /// Deals with a message. `behind` is what has come behind it.
+    /// Handles a message. `behind` is the input after it.
     async fn take_frame(
         &mut self,
         frame: Frame<'_>,
@@ -375,7 +375,7 @@ impl Session {
         match frame.tag {
             tag::QUERY => self.query(frame, since).await,
             tag::SYNC => self.sync(frame, since).await,
-            // The whole unit is here, and needs no look as a whole.
+            // The whole unit is there and is always passed through, so it needs no gathering.
             tag::PARSE | tag::BIND
                 if behind.ends_with(frontend::SYNC) && self.begins_passed(frame, since)? =>
             {
@@ -385,11 +385,11 @@ impl Session {
                 self.gather.push(frame);
                 if self.gather.bytes() > limits::UNIT_BYTES_MAX { self.pass_gathered().await } else { Ok(()) }
             }
-            // Some drivers send Flush and Sync together: that is a Sync.
+            // Some drivers send Flush and Sync together. This is the same as a Sync.
             tag::FLUSH if behind.first() == Some(&tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => self.pass_gathered_with(frame).await,
-            // A COPY may be among what is gathered, and a FunctionCall is run behind it.
+            // The gathered messages may contain a COPY, and a FunctionCall runs after them.
             tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL
                 if !self.gather.is_empty() =>
             {
@@ -403,7 +403,7 @@ impl Session {
                 }
                 Err(end) => Err(end),
             },
-            // COPY data outside of a COPY, and passwords that nobody asked for, are ignored as by PostgreSQL.
+            // COPY data outside a COPY are ignored, as by PostgreSQL.
             _ => Ok(()),
         }
     }
@@ -424,8 +424,8 @@ impl Session {
         )))
     }
 
-    /// Waits until everything that went to lanes is answered, running alone what a lane gave back. Then it is known what
-    /// names mean.
+    /// Waits until all units in lanes are answered, and runs alone those that a lane gives back. After that the meaning
+    /// of all names is known.
     async fn drain_lanes(&mut self) -> Result<(), SessionEnd> {
         if self.mailbox.pending() == 0 {
             self.settle_names();
@@ -443,7 +443,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the client has read so much that it may get more.
+    /// Waits until the client has read enough to get more.
     async fn wait_for_room(&mut self) -> Result<(), SessionEnd> {
         while self.mailbox.try_write()?.unread > 0 && self.mailbox.is_overfull(0) {
             if self.stop.stage() == Stage::Leaving && !self.has_ended {
@@ -484,7 +484,8 @@ impl Session {
         self.pack && !self.left.pins() && self.pool.packs()
     }
 
-    /// Notes on which connection a cancel request has to act; whether one has come while the session waited for it.
+    /// Sets the connection for cancel requests. Returns whether the session was cancelled while it waited for the
+    /// connection.
     fn update_cancel_target(&self) -> bool {
         let target = self.holding.as_ref().map(|holding| holding.backend_key());
         self.control.set_target(target)
@@ -502,12 +503,12 @@ pub fn no_connection(error: &crate::server::held::Error) -> Problem {
     hold::log_in_problem(error)
 }
 
-/// Long enough for a client that has just come to say what it came for.
+/// Waits long enough for a client that has just connected to send its first message.
 async fn silence() {
     tokio::time::sleep(Duration::from_millis(limits::HANDED_QUIET_MS)).await;
 }
 
-/// What a client is told when the gateway stops.
+/// The error for a client when the gateway stops.
 pub fn stopping() -> Problem {
     Problem::fatal("57P01", "terminating connection because the gateway is shutting down", "Connect again.")
 }

@@ -1,5 +1,5 @@
-//! What a client's names of statements mean while the session holds no connection: units in lanes give names and take them
-//! away, if they succeed.
+//! The meaning of a client's names of statements while the session holds no connection. Units in lanes add and remove
+//! names if they succeed.
 
 use bytes::Bytes;
 use hotrow_core::unit::gather::Gather;
@@ -8,26 +8,26 @@ use hotrow_wire::frontend::{self, Bind, Parse, tag};
 use super::Session;
 use crate::statements::Named;
 
-/// What a unit that is not answered does to a name.
+/// A change of a name by an unanswered unit.
 #[derive(Debug)]
 pub struct Naming {
-    /// The place of the unit's answer.
+    /// The slot of the unit's answer.
     slot: u64,
     name: Bytes,
-    /// What the name stands for then.
+    /// The new meaning; none if the name is removed.
     meaning: Option<Named>,
 }
 
-/// A name and what a unit makes of it.
+/// A name and its new meaning.
 pub type Change = (Bytes, Option<Named>);
 
 impl Session {
-    /// Notes what the last unit that was sent to a lane does to names if it succeeds.
+    /// Notes the changes of names by the last unit that was sent to a lane.
     pub(super) fn record_naming(&mut self, slot: u64, changes: Vec<Change>) {
         self.naming.extend(changes.into_iter().map(|(name, meaning)| Naming { slot, name, meaning }));
     }
 
-    /// Takes a name away behind all units that are on their way.
+    /// Removes a name after all units under way.
     pub(super) fn remove_name(&mut self, name: &[u8]) {
         self.settle_names();
         if self.naming.is_empty() && !self.expected.names.contains_key(name) {
@@ -39,15 +39,15 @@ impl Session {
         }
     }
 
-    /// What a Query does to names if a lane runs it: it takes the unnamed statement away.
+    /// The change of names by a Query that runs in a lane: it removes the unnamed statement.
     pub(super) fn unnamed_removal(&mut self) -> Vec<Change> {
         self.settle_names();
         let is_there = !self.naming.is_empty() || self.expected.names.contains_key(&b""[..]);
         is_there.then_some((Bytes::new(), None)).into_iter().collect()
     }
 
-    /// Does to names what the units do that are answered by now. A unit that fails at the server is not answered by its lane,
-    /// and one that the gateway has refused does nothing.
+    /// Applies the changes of names by units that are answered. A lane does not answer a unit that fails at the server.
+    /// A unit that the gateway has rejected changes nothing.
     pub(super) fn settle_names(&mut self) {
         if self.naming.is_empty() {
             return;
@@ -63,21 +63,22 @@ impl Session {
         }
     }
 
-    /// Takes off the earliest of these, if its unit's answer stands before this place.
+    /// Removes and returns the earliest change if its unit's slot is before this one.
     fn next_naming(&mut self, end: u64) -> Option<Naming> {
         let is_before = self.naming.front()?.slot < end;
         if is_before { self.naming.pop_front() } else { None }
     }
 
-    /// The earliest unit that is not answered is run by the session: the server's replies say what it does to names.
+    /// Drops the changes of the earliest unanswered unit, because the session runs it: the server's replies show its
+    /// changes.
     pub(super) fn forget_naming(&mut self) {
         self.settle_names();
         let (first, _) = self.mailbox.slots();
         while self.next_naming(first + 1).is_some() {}
     }
 
-    /// Whether these messages mention a name that a unit on its way changes. Of names that they give themselves only the
-    /// unnamed one is not in doubt then: another one may be taken.
+    /// Whether these messages mention a name that a unit under way changes. A new unnamed statement among them is not
+    /// affected. Another new name is, because it may be in use.
     pub(super) fn depends_on_lanes(&mut self, gather: &Gather) -> bool {
         self.settle_names();
         if self.naming.is_empty() {

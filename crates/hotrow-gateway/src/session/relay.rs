@@ -1,5 +1,4 @@
-//! What the server says on a connection that a session holds goes on to the client, but for answers to the gateway's
-//! own messages.
+//! Forwards the server's messages on a held connection to the client, except for replies to the gateway's own messages.
 
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::classify::Effect;
@@ -15,7 +14,7 @@ use crate::server::held;
 use crate::server::upstream::{self, Upstream};
 use crate::session::stop::Stage;
 
-/// What woke the session.
+/// The event that woke the session.
 enum Woken {
     Server(std::io::Result<usize>),
     Client(std::io::Result<usize>),
@@ -24,29 +23,30 @@ enum Woken {
     Mailbox,
 }
 
-/// What becomes of a reply.
+/// The handling of a reply.
 enum Passing {
-    /// The client gets it.
+    /// The client gets it unchanged.
     AsItIs,
-    /// It answers the gateway.
+    /// It is a reply to the gateway.
     Swallowed,
-    /// A notification that the session has sent itself: clients tell those by the process id that they know as theirs.
+    /// A notification that the session has sent itself. Clients recognise such notifications by the process ID that
+    /// they were told.
     OwnNotification,
     /// An error about a statement that the client prepared before its result changed.
     ChangedResult,
-    /// An error that mentions a statement by the gateway's name; the client's is this.
+    /// An error that mentions the gateway's name of a statement. This is the client's name.
     Mentions(Bytes),
 }
 
-/// What the server says of such a statement on the connection where it was prepared. Drivers prepare it anew.
+/// The server's error for such a statement on the connection where it was prepared. Drivers then prepare it again.
 const CHANGED_RESULT: &[u8] =
     b"SERROR\0VERROR\0C0A000\0Mcached plan must not change result type\0Fplancache.c\0RRevalidateCachedQuery\0\0";
 
-/// Which function of the server says that a Bind asks for fewer or more columns than there are.
+/// The function of the server that reports a Bind with a wrong number of columns.
 const WRONG_COLUMNS: &[u8] = b"\0RPortalSetResultFormat\0";
 
 impl Session {
-    /// Waits for one thing to happen while a connection is held, and deals with it.
+    /// Waits for one event while a connection is held, and handles it.
     pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
         if self.stop.stage() == Stage::Leaving {
             self.stop_if_idle()?;
@@ -57,7 +57,8 @@ impl Session {
             Woken::Server(_) => Err(self.server_gone()),
             Woken::Client(count) => {
                 if count? == 0 {
-                    // It may have closed its own side only: what it has sent is run, also what waits for an answer.
+                    // The client may have closed only its sending side: its messages are run, also those that wait for
+                    // an answer.
                     while self.holding.is_some() && matches!(split(&self.input, |_| usize::MAX), Ok(Some(_)))
                     {
                         let left = self.mailbox.try_write()?;
@@ -91,7 +92,8 @@ impl Session {
         holding.write();
         let full = holding.is_full();
         if was_full && !full {
-            return Woken::ServerTakes; // messages of the client may be here already and have only waited for room
+            // the client's messages may be there already and have only waited for room
+            return Woken::ServerTakes;
         }
         let Upstream { read, write, input, output, .. } = &mut *holding.held.upstream;
         let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
@@ -105,7 +107,7 @@ impl Session {
         }
     }
 
-    /// The gateway stops: a session without a transaction ends now, one with a transaction when it is over.
+    /// The gateway stops: a session without a transaction ends now, others after their transaction.
     fn stop_if_idle(&mut self) -> Result<(), SessionEnd> {
         let is_settled = self.is_settled();
         let idle = is_settled && self.held().status == Status::Idle;
@@ -117,9 +119,10 @@ impl Session {
     }
 
     fn server_gone(&mut self) -> SessionEnd {
-        let is_told = self.held().must_close && self.held().failed && self.alone.is_none(); // it has said goodbye itself
+        // it has reported the reason itself
+        let is_told = self.held().must_close && self.held().failed && self.alone.is_none();
         if is_told || self.held().message_bytes_left > 0 {
-            return SessionEnd::Server; // within a message: whatever followed would be taken for a part of it
+            return SessionEnd::Server; // in a message: the client would take later bytes for a part of it
         }
         SessionEnd::Problem(Problem::fatal(
             "08006",
@@ -128,7 +131,7 @@ impl Session {
         ))
     }
 
-    /// Passes on what the server has said.
+    /// Forwards the server's messages.
     async fn relay(&mut self) -> Result<(), SessionEnd> {
         let mut input = std::mem::take(&mut self.held().held.upstream.input);
         let mut taken = 0;
@@ -158,8 +161,8 @@ impl Session {
         Ok(())
     }
 
-    /// The server has reset the client's name to that of a client without one: gives the client its own again, before it is
-    /// told that the unit is over. Where more is under way already, the server learns the name with the next connection.
+    /// The server has reset the client's name to the default: sets the client's own name again before the client is
+    /// told that the unit is over. If more is under way already, the next connection gets the name.
     async fn restore_name(&mut self, status: Status) -> Result<(), SessionEnd> {
         let name = self.first_name.clone();
         if self.is_settled() {
@@ -178,11 +181,11 @@ impl Session {
         Ok(())
     }
 
-    /// Looks at whole messages, and at the beginnings of large rows, and gives the client what is its. True if a
-    /// ReadyForQuery was among them.
+    /// Reads complete messages and the beginnings of large rows, and forwards the client's. True if a ReadyForQuery was
+    /// among them.
     fn take_replies(&mut self, input: &[u8], taken: &mut usize) -> Result<bool, SessionEnd> {
         let mut ready = false;
-        let mut begin = 0; // of what goes to the client in one piece
+        let mut begin = 0; // start of the bytes that go to the client in one piece
         let result = loop {
             let rest = &input[*taken..];
             let holding = self.held();
@@ -208,11 +211,11 @@ impl Session {
             };
             let end = *taken + frame.bytes.len();
             if frame.tag == tag::DATA_ROW {
-                *taken = end; // nothing follows from it
+                *taken = end; // it has no effect here
                 continue;
             }
             let passing = self.take_reply(frame);
-            // The last reply to the gateway's own messages may come behind it.
+            // The last reply to the gateway's own messages may follow it.
             ready |= frame.tag == tag::READY || frame.tag == tag::CLOSE_COMPLETE && self.is_settled();
             match passing {
                 Ok(Passing::AsItIs) => {}
@@ -243,7 +246,7 @@ impl Session {
         result.map(|()| ready)
     }
 
-    /// Notes what a reply means; whether it is the client's.
+    /// Notes the meaning of a reply. Returns how it is handled.
     fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let mut lost_name = false;
@@ -266,55 +269,26 @@ impl Session {
                 )));
             }
         }
-        match frame.tag {
-            tag::ERROR => {
-                holding.failed = true;
-                let report = Report::read(frame.body())?;
-                // The client's own name: the statement on the connection is gone, and perhaps others with it.
-                let is_own = |name: &Bytes| self.expected.names.contains_key(&name[..]);
-                holding.must_close |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
-                if !report.is_error() {
-                    holding.must_close = true;
-                    if self.alone.is_some() {
-                        // The end of that connection is not the end of the session: the client gets an error in the
-                        // unit's place, with a ReadyForQuery, and then what belongs to the units behind it.
-                        tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a connection");
-                        return Ok(Passing::Swallowed);
-                    }
-                }
+        let is_own = match frame.tag {
+            tag::ERROR => self.note_error(frame.body(), bound.as_ref())?,
+            tag::PARAMETER_STATUS => self.note_setting(frame.body())?,
+            tag::READY => {
+                lost_name = self.note_ready(frame.body())?;
+                false
             }
             tag::COMMAND_COMPLETE => {
-                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0")
+                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
+                false
             }
-            tag::PARAMETER_STATUS => {
-                let (name, value) = backend::parameter_status(frame.body())?;
-                if name == "application_name" {
-                    holding.held.name_changed(value);
-                    if holding.has_lost_name(&self.first_name) {
-                        return Ok(Passing::Swallowed);
-                    }
-                    self.application_name = value.to_owned();
-                    self.control.activity.rename(value);
-                }
-            }
-            tag::READY => {
-                holding.status = backend::status(frame.body())?;
-                // What is behind it may be answered already: then the server learns the name with the next connection.
-                lost_name = holding.has_lost_name(&self.first_name)
-                    && holding.status != Status::Failed
-                    && self.expected.is_settled();
-                holding.name_reset = false;
-                self.alone = self.alone.map(|owed| owed.saturating_sub(1));
-                if holding.status == Status::Idle && self.expected.is_settled() {
-                    self.portals.clear();
-                }
-            }
-            _ => {}
+            _ => false,
+        };
+        if is_own {
+            return Ok(Passing::Swallowed);
         }
-        // Before the client hears that its change is there, nobody relies on what was there before.
+        // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
         if self.changes_catalogue && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
             self.pool.catalogue_changed();
-            self.changes_catalogue = frame.tag != tag::READY || holding.status != Status::Idle;
+            self.changes_catalogue = frame.tag != tag::READY || self.held().status != Status::Idle;
         }
         if frame.tag == tag::READY {
             self.unit_over();
@@ -328,7 +302,7 @@ impl Session {
         if frame.tag == tag::NOTIFICATION && frame.body().starts_with(&own) {
             return Ok(Passing::OwnNotification);
         }
-        // Prepared anew here, it has the columns of today, and the client asks for those it was told of.
+        // The statement was prepared again here and has its present columns, but the client expects the earlier ones.
         let is_wrong_columns = || frame.body().windows(WRONG_COLUMNS.len()).any(|part| part == WRONG_COLUMNS);
         if frame.tag == tag::ERROR && self.held().prepared_anew && is_wrong_columns() {
             return Ok(Passing::ChangedResult);
@@ -336,7 +310,56 @@ impl Session {
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
     }
 
-    /// A unit is over: what it clears is cleared if it has succeeded.
+    /// Notes an error. Returns whether the client does not get it.
+    fn note_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
+        let report = Report::read(body)?;
+        // The client has this name, so the statement on the connection is gone, and maybe others too.
+        let is_known = bound.is_some_and(|name| self.expected.names.contains_key(&name[..]));
+        let ends_alone = !report.is_error() && self.alone.is_some();
+        let holding = self.held();
+        holding.failed = true;
+        holding.must_close |= report.code == b"26000" && is_known || !report.is_error();
+        if ends_alone {
+            // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
+            // then the answers of the later units.
+            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a connection");
+        }
+        Ok(ends_alone)
+    }
+
+    /// Notes a setting that the server reports. Returns whether the client does not get it.
+    fn note_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+        let (name, value) = backend::parameter_status(body)?;
+        if name != "application_name" {
+            return Ok(false);
+        }
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.held.name_changed(value);
+        if holding.has_lost_name(&self.first_name) {
+            return Ok(true);
+        }
+        self.application_name = value.to_owned();
+        self.control.activity.rename(value);
+        Ok(false)
+    }
+
+    /// Notes the end of a unit. Returns whether the server has to be told the client's name again.
+    fn note_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+        let is_settled = self.expected.is_settled();
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.status = backend::status(body)?;
+        // Later messages may be answered already. Then the next connection gets the name.
+        let lost_name =
+            holding.has_lost_name(&self.first_name) && holding.status != Status::Failed && is_settled;
+        holding.name_reset = false;
+        self.alone = self.alone.map(|owed| owed.saturating_sub(1));
+        if holding.status == Status::Idle && is_settled {
+            self.portals.clear();
+        }
+        Ok(lost_name)
+    }
+
+    /// A unit is over: its cleared state is removed if it has succeeded.
     fn unit_over(&mut self) {
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         let failed = std::mem::take(&mut holding.failed);
@@ -356,14 +379,14 @@ impl Session {
 }
 
 impl Holding {
-    /// Whether the server has reset the client's name, and what it has now is not the name that the client began with.
+    /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
     fn has_lost_name(&self, first_name: &str) -> bool {
         let held = &self.held;
         self.name_reset && held.name() == held.default_name() && held.name() != first_name
     }
 }
 
-/// Appends an error to a Bind. The wrong number of parameters is told with the name of the statement.
+/// Appends an error about a Bind. An error about the number of parameters contains the statement's name.
 fn put_with_name(body: &[u8], name: &[u8], out: &mut BytesMut) {
     let own = upstream::OWN_NAMES.as_bytes();
     let quoted = [b"\"", own].concat();
@@ -377,7 +400,7 @@ fn put_with_name(body: &[u8], name: &[u8], out: &mut BytesMut) {
     });
 }
 
-/// How many bytes a message has that has begun and is worth relaying in pieces.
+/// The length of an incomplete message that is large enough to be relayed in pieces.
 fn begins_large(input: &[u8]) -> Option<usize> {
     let (header, _) = input.split_first_chunk::<HEADER_BYTES>()?;
     let [tag, length @ ..] = *header;

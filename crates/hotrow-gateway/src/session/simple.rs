@@ -1,4 +1,4 @@
-//! Simple queries: what a client sends as text.
+//! Simple queries.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::server::held;
 use crate::statements::Statement;
 
 impl Session {
-    /// A Query with no connection held.
+    /// Handles a Query while no connection is held.
     pub(super) async fn query(&mut self, frame: Frame<'_>, since: Instant) -> Result<(), SessionEnd> {
         if !self.gather.is_empty() {
-            // An extended query without its Sync: the server sorts it out.
+            // An extended query without its Sync: the server handles the combination.
             return self.pass_gathered_with(frame).await;
         }
         self.wait_for_blocks().await?;
@@ -36,7 +36,7 @@ impl Session {
             }
         }
         if self.answer_here(&statement, Status::Idle) {
-            self.remove_name(b""); // as the server does at every Query
+            self.remove_name(b""); // like the server at every Query
             return Ok(());
         }
         if frame.bytes.len() <= limits::UNIT_BYTES_MAX {
@@ -72,8 +72,8 @@ impl Session {
         Ok(())
     }
 
-    /// Before an error of the gateway's own: where it stands for the beginning of a transaction and the client has sent
-    /// more, the session ends with it, or else what is behind would run outside of any transaction.
+    /// Called before an error of the gateway. If the error replaces the beginning of a transaction and the client has
+    /// sent more, the session ends. Otherwise the later statements would run outside any transaction.
     pub(super) async fn end_if_begin_failed(
         &mut self,
         begins: bool,
@@ -85,7 +85,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether more has come from the client, without waiting for it.
+    /// Whether the client has sent more. Does not wait.
     async fn has_more_input(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -94,7 +94,8 @@ impl Session {
         }
     }
 
-    /// How the statements of a text can be run in a lane, with the places of their literals; none if they can't.
+    /// The plans for running the statements of a text in a lane, with the ranges of their literals. None if they cannot
+    /// run there.
     async fn plan_query(
         &self,
         statement: &Arc<Statement>,
@@ -113,7 +114,7 @@ impl Session {
         Ok(is_transaction(plans.iter().map(|(plan, _)| plan)).then_some(plans))
     }
 
-    /// The statement behind a text. Clients send the same shape again and again: the last one is kept at hand.
+    /// The statement of a text. Clients often repeat a shape, so the last one is cached.
     pub(super) fn simple_statement(&mut self, text: &[u8]) -> Arc<Statement> {
         let Ok(text) = str::from_utf8(text) else {
             return self.pool.context.statements.extended(text, b"");
@@ -130,7 +131,7 @@ impl Session {
         statement
     }
 
-    /// Answers the few commands that are the gateway's own business, in their turn; `status` is the session's.
+    /// Answers the commands that the gateway handles itself, in their turn. `status` is the session's.
     pub(super) fn answer_here(&mut self, statement: &Statement, status: Status) -> bool {
         let command = match &statement.analysis {
             Analysis::SetPack(on) => {
@@ -160,12 +161,13 @@ impl Session {
         true
     }
 
-    /// Switches packing on or off for this session. Off, it has its own connection from its next statement on.
+    /// Switches packing on or off for this session. If it is off, the session holds a connection from its next
+    /// statement on.
     pub(super) fn set_pack(&mut self, on: bool) {
         self.pack = on;
     }
 
-    /// The answer to `show hotrow.pack`.
+    /// Answers `show hotrow.pack`.
     fn show_pack(&self, status: Status) {
         let value = if self.packs() { "on" } else { "off" };
         self.mailbox.append_in_turn(|out| {
@@ -185,7 +187,7 @@ impl Session {
         });
     }
 
-    /// An error of the gateway's own in answer to a simple query, in its turn.
+    /// Answers a simple query with an error of the gateway, in its turn.
     pub(super) fn refuse_query(&mut self, problem: &Problem) {
         self.mailbox.append_in_turn(|out| {
             problem.put(out);
@@ -193,21 +195,21 @@ impl Session {
         });
     }
 
-    /// ReadyForQuery in its turn.
+    /// Answers ReadyForQuery in its turn.
     pub(super) fn ready_in_turn(&mut self) {
         self.mailbox.append_in_turn(|out| out.extend_from_slice(backend::READY_IDLE));
     }
 
-    /// What a statement run on a held connection may leave behind there.
+    /// The state that a statement may leave on a held connection.
     pub(super) fn effect_of(statement: &Statement) -> Effect {
         match &statement.analysis {
             Analysis::Pass(pass) => pass.effect,
-            // What may share a connection with others leaves nothing behind there, whatever its text lets one fear.
+            // A statement that may share a connection leaves no state there, whatever its text suggests.
             Analysis::Candidate(_) => match statement.packing() {
                 Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
                 None => statement.effect,
             },
-            // The gateway follows its own switch, whoever answers the client.
+            // The gateway follows its own switch, even if the server answers the client.
             Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {
                 Effect::NONE
             }

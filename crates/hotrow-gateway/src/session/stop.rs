@@ -1,4 +1,4 @@
-//! How far the end of the gateway has come. Sessions look at it when they have nothing under way.
+//! The progress of the gateway's stop. Sessions check it when they are idle.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[derive(Debug, Default)]
 pub struct Stop(AtomicU8);
 
-/// What sessions do.
+/// The behaviour of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// They serve.
+    /// Sessions serve their clients.
     Serving,
-    /// Another gateway has taken over: who has nothing to say for a while leaves. A client that has just come, and got in
-    /// here, gets what it came for.
+    /// Another gateway has taken over: sessions of silent clients end. A client that has just connected here is still
+    /// served.
     TakenOver,
-    /// All leave as soon as nothing of theirs is under way, and nobody new is let in.
+    /// All sessions end as soon as their work under way is done, and no new client is admitted.
     Leaving,
 }
 
 impl Stop {
-    /// How far it is.
+    /// The present stage.
     pub fn stage(&self) -> Stage {
         match self.0.load(Relaxed) {
             0 => Stage::Serving,
@@ -28,7 +28,7 @@ impl Stop {
         }
     }
 
-    /// Goes on to a stage.
+    /// Moves to a stage.
     pub fn set(&self, stage: Stage) {
         self.0.store(stage as u8, Relaxed);
     }

@@ -1,4 +1,5 @@
-//! The session's way to the lanes and back: its units keep their order, whichever lanes they go to.
+//! Sends a session's units to lanes and handles those that come back. The units keep their order, whichever lanes they
+//! use.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::lane::{Envelope, Packed, Plan};
 use crate::server::held;
 use crate::statements::{Statement, Verdict};
 
-/// Whether these are one transaction as a lane runs it: some statements, with BEGIN and COMMIT around them or without.
+/// Whether these are one transaction that a lane can run: statements with BEGIN and COMMIT around them, or without.
 pub(super) fn is_transaction<'p>(plans: impl Iterator<Item = &'p Plan> + Clone) -> bool {
     let boundary = |plan: Option<&Plan>| match plan {
         Some(Plan::Boundary(_, boundary)) => Some(*boundary),
@@ -32,7 +33,7 @@ pub(super) fn is_transaction<'p>(plans: impl Iterator<Item = &'p Plan> + Clone) 
 }
 
 impl Session {
-    /// How a lane runs the statement, if it may.
+    /// The plan for running the statement in a lane, if it may run there.
     pub(super) async fn run_in_lane(&self, statement: &Arc<Statement>) -> Result<Option<Plan>, held::Error> {
         if !self.packs() || !statement.has_credit() {
             return Ok(None);
@@ -54,7 +55,7 @@ impl Session {
         })
     }
 
-    /// How the statement may be part of a unit, if it may.
+    /// The plan for the statement as a part of a unit, if it may be one.
     pub(super) async fn plan(&self, statement: &Arc<Statement>) -> Result<Option<Plan>, held::Error> {
         match &statement.analysis {
             Analysis::Pass(Pass { boundary: Some(boundary), .. }) if self.packs() => {
@@ -64,14 +65,14 @@ impl Session {
         }
     }
 
-    /// An envelope for a unit that came at this time.
+    /// An envelope for a unit that arrived at this time.
     pub(super) fn envelope(&self, unit: Packed, came: Instant) -> Envelope {
         Envelope::new(unit, self.mailbox.clone(), came)
     }
 
-    /// Sends a unit to a lane. It may not overtake what the session has sent before: where that is in another lane,
-    /// the unit waits for it. One whose rows are on their way in different lanes runs alone. If a lane runs it, it does this
-    /// to names.
+    /// Sends a unit to a lane. It must not overtake the session's earlier units: if they are in another lane, the unit
+    /// waits for them. A unit whose rows are under way in different lanes runs alone. `changes` are its changes of
+    /// names if a lane runs it.
     pub(super) async fn submit(
         &mut self,
         mut packed: Envelope,
@@ -118,33 +119,35 @@ impl Session {
         Ok(())
     }
 
-    /// A lane for a unit with nothing of the session in front of it. None where its rows are on their way in different
-    /// lanes, or where the session has a transaction open in which it has to run.
+    /// A lane for a unit without earlier units of the session under way. None if its rows are under way in different
+    /// lanes, or if the session has an open transaction in which the unit has to run.
     fn any_lane(&self, packed: &Envelope) -> Option<usize> {
         if self.holding.is_some() { None } else { self.pool.context.assign(&packed.unit, None) }
     }
 
-    /// Before the gateway says something of its own that depends on it: waits until it is known whether a transaction
-    /// that is on its way stays open.
+    /// Waits until it is known whether a transaction under way stays open. Called before the gateway gives an answer of
+    /// its own that depends on it.
     pub(super) async fn wait_for_blocks(&mut self) -> Result<(), SessionEnd> {
         if std::mem::take(&mut self.has_block_under_way) { self.drain_lanes().await } else { Ok(()) }
     }
 
-    /// Runs a unit, the earliest that is not done, on a connection of the session's own.
+    /// Runs the earliest unfinished unit on a connection of the session.
     async fn run_alone_and_finish(&mut self, packed: &Envelope) -> Result<(), SessionEnd> {
         let result = self.run_alone(packed).await;
         if !matches!(result, Err(SessionEnd::Server)) {
-            self.mailbox.finish_front(); // else nothing may follow what the client has of its answer
+            // otherwise nothing may follow the part of the answer that the client has
+            self.mailbox.finish_front();
         }
         result
     }
 
-    /// Deals with a unit that a lane has given back; it is the earliest that is not done.
+    /// Handles a unit that a lane has given back. It is the earliest unfinished unit.
     pub(super) async fn handle_returned(&mut self, slot: u64, returned: Returned) -> Result<(), SessionEnd> {
         self.has_returned_units = true;
         match returned {
             Returned::Resubmit(packed) => {
-                self.wait_for_room().await?; // the lane may have given it back because the client does not read
+                // the lane may have given it back because the client does not read
+                self.wait_for_room().await?;
                 if packed.has_lost_credit() {
                     return self.run_alone_and_finish(&packed).await;
                 }
@@ -160,13 +163,14 @@ impl Session {
                     result
                 };
                 result?;
-                self.mailbox.try_write()?; // the client has its answer also while units behind it still wait
+                self.mailbox.try_write()?; // the client gets its answer even if later units still wait
                 Ok(())
             }
         }
     }
 
-    /// Runs a call that may wait alone; if that takes long it has the lock and waits, and others need not wait for it.
+    /// Runs a call that may wait alone. If it takes long, it has the lock and waits, and other calls no longer wait for
+    /// it.
     async fn alone_unless_long(
         &mut self,
         packed: &Envelope,
@@ -183,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Hands a unit, the earliest that is not done, to a lane again.
+    /// Gives the earliest unfinished unit to a lane again.
     pub(super) async fn submit_again(&mut self, slot: u64, mut packed: Envelope) -> Result<(), SessionEnd> {
         let Some(lane) = self.any_lane(&packed) else {
             return self.run_alone_and_finish(&packed).await;

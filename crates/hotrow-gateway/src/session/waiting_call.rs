@@ -1,5 +1,5 @@
-//! A call that has found nothing and waits, at the front of its session's units: it costs a timer and its place. The client
-//! may go, cancel it, or send what comes after it.
+//! A waiting call at the front of its session's units. It uses only a timer and a slot. The client may disconnect,
+//! cancel the call, or send more messages.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use crate::lane::Envelope;
 use crate::session::stop::Stage;
 use hotrow_core::unit::put_refusals;
 
-/// What operators are told that such a session, and its call, does.
+/// The state of such a session and its call on the console.
 pub const CALL_WAITS: &str = "waits for something to answer";
 
-/// Why a call waits no more.
+/// Why a call stops waiting.
 enum WaitEnd {
     /// There may be something for it.
     Retry,
-    /// It gets its empty answer.
+    /// Its time is over: it gets its empty answer.
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// Its client is gone.
+    /// Its client has disconnected.
     ClientLeft,
 }
 
 impl Session {
-    /// Waits with a call, the earliest unit that is not done.
+    /// Waits with a call, the earliest unfinished unit.
     pub(super) async fn wait_with_call(
         &mut self,
         slot: u64,
@@ -40,7 +40,7 @@ impl Session {
         let over = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut waiting_slot)) => {
                 self.control.set_waiting(CALL_WAITS);
-                // A cancel request that has found nothing in the lanes meant this call.
+                // A cancel request that found nothing in the lanes was meant for this call.
                 let cancels = self.control.cancels();
                 let over = match std::mem::replace(&mut packed.cancels, cancels) == cancels {
                     true => self.wait_until(&mut waiting_slot.woken, &wait).await,
@@ -108,7 +108,7 @@ impl Session {
                     if !self.pool.database_state().is_paused() {
                         return WaitEnd::Retry;
                     }
-                    // During a pause nobody is asked.
+                    // During a pause no call is repeated.
                     let next = now + Duration::from_millis(limits::WAITING_PAUSED_MS);
                     timer.as_mut().reset(next.min(wait.deadline).into());
                 }
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Nobody wants an answer any more, nor to the calls behind this one.
+    /// The client has disconnected: this call and later ones need no answer.
     fn client_left(&mut self) -> WaitEnd {
         self.has_ended = true;
         WaitEnd::ClientLeft

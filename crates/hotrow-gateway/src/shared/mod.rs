@@ -1,5 +1,5 @@
-//! What all clients of the gateway share: the configuration in force, the pools, the sessions' handles, and how far the
-//! gateway's end has come.
+//! The state that all clients of the gateway share: the configuration in force, the pools, the sessions' handles, and
+//! the progress of a stop.
 
 pub mod requests;
 
@@ -25,23 +25,23 @@ use crate::session::control::Controls;
 use crate::session::stop::{Stage, Stop};
 use requests::OperatorRequests;
 
-/// What all clients share.
+/// The state that all clients share.
 pub struct Shared {
     config: ArcSwap<Config>,
     held: Arc<HeldConnections>,
     pools: Pools,
-    /// Held while a client is let into a pool.
+    /// Held while a client is admitted to a pool.
     joining: Lock<()>,
     /// For cancel requests.
     pub controls: Controls,
     sessions: AtomicU64,
     clients: Permits,
     stop: Arc<Stop>,
-    /// Who may come in.
+    /// Which clients can connect.
     pub authentication: Authentication,
-    /// What PAUSE has shut.
+    /// The databases, and which of them are paused.
     pub databases: Databases,
-    /// What the console asks of the program.
+    /// Requests of the console to the program.
     pub operator_requests: OperatorRequests,
     /// Wakes the console's sessions when the gateway stops.
     leave: Notify,
@@ -50,14 +50,14 @@ pub struct Shared {
 /// Why a client gets no pool.
 #[derive(Debug)]
 pub enum NoPool {
-    /// All that there may be are in use.
+    /// All possible pools are in use.
     Full(Full),
     /// It could not be opened.
     Error(held::Error),
 }
 
 impl Shared {
-    /// Nothing is open yet.
+    /// Without open pools.
     pub fn new(config: Config) -> Result<Self, authentication::Error> {
         Ok(Shared {
             authentication: Authentication::new(&config)?,
@@ -75,7 +75,7 @@ impl Shared {
         })
     }
 
-    /// Goes on with another configuration. The server and the addresses stay what they were.
+    /// Puts another configuration in force. The server and the addresses stay as they were.
     pub fn reload(&self, config: Config) {
         let before = self.config.load_full();
         let mut upstream = before.upstream.clone();
@@ -92,29 +92,29 @@ impl Shared {
         self.pools().iter().for_each(|pool| pool.reload(&config));
     }
 
-    /// A place for one more client, if there is one.
+    /// A permit for one more client, if one is free.
     pub fn try_enter(&self) -> Option<Permit> {
         self.clients.try_acquire()
     }
 
-    /// Closes connections that have been unused for this long, and pools that nobody uses.
+    /// Closes connections that have been unused for this long, and unused pools.
     pub fn close_unused(&self, age: Duration) {
         self.held.close_unused(age);
         self.authentication.close_unused(age);
         self.pools.close_unused(Duration::from_millis(limits::POOL_IDLE_MS));
     }
 
-    /// What the gateway runs with now.
+    /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
         self.config.load_full()
     }
 
-    /// The pools that are open.
+    /// The open pools.
     pub fn pools(&self) -> Vec<Arc<Pool>> {
         self.pools.open()
     }
 
-    /// The pool of these clients, opened if it isn't yet.
+    /// The pool of these clients, which is opened if necessary.
     pub async fn pool(&self, identity: Identity, credential: Credential) -> Result<PoolUse, NoPool> {
         if let Some(others) = identity.without_utf8() {
             let used = self.pool_of(others, credential.clone()).await?;
@@ -137,14 +137,15 @@ impl Shared {
         match opened {
             Ok(pool) => {
                 pool.context.login.renew(credential);
-                // Whoever shut or opened the gate meanwhile may not have seen this pool yet.
+                // A task that paused or resumed the database meanwhile may not have seen this pool yet.
                 if database.is_paused() {
                     drop(pool.pause());
                     if !database.is_paused() {
                         pool.resume();
                     }
                 }
-                let used = PoolUse::of(pool); // before the cell is let go, which keeps the pool open until then
+                // before the cell is dropped, which keeps the pool open until then
+                let used = PoolUse::of(pool);
                 pool.log_in().await.map_err(NoPool::Error)?;
                 Ok(used)
             }
@@ -155,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Adds the settings that a table of the configuration has for a client with these start-up parameters.
+    /// Adds the settings of the matching `[[pool]]` table for a client with these start-up parameters.
     pub fn put_settings(&self, parameters: &mut Vec<(String, String)>) {
         let identity = Identity::new(parameters);
         if let Some(table) = &self.config.load().of(identity.database(), identity.user()).table {
@@ -163,8 +164,8 @@ impl Shared {
         }
     }
 
-    /// Lets one more client into a pool, unless the table of the settings that is in force there says no; then what
-    /// it says.
+    /// Admits one more client to a pool, unless its `[[pool]]` table's limit is reached: then returns the limit and the
+    /// table.
     pub fn join(&self, pool: &Arc<Pool>) -> Result<Member, (usize, String)> {
         let _one_at_a_time = self.joining.lock();
         let config = pool.config();
@@ -184,7 +185,7 @@ impl Shared {
 
     /// Returns when clients have to leave.
     pub async fn leaving(&self) {
-        let woken = self.leave.notified(); // from here on, so that nothing is missed
+        let woken = self.leave.notified(); // registered before the check, so no notification is missed
         if self.stop.stage() == Stage::Serving {
             woken.await;
         }
@@ -195,17 +196,17 @@ impl Shared {
         self.sessions.fetch_add(1, Relaxed) + 1
     }
 
-    /// How far the end of the gateway has come.
+    /// The progress of the gateway's stop.
     pub fn stopping(&self) -> Arc<Stop> {
         self.stop.clone()
     }
 
-    /// Whether new clients are sent away.
+    /// Whether new clients are rejected.
     pub fn is_stopping(&self) -> bool {
         self.stop.stage() == Stage::Leaving
     }
 
-    /// Lets clients leave; false if some did not in time.
+    /// Makes clients leave. False if some did not leave in time.
     pub async fn drain(&self, stage: Stage, patience: Duration) -> bool {
         self.stop.set(stage);
         self.controls.wake_all();

@@ -1,17 +1,17 @@
-//! What the console asks of the program around the gateway, which has the settings file and the process.
+//! Requests of the console to the program around the gateway, which has the settings file and controls the process.
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// An order.
+/// A request of an operator.
 #[derive(Debug)]
 pub enum OperatorRequest {
-    /// Read the settings again; say what is wrong with them, if anything.
+    /// Read the settings again. The answer has the error, if any.
     Reload(oneshot::Sender<Result<(), String>>),
-    /// Finish what is under way, and stop.
+    /// Finish the work under way, and stop.
     Shutdown,
 }
 
-/// The way from the console to the program.
+/// The channel from the console to the program.
 #[derive(Debug)]
 pub struct OperatorRequests {
     sender: mpsc::Sender<OperatorRequest>,
@@ -26,7 +26,7 @@ impl Default for OperatorRequests {
 }
 
 impl OperatorRequests {
-    /// For the program: the next one.
+    /// For the program: the next request.
     pub async fn next(&self) -> OperatorRequest {
         match self.receiver.lock().await.recv().await {
             Some(request) => request,
@@ -34,14 +34,14 @@ impl OperatorRequests {
         }
     }
 
-    /// For the console.
+    /// For the console: reloads the settings.
     pub async fn reload(&self) -> Result<(), String> {
         let (answer, answered) = oneshot::channel();
         let _ = self.sender.send(OperatorRequest::Reload(answer)).await; // the receiver lives as long as this
         answered.await.unwrap_or_else(|_| Err("the gateway stops".to_owned()))
     }
 
-    /// For the console.
+    /// For the console: stops the program.
     pub async fn shutdown(&self) {
         let _ = self.sender.send(OperatorRequest::Shutdown).await; // the receiver lives as long as this
     }

@@ -9,7 +9,7 @@ use super::Statement;
 
 use crate::lock::Lock;
 
-/// The statement of this key. One whose text is too long to be read costs nothing to make, and is not remembered.
+/// The statement for this key. A statement whose text is too long to be parsed is cheap to make, and is not cached.
 pub(super) fn lookup(
     cache: &Lock<Generations>,
     key: &[u8],
@@ -21,12 +21,12 @@ pub(super) fn lookup(
     if let Some(statement) = cache.lock().get(key).filter(|statement| statement.is_current()) {
         return statement;
     }
-    let statement = make(); // outside the lock: parsing takes a while
+    let statement = make(); // outside the lock, because parsing takes a while
     cache.lock().insert(key, statement)
 }
 
-/// A cache of two generations: when the young one is full it becomes the old one, and what was not asked for in a
-/// whole generation is gone. Clients that still use a forgotten statement keep it by themselves.
+/// A cache of two generations. When the young one is full, it becomes the old one, and entries that were not used
+/// during a whole generation are dropped. Clients keep the statements that they still use.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     pub(super) young: HashMap<Box<[u8]>, Arc<Statement>>,
@@ -43,7 +43,7 @@ impl Generations {
         Some(self.insert(key, statement))
     }
 
-    /// The entry for this key: the one given, unless somebody was faster.
+    /// The entry for this key: the given one, unless another task was faster.
     fn insert(&mut self, key: &[u8], mut statement: Arc<Statement>) -> Arc<Statement> {
         if self.young.len() >= limits::SHAPES_MAX || self.young_bytes > limits::SHAPES_BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
@@ -52,7 +52,7 @@ impl Generations {
         self.young_bytes += key.len() + statement.text.len();
         let entry = self.young.entry(key.into()).or_insert_with(|| statement.clone());
         if !entry.is_current() {
-            // The same to those who count.
+            // The counts continue.
             if let Some(fresh) = Arc::get_mut(&mut statement) {
                 fresh.counts = entry.counts.clone();
             }

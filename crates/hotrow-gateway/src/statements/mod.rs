@@ -1,5 +1,5 @@
-//! The statements that clients of one pool have sent: one entry per shape, with what the text says and what was
-//! decided. Bounded by count and bytes; never asks the catalogue itself.
+//! The statements of a pool's clients: one entry per shape, with the analysis of the text and the verdict. Bounded by
+//! count and bytes. It does not query the catalogue.
 
 mod cache;
 pub mod counts;
@@ -31,46 +31,46 @@ pub struct Statement {
     pub text: Bytes,
     /// Its declared parameter types, four bytes each.
     pub types: Bytes,
-    /// The client has declared the types of all its parameters.
+    /// Whether the client has declared the types of all its parameters.
     pub is_typed: bool,
-    /// It is a command that runs nothing but itself.
+    /// Whether it is a command that runs nothing but itself.
     pub is_plain: bool,
-    /// It may give back advisory locks.
+    /// Whether it may release advisory locks.
     pub unlocks: bool,
-    /// It may be COPY FROM STDIN.
+    /// Whether it may be COPY FROM STDIN.
     pub may_copy: bool,
-    /// What its text says.
+    /// The analysis of its text.
     pub analysis: Analysis,
-    /// What a candidate may leave behind where it is passed through.
+    /// The state that a candidate may leave behind if it is passed through.
     pub effect: Effect,
-    /// Of a simple query that is several statements: these, each with the places of its literals in the whole.
+    /// The statements of a simple query with several, each with the range of its literals in the whole.
     pub pieces: Box<[(Arc<Statement>, Range<usize>)]>,
-    /// What was decided with the catalogue's help.
+    /// The last verdict.
     decided: Lock<Option<VerdictRecord>>,
-    /// Held while somebody asks the catalogue about it.
+    /// Held while a task queries the catalogue about it.
     pub deciding: tokio::sync::Mutex<()>,
     credit: AtomicI32,
     superseded: AtomicBool,
     proof: Lock<Option<(Proof, u64, Instant)>>,
-    /// Somebody asks the catalogue for its proof.
+    /// Whether a task queries the catalogue for its proof.
     pub is_proving: AtomicBool,
-    /// The types of its parameters and its columns, as the server described them when it was decided to be packed.
+    /// The types of its parameters and its columns, as the server described them when the verdict was made.
     pub description: OnceLock<Bytes>,
-    /// What became of its runs.
+    /// Counts of its runs by outcome.
     pub counts: Arc<Counts>,
 }
 
-/// A statement that a client has a name for.
+/// A statement with a client's name.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The statement.
     pub statement: Arc<Statement>,
-    /// The number of the client's Parse among all of the pool's: a connection that has parsed the statement before may
-    /// have it with older types.
+    /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have it with
+    /// older types.
     pub parsed: u64,
 }
 
-/// What is done with a statement.
+/// How a statement is handled.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It may be packed.
@@ -79,63 +79,63 @@ pub enum Verdict {
     Pass,
 }
 
-/// What is known of what a statement leaves behind where it is passed through.
+/// The state that a statement is known to leave behind if it is passed through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Nothing but perhaps sequence values.
+    /// It leaves nothing but perhaps sequence values.
     pub is_clean: bool,
     /// It may move a sequence.
     pub moves_sequence: bool,
 }
 
 impl Proof {
-    /// Nothing is known: whatever it reaches may leave anything behind.
+    /// Nothing is known: it may leave any state.
     pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
 }
 
-/// What was decided about a statement, and when.
+/// A verdict about a statement, with its time.
 #[derive(Clone, Debug)]
 pub struct VerdictRecord {
     verdict: Verdict,
-    /// In words, where it is passed through.
+    /// The reason for passing it through, in words.
     why_not: Option<String>,
-    /// The state of the catalogue that it was decided for.
+    /// The state of the catalogue at that time.
     state: u64,
     epoch: u64,
     at: Instant,
-    /// Somebody is deciding it anew.
+    /// Whether a task is deciding again.
     is_asked_again: bool,
 }
 
 impl VerdictRecord {
-    /// Decided just now, in this epoch of the catalogue.
+    /// A verdict made now, in this epoch of the catalogue.
     pub fn now(verdict: Verdict, why_not: Option<String>, state: u64, epoch: u64) -> Self {
         VerdictRecord { verdict, why_not, state, epoch, at: Instant::now(), is_asked_again: false }
     }
 }
 
-/// How much of a verdict is left.
+/// The validity of a verdict.
 pub enum CachedVerdict {
-    /// It holds.
+    /// It is valid.
     Fresh(Verdict),
-    /// It holds, but the catalogue should be asked again before it is too old.
+    /// It is valid, but the catalogue should be queried again before it expires.
     Ageing(Verdict),
-    /// There is none, it is too old, or the catalogue has changed.
+    /// There is none, it has expired, or the catalogue has changed.
     Missing,
 }
 
-/// A statement that fails in a lane costs its whole batch another run. Each failure takes so much of its credit,
-/// each success gives one back: one that fails more than one time in five is run on its own, until it has
+/// A statement that fails in a lane makes its whole batch run again. Each failure takes this much of its credit, and
+/// each success returns one. A statement that fails more than one time in five is passed through until it has
 /// recovered.
 const CREDIT_MAX: i32 = 64;
 const CREDIT_OF_FAILURE: i32 = 4;
-/// What is left to a statement that took too long in a lane: others of its batch have waited for it, so that it is run on
-/// its own this often before a lane tries it again.
+/// The credit of a statement that took too long in a lane, where the other units of its batch had to wait. It is passed
+/// through this often before a lane tries it again.
 const CREDIT_OF_SLOW: i32 = -1_000;
-/// Credit below this is never earned back.
+/// A credit below this is never earned back.
 const CREDIT_OF_EXCLUDED: i32 = i32::MIN / 4;
 
-/// Types that PostgreSQL brings along have lower numbers.
+/// The OIDs of PostgreSQL's own types are lower.
 const FIRST_USER_OID: u32 = 16_384;
 
 static IDS: AtomicU64 = AtomicU64::new(1);
@@ -175,23 +175,23 @@ impl Statement {
         }
     }
 
-    /// The types of its parameters as the client has declared them.
+    /// The parameter types that the client has declared.
     pub fn declared_types(&self) -> Vec<u32> {
         let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
         self.types.chunks_exact(4).map(oid).collect()
     }
 
-    /// The Parse that prepares it under this name.
+    /// Appends the Parse that prepares it with this name.
     pub fn put_parse(&self, name: &[u8], out: &mut BytesMut) {
         Parse { name, text: &self.text, types: &self.types }.put(out);
     }
 
-    /// What was decided, if it is of this epoch of the catalogue.
+    /// The verdict, if it belongs to this epoch of the catalogue.
     pub fn known(&self, epoch: u64, age_max: Duration) -> CachedVerdict {
         self.known_at(Instant::now(), epoch, age_max)
     }
 
-    /// The same for somebody who knows the time.
+    /// The same for a caller that knows the time.
     pub fn known_at(&self, now: Instant, epoch: u64, age_max: Duration) -> CachedVerdict {
         match &*self.decided.lock() {
             Some(decided) if decided.epoch == epoch => {
@@ -208,7 +208,7 @@ impl Statement {
         }
     }
 
-    /// How it was last found to be packable, if it was.
+    /// The packing of its last verdict, if that was to pack it.
     pub fn packing(&self) -> Option<Arc<Packing>> {
         match &*self.decided.lock() {
             Some(VerdictRecord { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
@@ -216,12 +216,12 @@ impl Statement {
         }
     }
 
-    /// Its text without values, for people, in at most so many characters.
+    /// Its text without values for the console, with at most this many characters.
     pub fn shown(&self, chars_max: usize) -> String {
         normalise::without_values(&String::from_utf8_lossy(&self.text), chars_max)
     }
 
-    /// What is done with it, and why, in words; nothing while that is not decided.
+    /// Its verdict and the reason in words; none while it has no verdict.
     pub fn explain(&self) -> Option<(&'static str, String)> {
         if self.credit.load(Relaxed) < CREDIT_OF_EXCLUDED {
             return Some((
@@ -242,7 +242,7 @@ impl Statement {
         })
     }
 
-    /// Whether it leaves a transaction open, or ends one by COMMIT; none if it does neither.
+    /// True if it leaves a transaction open, false if it ends one by COMMIT, none otherwise.
     pub fn leaves_open(&self) -> Option<bool> {
         match &self.analysis {
             Analysis::Pass(pass) => pass.leaves_open,
@@ -250,12 +250,12 @@ impl Statement {
         }
     }
 
-    /// Whether it is DEALLOCATE ALL, or does the same.
+    /// Whether it is DEALLOCATE ALL, or has the same effect.
     pub fn takes_all(&self) -> bool {
         matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
     }
 
-    /// What it takes away when it succeeds outside of a transaction block.
+    /// The state that it clears if it succeeds outside a transaction block.
     pub fn clears(&self) -> Effect {
         match &self.analysis {
             Analysis::Pass(pass) => pass.clears,
@@ -263,7 +263,7 @@ impl Statement {
         }
     }
 
-    /// The name of a prepared statement that it makes or takes away.
+    /// The name of a prepared statement that it creates or removes.
     pub fn mentions_name(&self) -> Option<&[u8]> {
         match &self.analysis {
             Analysis::Deallocate(name) => Some(name.as_bytes()),
@@ -272,7 +272,7 @@ impl Statement {
         }
     }
 
-    /// Whether it was found not to be packable.
+    /// Whether its verdict is to pass it through.
     pub fn is_passed(&self) -> bool {
         match &self.analysis {
             Analysis::Candidate(_) => {
@@ -283,7 +283,7 @@ impl Statement {
         }
     }
 
-    /// What is known of what it leaves behind, and whether the catalogue should be asked about it.
+    /// The state that it is known to leave behind, and whether the catalogue should be queried about it.
     pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
         match *self.proof.lock() {
             Some((proof, of, at)) if of == epoch && at.elapsed() < age_max => {
@@ -293,39 +293,39 @@ impl Statement {
         }
     }
 
-    /// Notes what the catalogue says about what it leaves behind.
+    /// Notes the catalogue's facts about the state that it leaves behind.
     pub fn prove(&self, proof: Proof, epoch: u64) {
         *self.proof.lock() = Some((proof, epoch, Instant::now()));
         self.is_proving.store(false, Relaxed);
     }
 
-    /// Whether it was decided for another state of the catalogue than this.
+    /// Whether its verdict belongs to another state of the catalogue.
     pub fn is_of_another_state(&self, state: u64) -> bool {
         let decided = self.decided.lock();
         decided.as_ref().is_some_and(|decided| decided.state != state)
     }
 
-    /// Whether neither it nor a statement of its text is superseded.
+    /// Whether neither it nor one of its pieces is superseded.
     pub fn is_current(&self) -> bool {
         !self.is_superseded() && self.pieces.iter().all(|(piece, _)| !piece.is_superseded())
     }
 
-    /// Whether the server describes both alike.
+    /// Whether the server describes both in the same way.
     pub fn is_described_as(&self, other: &Statement) -> bool {
         self.description.get().is_some_and(|own| other.description.get() == Some(own))
     }
 
-    /// Whether the catalogue has changed since it was first understood: nobody prepares it any more.
+    /// Whether the catalogue has changed since it was first prepared. Then it is not prepared again.
     pub fn is_superseded(&self) -> bool {
         self.superseded.load(Relaxed)
     }
 
-    /// Notes what was decided.
+    /// Notes a verdict.
     pub fn decide(&self, decided: VerdictRecord) {
         *self.decided.lock() = Some(decided);
     }
 
-    /// Notes that the catalogue is being asked again.
+    /// Notes that the catalogue is being queried again.
     pub fn ask_again(&self) {
         if let Some(decided) = &mut *self.decided.lock() {
             decided.is_asked_again = true;
@@ -337,14 +337,14 @@ impl Statement {
         self.credit.load(Relaxed) > 0
     }
 
-    /// It succeeded, in a lane or on its own.
+    /// Notes a success, in a lane or elsewhere.
     pub fn succeeded(&self) {
         if self.credit.load(Relaxed) < CREDIT_MAX {
             self.credit.fetch_add(1, Relaxed);
         }
     }
 
-    /// It failed and cost its batch another run.
+    /// Notes a failure that made its batch run again.
     pub fn failed(&self) {
         let credit = self.credit.fetch_sub(CREDIT_OF_FAILURE, Relaxed);
         if (0..=CREDIT_OF_FAILURE).contains(&credit) {
@@ -352,12 +352,12 @@ impl Statement {
         }
     }
 
-    /// It took too long in a lane.
+    /// Notes that it took too long in a lane.
     pub fn was_too_slow(&self) {
         self.credit.fetch_min(CREDIT_OF_SLOW, Relaxed);
     }
 
-    /// Its answers are too large to be gathered: never packed again.
+    /// Excludes it from packing for ever.
     pub fn exclude(&self) {
         self.credit.store(i32::MIN / 2, Relaxed);
     }
@@ -372,12 +372,12 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// What a client's name stands for that it gives to this statement now.
+    /// The meaning of a name that a client gives to this statement now.
     pub fn named(&self, statement: Arc<Statement>) -> Named {
         Named { statement, parsed: 1 + self.parses.fetch_add(1, Relaxed) }
     }
 
-    /// The number of the latest Parse of a client.
+    /// The number of the last Parse of a client.
     pub fn last_parse(&self) -> u64 {
         self.parses.load(Relaxed)
     }
@@ -398,12 +398,12 @@ impl Statements {
         })
     }
 
-    /// Takes a text of several statements apart, if that can be done for sure.
+    /// Splits a text of several statements, if the split is certain.
     fn in_pieces(&self, statement: Statement) -> Arc<Statement> {
         let text = str::from_utf8(&statement.text).unwrap_or_default();
         let pieces = classify::pieces(text).unwrap_or_default().into_iter().map(|piece| {
             let literals = piece.first..piece.first + piece.count;
-            // A parameter that is no literal's is the client's mistake, and the server's to report.
+            // A parameter that is not a literal is the client's error, and the server reports it.
             let types = statement.types.get(4 * literals.start..4 * literals.end)?;
             Some((self.extended(piece.text.as_bytes(), types), literals))
         });
@@ -411,17 +411,17 @@ impl Statements {
         Arc::new(Statement { pieces, ..statement })
     }
 
-    /// Whether the statement of a simple query's shape needs no look at its text.
+    /// Whether the statement of a simple query's shape is cached.
     pub fn knows_simple(&self, shape: &Shape<'_>) -> bool {
         self.simple.lock().get(shape.signature).is_some()
     }
 
-    /// Whether the statement of a Parse message needs no look at its text.
+    /// Whether the statement of a Parse message is cached.
     pub fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool {
         self.extended.lock().get(&extended_key(text, types)).is_some()
     }
 
-    /// The statement of a Parse message. Text that is not UTF-8 is not understood.
+    /// The statement of a Parse message. Text that is not UTF-8 is not analysed.
     pub fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
         lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
@@ -429,14 +429,14 @@ impl Statements {
                 Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
             let statement = Arc::new(statement);
             if types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
-                statement.exclude(); // what a parameter of a user's type brings with it, the text does not show
+                statement.exclude(); // the text does not show the code of a user's type
             }
             statement
         })
     }
 
-    /// The catalogue has changed, and with it perhaps what a statement means: whoever asks for its text from now on gets
-    /// another statement, which no connection has prepared.
+    /// The catalogue has changed, and maybe the meaning of the statement. From now on its text gives another statement,
+    /// which no connection has prepared.
     pub fn supersede(&self, statement: &Statement) {
         statement.superseded.store(true, Relaxed);
         if let Some(packing) = statement.packing() {
@@ -447,13 +447,14 @@ impl Statements {
         }
     }
 
-    /// The statement that a superseded one would be if it were prepared now. It stands for the other only if the server
-    /// describes both alike: a prepared statement keeps the types of its parameters, and fails if its columns change.
+    /// The statement that a superseded one would be if it were prepared now. It can replace the other only if the
+    /// server describes both in the same way: a prepared statement keeps the types of its parameters, and fails if its
+    /// columns change.
     pub fn successor(&self, statement: &Statement) -> Arc<Statement> {
         self.extended(&statement.text, &statement.types)
     }
 
-    /// All that are remembered.
+    /// All cached statements.
     pub fn all(&self) -> Vec<Arc<Statement>> {
         let of = |cache: &Lock<Generations>| -> Vec<Arc<Statement>> {
             let cache = cache.lock();
@@ -477,13 +478,13 @@ impl Statements {
     }
 }
 
-/// Whether nothing but the command itself runs.
+/// Whether the text runs nothing but the command itself.
 fn is_plain(text: &[u8]) -> bool {
     let reach = str::from_utf8(text).ok().and_then(classify::reach);
     reach.is_some_and(|reach| reach.names.is_empty())
 }
 
-/// Whether this word is somewhere in a text.
+/// Whether a text contains this word.
 fn mentions(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -1,4 +1,4 @@
-//! What leaves the writer's buffer has left the process, also when the other side does not read.
+//! Bytes that have left the writer's buffer have left the process, even if the other side does not read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::net::{ReadHalf, WriteHalf};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The writing half of one end and the reading half of the other, and the halves that they share their states with.
+/// The writing half of one end, the reading half of the other, and the halves that share their states.
 async fn wire() -> ((TlsReadHalf, WriteHalf), (ReadHalf, TlsWriteHalf)) {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = key.cert.der().clone();
@@ -51,14 +51,14 @@ async fn a_buffer_that_is_empty_has_gone() {
         }
         assert!(buffer.is_empty());
     }
-    // Nobody writes any more: what has left the buffer has to come all the same.
+    // No more bytes are written, but bytes that have left the buffer must arrive.
     let (mut input, gone) = (BytesMut::new(), put - buffer.len());
     while input.len() < gone {
         let filled = tokio::time::timeout(PATIENCE, read.fill(&mut input)).await;
         assert!(filled.expect("it is on its way").unwrap() > 0);
     }
     assert!(!buffer.is_empty() && input.len() == gone);
-    // And what has not comes with the next write, once.
+    // Bytes that are still in the buffer arrive with the next write, once.
     buffer.extend_from_slice(&[8; 200_000]);
     let (written, ()) = tokio::join!(write.drain(&mut buffer), async {
         while input.len() < put + 200_000 {

@@ -1,4 +1,5 @@
-//! What PostgreSQL takes from a certificate beside trust: the name of its owner, and the hash that binds a log-in to it.
+//! The fields of a certificate that PostgreSQL uses besides trust: its owner's name, and the hash that binds a log-in
+//! to it.
 
 use bytes::Bytes;
 use rustls::pki_types::SubjectPublicKeyInfoDer;
@@ -9,7 +10,7 @@ use x509_cert::der::{Decode, Encode, asn1};
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// Signature algorithms by the hash that RFC 5929 wants for them: MD5 and SHA-1 are replaced by SHA-256.
+/// Signature algorithms by the hash that RFC 5929 requires: SHA-256 replaces MD5 and SHA-1.
 const SHA_256: [ObjectIdentifier; 5] = [
     ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.4"), // RSA with MD5
     ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.5"), // RSA with SHA-1
@@ -26,8 +27,8 @@ const SHA_512: [ObjectIdentifier; 2] = [
     ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4"),
 ];
 
-/// The hash of a certificate that binds a log-in to it (`tls-server-end-point`, RFC 5929). None where its signature has
-/// no one hash, as with Ed25519: there is no binding then.
+/// The hash of a certificate that binds a log-in to it (`tls-server-end-point`, RFC 5929). None if its signature has no
+/// single hash, as with Ed25519: such a log-in is not bound.
 pub fn end_point(certificate: &[u8]) -> Option<Bytes> {
     let algorithm = Certificate::from_der(certificate).ok()?.signature_algorithm().oid;
     let hash = if SHA_256.contains(&algorithm) {
@@ -42,7 +43,7 @@ pub fn end_point(certificate: &[u8]) -> Option<Bytes> {
     Some(hash.into())
 }
 
-/// The common name of a certificate's owner: the first, as PostgreSQL takes it.
+/// The common name of a certificate's owner: the first one, like PostgreSQL.
 pub fn common_name(certificate: &[u8]) -> Option<String> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let attributes =
@@ -54,12 +55,12 @@ pub fn common_name(certificate: &[u8]) -> Option<String> {
         .or_else(|_| value.decode_as::<asn1::PrintableStringRef<'_>>().map(|text| text.as_str().to_owned()))
         .or_else(|_| value.decode_as::<asn1::TeletexStringRef<'_>>().map(|text| text.as_str().to_owned()))
         .ok()?;
-    // A name with a zero would be another one for whoever reads it as a C string.
+    // A reader of C strings would see another name if it contained a zero byte.
     (!text.is_empty() && !text.contains('\0')).then_some(text)
 }
 
-/// The key of a certificate of any version. Those that `openssl x509 -req` makes by default are of version 1, which the
-/// library that verifies chains does not read.
+/// The key of a certificate of any version. `openssl x509 -req` makes version 1 by default, which the library that
+/// verifies chains cannot read.
 pub fn public_key(certificate: &[u8]) -> Result<SubjectPublicKeyInfoDer<'static>, rustls::CertificateError> {
     let bad = |_| rustls::CertificateError::BadEncoding;
     let certificate = Certificate::from_der(certificate).map_err(bad)?;
@@ -67,7 +68,7 @@ pub fn public_key(certificate: &[u8]) -> Result<SubjectPublicKeyInfoDer<'static>
     Ok(key.into())
 }
 
-/// Whether a certificate is in force at this time.
+/// Whether a certificate is valid at this time.
 pub fn is_in_force(certificate: &[u8], unix_seconds: u64) -> Result<bool, rustls::CertificateError> {
     let certificate =
         Certificate::from_der(certificate).map_err(|_| rustls::CertificateError::BadEncoding)?;

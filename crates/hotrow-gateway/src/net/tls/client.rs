@@ -1,4 +1,4 @@
-//! How the server is asked for TLS: libpq's `sslmode` and its companions, with libpq's meaning.
+//! TLS with the server: libpq's `sslmode` and related parameters, with libpq's meaning.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,17 +17,17 @@ use super::{ALPN, certificate, provider};
 use crate::net::stream::HandshakeError;
 use crate::net::{Address, ReadHalf, WriteHalf, stream};
 
-/// The words of an upstream URL that are about TLS.
+/// The TLS parameters of an upstream URL.
 pub const TLS_PARAMETERS: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"];
 
-/// How, and what is believed.
+/// How the gateway asks the server for TLS, and which certificates it trusts.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Whether there is no connection without TLS.
+    /// Whether a connection without TLS is refused.
     required: bool,
-    /// Whether TLS begins without asking.
+    /// Whether TLS begins without a request.
     direct: bool,
-    /// What was asked for.
+    /// The parameters of the URL.
     parameters: Vec<(String, String)>,
     config: Arc<ClientConfig>,
 }
@@ -38,27 +38,27 @@ pub enum ConnectError {
     /// The network.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It begins, and fails.
+    /// The handshake failed.
     #[error("TLS with the server fails: {0}")]
     Handshake(#[from] HandshakeError),
-    /// There is none.
+    /// The server does not offer TLS.
     #[error(
         "the server does not speak TLS, and sslmode requires it; set ssl = on there, or sslmode=disable here"
     )]
     Declined,
-    /// Somebody stands in between, most likely.
+    /// Most likely an attacker between the gateway and the server.
     #[error("the server said more than its answer to the request for TLS, unencrypted")]
     Injected,
 }
 
 impl ConnectError {
-    /// Whether another host, or the same one in a moment, may do better.
+    /// Whether another host, or a retry, may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(self, ConnectError::Io(_) | ConnectError::Handshake(HandshakeError::Io(_)))
     }
 }
 
-/// A connection, and the hash of the server's certificate if it is under TLS and has one.
+/// A connection, and the hash of the server's certificate if the connection is under TLS and has one.
 pub type Secured = (ReadHalf, WriteHalf, Option<Bytes>);
 
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -71,7 +71,7 @@ enum Mode {
 }
 
 impl Client {
-    /// What these words mean for servers at these addresses. None means no TLS.
+    /// From these parameters, for servers at these addresses. None means no TLS.
     pub fn load<'a>(
         parameters: &[(String, String)],
         addresses: impl Iterator<Item = &'a Address>,
@@ -84,7 +84,7 @@ impl Client {
                 .map(|(_, value)| value.as_str())
                 .filter(|value| !value.is_empty())
         };
-        // As with libpq, a Unix socket needs no TLS, whatever is asked for.
+        // Like libpq, a Unix socket never uses TLS.
         let hosts: Vec<_> = addresses.filter_map(Address::host).collect();
         if hosts.is_empty() {
             return Ok(None);
@@ -130,7 +130,7 @@ impl Client {
         }))
     }
 
-    /// Puts a new connection to this host under TLS, or leaves it as it is where the server has none and none is required.
+    /// Puts a new connection to this host under TLS. Leaves it plain if the server has no TLS and none is required.
     pub async fn secure(
         &self,
         mut read: ReadHalf,
@@ -154,7 +154,7 @@ impl Client {
         let (ReadHalf::Tcp(read), WriteHalf::Tcp(write)) = (read, write) else {
             return Err(ConnectError::Declined);
         };
-        // A name that no certificate can hold is one that nobody looks at: see `load`.
+        // If no certificate can contain the host's name, the name is not checked: see `load`.
         let name = ServerName::try_from(host.to_owned())
             .unwrap_or(ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()));
         let connection = ClientConnection::new(self.config.clone(), name).map_err(HandshakeError::from)?;
@@ -171,13 +171,13 @@ impl Client {
         Ok((ReadHalf::Tls(read), WriteHalf::Tls(write), end_point))
     }
 
-    /// This one, with the files as they were when `newer` was made if it asks for the same.
+    /// This configuration, with the files that `newer` has read if its parameters are the same.
     pub fn renewed(&self, newer: Option<&Self>) -> Self {
         newer.filter(|newer| newer.parameters == self.parameters).unwrap_or(self).clone()
     }
 
-    /// Whether a connection without TLS will do after this failure: as with libpq, where TLS is only preferred and
-    /// both sides can't agree on how.
+    /// Whether a connection without TLS is allowed after this failure: like libpq, if TLS is only preferred and both
+    /// sides cannot agree on parameters.
     pub fn may_go_without(&self, error: &ConnectError) -> bool {
         !self.required && matches!(error, ConnectError::Handshake(HandshakeError::Tls(_)))
     }
@@ -208,7 +208,7 @@ fn trust(mode: Mode, root: Option<&str>) -> Result<Option<Trust>, Error> {
     let name = mode == Mode::VerifyFull;
     match root {
         Some("system") => Ok(Some(Trust { roots: files::system_authorities()?, known: Vec::new(), name })),
-        // As with libpq, a file that is named is believed in whatever mode.
+        // Like libpq, a file that is named is trusted in every mode.
         Some(path) => {
             let known = files::certificates(Path::new(path))?;
             Ok(Some(Trust { roots: files::authorities(&known, Path::new(path))?, known, name }))

@@ -1,4 +1,4 @@
-//! Certificates and keys from PEM files, with an error for each way in which a file can be wrong.
+//! Reads certificates and keys from PEM files, with an error for each fault of a file.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -18,47 +18,47 @@ pub enum Error {
     /// A file can't be read.
     #[error("can't read {}: {error}", path.display())]
     Read {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A file isn't what it should be.
+    /// A file has the wrong content.
     #[error("{} is wrong: {why}", path.display())]
     Pem {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// In which way.
+        /// The fault.
         why: String,
     },
-    /// A key that others could take.
+    /// A private key that other users can read or write.
     #[error(
         "the private key {} can be read or written by others (mode {mode:04o}): give it mode 0600, or 0640 where root owns it",
         path.display()
     )]
     Open {
-        /// Which.
+        /// Its path.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// The parts don't fit.
+    /// Certificate and key do not fit together.
     #[error("the certificate {} can't be used: {error}", path.display())]
     Unusable {
-        /// Which.
+        /// The certificate's path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: rustls::Error,
     },
     /// The certificates of the authorities can't be used.
     #[error("{what} can't be used: {why}")]
     Authorities {
-        /// Which.
+        /// Their source.
         what: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A setting without the one that it needs, or one that does not fit another.
+    /// A setting requires another one, or does not fit another one.
     #[error("{0}")]
     Setting(&'static str),
 }
@@ -82,7 +82,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> 
     Ok(certificates)
 }
 
-/// A certificate, those between it and its authority, and its key.
+/// A certificate with its intermediate certificates and its key.
 pub fn certified_key(path: &Path, key: &Path) -> Result<Arc<SingleCertAndKey>, Error> {
     let unusable = |error| Error::Unusable { path: path.to_owned(), error };
     let certificates = certificates(path)?;
@@ -95,7 +95,7 @@ pub fn certified_key(path: &Path, key: &Path) -> Result<Arc<SingleCertAndKey>, E
     Ok(Arc::new(CertifiedKey::new(certificates, key).into()))
 }
 
-/// The private key of a file that nobody else may read.
+/// The private key of a file that other users cannot access.
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::Read { path: path.to_owned(), error })?;
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
@@ -115,7 +115,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     })
 }
 
-/// The authorities of a file.
+/// The certificate authorities of a file.
 pub fn authorities(certificates: &[CertificateDer<'static>], path: &Path) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
@@ -124,7 +124,7 @@ pub fn authorities(certificates: &[CertificateDer<'static>], path: &Path) -> Res
     Ok(roots)
 }
 
-/// The authorities that this system trusts.
+/// The certificate authorities that this system trusts.
 pub fn system_authorities() -> Result<RootCertStore, Error> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

@@ -1,12 +1,12 @@
-//! TLS on both sides: which files, which certificates, which modes. What carries the bytes is `net::tls`.
+//! TLS on both sides: files, certificates and modes. `net::stream` carries the bytes.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `files` | PEM files, read and checked |
-//! | `server` | what clients are shown and may show |
-//! | `client` | how the server is asked for TLS, and whether it is believed |
-//! | `verify` | the two ways of believing a certificate that rustls does not have |
-//! | `certificate` | what PostgreSQL takes from a certificate: its name, its hash |
+//! | `server` | TLS for clients |
+//! | `client` | TLS with the server, and which certificates are trusted |
+//! | `verify` | two ways of verifying a certificate that rustls does not have |
+//! | `certificate` | a certificate's common name and hash |
 
 mod certificate;
 pub mod client;
@@ -25,7 +25,7 @@ pub use server::Server;
 /// PostgreSQL's name for its own protocol in a TLS handshake.
 const ALPN: &[u8] = b"postgresql";
 
-/// What does the cryptography.
+/// The implementation of the cryptography.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

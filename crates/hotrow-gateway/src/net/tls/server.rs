@@ -1,5 +1,5 @@
-//! What clients are shown when they ask for TLS, and what they may show. Read again at each reload; clients that are
-//! there keep what they have agreed on.
+//! TLS for clients: the gateway's certificate, and the verification of clients' certificates. The files are read again
+//! at each reload. Connected clients keep their TLS state.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::net::peer::TlsPeer;
 use crate::net::stream::HandshakeError;
 use crate::net::{ReadHalf, WriteHalf, stream};
 
-/// Which files.
+/// The files' paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate, and those between it and its authority.
+    /// The certificate with its intermediate certificates.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities of clients' certificates; without them none is asked for.
+    /// The authorities of clients' certificates; none means that clients are not asked for one.
     pub client_authorities: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ pub struct Server {
 }
 
 impl Files {
-    /// The files of these settings: a certificate and a key, or neither.
+    /// The files named by these settings: a certificate and a key, or neither.
     pub fn new(
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
@@ -63,7 +63,7 @@ impl Server {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let roots = files::authorities(&files::certificates(path)?, path)?;
-                // Whether a client has to show one is for the log-in to say.
+                // The access file decides whether a client must have a certificate.
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
                     .allow_unauthenticated()
                     .build()
@@ -76,14 +76,14 @@ impl Server {
         };
         let mut config = builder.with_cert_resolver(certified_key);
         config.alpn_protocols = vec![ALPN.to_vec()];
-        // As with PostgreSQL, nobody comes back to an old session: each client proves who it is.
+        // Like PostgreSQL, sessions are not resumed: each client authenticates again.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Server { config: Arc::new(config), end_point })
     }
 
-    /// Agrees on keys with a client that has sent `first` already. One that was not asked what it speaks before has to
-    /// say that it is PostgreSQL's protocol.
+    /// Performs the handshake with a client that has already sent `first`. A client that begins with TLS directly must
+    /// name PostgreSQL's protocol.
     pub async fn accept(
         &self,
         read: ReadHalf,

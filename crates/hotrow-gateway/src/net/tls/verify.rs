@@ -1,5 +1,5 @@
-//! Whether a server's certificate is believed, in PostgreSQL's degrees: not looked at, of a known authority, or that and
-//! of the right name.
+//! Verifies a server's certificate in PostgreSQL's three degrees: not at all, by its authority, or by its authority and
+//! its name.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 
 use super::{certificate, provider};
 
-/// What is believed.
+/// Verifies a server's certificate.
 #[derive(Debug)]
 pub struct Verifier {
     trust: Option<Trust>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Whose word counts.
+/// The certificates that are trusted.
 #[derive(Debug)]
 pub struct Trust {
     /// The authorities.
     pub roots: RootCertStore,
-    /// Certificates that are trusted as they stand: a server that has signed its own is its own authority.
+    /// Certificates that are trusted as they are: a server with a self-signed certificate is its own authority.
     pub known: Vec<CertificateDer<'static>>,
-    /// Whether the name has to be right.
+    /// Whether the name is verified.
     pub name: bool,
 }
 
 impl Verifier {
-    /// One that trusts these; without any, everybody.
+    /// A verifier for this trust. Without one it accepts every certificate.
     pub fn new(trust: Option<Trust>) -> Arc<Self> {
         Arc::new(Verifier { trust, algorithms: provider().signature_verification_algorithms })
     }

@@ -1,4 +1,4 @@
-//! What the console answers: a table of text, or a command's word alone.
+//! An answer of the console: a table of text, or only a command tag.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use bytes::BytesMut;
 use hotrow_wire::backend::{self, tag};
 use hotrow_wire::{put_cstr, put_frame};
 
-/// One row; none is NULL.
+/// One row; none stands for NULL.
 pub type Row = Vec<Option<String>>;
 
-/// An answer, with what of it has not been sent.
+/// An answer, of which some rows may be sent already.
 #[derive(Debug)]
 pub struct Answer {
     columns: Option<&'static [&'static str]>,
@@ -23,19 +23,19 @@ impl Answer {
         Answer { columns: Some(columns), rows: rows.into(), tag_text: "SHOW" }
     }
 
-    /// A word.
+    /// A command tag.
     pub fn done(tag_text: &'static str) -> Self {
         Answer { columns: None, rows: VecDeque::new(), tag_text }
     }
 
-    /// What a simple query is told before the rows.
+    /// The description that a simple query gets before its rows.
     pub fn put_description(&self, binary: bool, out: &mut BytesMut) {
         if let Some(columns) = self.columns {
             put_columns(columns, binary, out);
         }
     }
 
-    /// As many rows as are wanted, and whether that was all.
+    /// Appends at most this many rows, and the message that ends them.
     pub fn put_rows(&mut self, most: usize, out: &mut BytesMut) {
         for _ in 0..most {
             let Some(row) = self.rows.pop_front() else { break };
@@ -58,7 +58,7 @@ pub fn put_columns(columns: &[&str], binary: bool, out: &mut BytesMut) {
         out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
         for name in columns {
             put_cstr(out, name.as_bytes());
-            out.extend_from_slice(&[0; 6]); // no table, no column of one
+            out.extend_from_slice(&[0; 6]); // no table and no column number
             out.extend_from_slice(&TEXT.to_be_bytes());
             out.extend_from_slice(&[0xff; 6]); // any length, no modifier
             out.extend_from_slice(&u16::from(binary).to_be_bytes());
@@ -83,7 +83,7 @@ fn put_row(row: &Row, out: &mut BytesMut) {
     });
 }
 
-/// Puts a row together from what can be shown.
+/// Makes a row of values that implement Display.
 macro_rules! row {
     ($($value:expr),* $(,)?) => { vec![$(Some($value.to_string())),*] };
 }

@@ -1,10 +1,10 @@
-//! SHOW CLIENTS: who is connected, in which state, with which backend.
+//! SHOW CLIENTS: the connected clients, with their states and backends.
 
 use super::answer::Row;
 use crate::session::control::Control;
 use crate::shared::Shared;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 13] = [
     "process_id",
     "session",

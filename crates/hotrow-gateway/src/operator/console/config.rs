@@ -3,7 +3,7 @@
 use super::answer::{Row, row};
 use crate::shared::Shared;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 5] = ["name", "value", "default", "unit", "changes"];
 
 /// One row for each setting.

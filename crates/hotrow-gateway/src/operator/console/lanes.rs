@@ -1,4 +1,4 @@
-//! SHOW LANES: connection, queue and pace of each lane, as it says of itself.
+//! SHOW LANES: connection, queue and pace of each lane, as reported by the lane.
 
 use hotrow_core::lane::LaneKind;
 
@@ -7,7 +7,7 @@ use crate::lane::LaneSnapshot;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 16] = [
     "pool",
     "user",
@@ -36,7 +36,7 @@ pub async fn rows(shared: &Shared) -> Vec<Row> {
     rows
 }
 
-/// What its lanes are for.
+/// The kind of a lane as text.
 pub fn kind(kind: LaneKind) -> &'static str {
     match kind {
         LaneKind::Write => "write",

@@ -1,5 +1,5 @@
-//! The admin console: a client that connects to the database `hotrow` talks to the gateway itself, by the simple or the
-//! extended protocol. Which words there are is in `hotrow_core::console`; each table has a file here.
+//! The admin console: a client that connects to the database `hotrow` reaches the gateway itself, by the simple or the
+//! extended protocol. The commands are in `hotrow_core::console`. Each table has a file here.
 
 mod answer;
 mod clients;
@@ -28,10 +28,10 @@ use crate::net::{ReadHalf, WriteHalf};
 use crate::shared::Shared;
 use answer::Answer;
 
-/// The database that is none.
+/// The name of the database that stands for the console.
 pub const DATABASE: &str = "hotrow";
 
-/// A server that every client knows how to talk to.
+/// Parameters of a server that every driver accepts.
 const PARAMETERS: [(&str, &str); 7] = [
     ("server_version", concat!("14.0 (hotrow ", env!("CARGO_PKG_VERSION"), ")")),
     ("server_encoding", "UTF8"),
@@ -42,7 +42,7 @@ const PARAMETERS: [(&str, &str); 7] = [
     ("standard_conforming_strings", "on"),
 ];
 
-/// A user of the console. What the user may do is looked up for each command, so that a reload takes effect at once.
+/// A user of the console. The user's rights are looked up for each command, so a reload takes effect at once.
 #[derive(Debug)]
 pub struct Operator {
     /// The user's name.
@@ -69,7 +69,7 @@ impl Operator {
         Some(Problem::fatal("42501", message, hint))
     }
 
-    /// Why this user can't give a command, if so.
+    /// Why this user cannot run a command, if so.
     fn refusal_of(&self, command: &Command, shared: &Shared) -> Option<Problem> {
         let word = command.admin_keyword()?;
         if self.access(shared) == Some(Access::Admin) {
@@ -92,21 +92,21 @@ pub struct Console {
     statements: HashMap<Bytes, Command>,
     portals: HashMap<Bytes, Portal>,
     in_transaction: bool,
-    /// After an error in an extended query: what comes up to the next Sync is ignored.
+    /// After an error in an extended query, messages up to the next Sync are ignored.
     skipping: bool,
     /// For cancel requests.
     cancel_handle: Arc<crate::session::control::ConsoleCancelHandle>,
 }
 
-/// A command with where it has got to.
+/// A command and the state of its execution.
 struct Portal {
     command: Command,
     binary: bool,
-    /// What is left to be sent, once it has been run.
+    /// The rest of the answer, after the command has run.
     answer: Option<Answer>,
 }
 
-/// Serves an operator who has come in, from the greeting to the end.
+/// Serves an operator who has logged in, from the greeting to the end.
 pub async fn serve(
     shared: Arc<Shared>,
     operator: Operator,
@@ -141,12 +141,12 @@ pub async fn serve(
     let end = console.run().await;
     if let Err(ConsoleEnd::Problem(problem)) = end {
         problem.put(&mut console.out);
-        let _ = console.write.drain(&mut console.out).await; // it may be gone
+        let _ = console.write.drain(&mut console.out).await; // the client may be gone
     }
     console.shared.controls.remove_console(console.cancel_handle.process_id);
 }
 
-/// Why it ends.
+/// Why the console's session ends.
 enum ConsoleEnd {
     Left,
     Problem(Problem),
@@ -194,7 +194,7 @@ impl Console {
             let Some(frame) = split(&input, |_| limits::SMALL_MESSAGE_BYTES_MAX)? else { break };
             let length = frame.bytes.len();
             let bytes = input.split_to(length).freeze();
-            // What comes behind it is read on while it is performed, so that a client that leaves is noticed.
+            // Input is read while the command runs, so a client that disconnects is noticed.
             self.input.unsplit(std::mem::take(&mut input));
             let frame = split(&bytes, |_| usize::MAX)?.ok_or(ConsoleEnd::Left)?;
             self.take(frame).await?;
@@ -229,7 +229,7 @@ impl Console {
                 self.out.extend_from_slice(backend::CLOSE_COMPLETE);
             }
             frontend::tag::FLUSH => {}
-            // Unlike the messages of an extended query, it is not followed by a Sync.
+            // Unlike messages of an extended query, a FunctionCall is not followed by a Sync.
             frontend::tag::FUNCTION_CALL => {
                 unsupported().put(&mut self.out);
                 self.put_ready();
@@ -341,7 +341,7 @@ impl Console {
         Ok(())
     }
 
-    /// Does what is asked for. A client that leaves, or cancels, is not waited for.
+    /// Runs a command. It stops if the client disconnects or cancels.
     async fn perform(&mut self, command: &Command) -> Result<Result<Answer, Problem>, ConsoleEnd> {
         match command {
             Command::Ignored(IgnoredCommand::Begin) => self.in_transaction = true,

@@ -1,4 +1,4 @@
-//! Does what the console is asked for.
+//! Runs the console's commands.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{clients, config, help, lanes, pools, statements, units, version};
 use crate::operator::pause::NotInUse;
 use crate::shared::Shared;
 
-/// The columns of its answer, if that is a table.
+/// The columns of the command's answer, if the answer is a table.
 pub fn columns(command: &Command) -> Option<&'static [&'static str]> {
     let Command::Show(topic) = command else { return None };
     Some(match topic {
@@ -25,7 +25,7 @@ pub fn columns(command: &Command) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Does it.
+/// Runs a command.
 pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, Problem> {
     let named = |database: &Option<String>, error| not_in_use(shared, database, error);
     Ok(match command {

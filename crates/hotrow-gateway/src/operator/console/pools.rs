@@ -1,9 +1,9 @@
-//! SHOW POOLS: users and databases, and what is in force for them.
+//! SHOW POOLS: users and databases, and the settings in force for them.
 
 use super::answer::{Row, row};
 use crate::shared::Shared;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 11] = [
     "pool",
     "user",

@@ -1,4 +1,4 @@
-//! SHOW STATEMENTS: why statements were packed or not, by shape; those that were passed through most often first.
+//! SHOW STATEMENTS: by shape, why statements were packed or not. Shapes that were passed through most often come first.
 
 use hotrow_core::limits;
 
@@ -8,7 +8,7 @@ use crate::shared::Shared;
 use crate::statements::Statement;
 use crate::statements::counts::RunOutcome;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 18] = [
     "pool",
     "statement",
@@ -30,7 +30,7 @@ pub const COLUMNS: [&str; 18] = [
     "left_lane_too_slow",
 ];
 
-/// Characters of a shape that are shown.
+/// Number of characters of a shape that are shown.
 const SHAPE_CHARS_MAX: usize = 500;
 
 /// One row for each shape that was run.

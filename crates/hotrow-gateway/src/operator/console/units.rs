@@ -1,4 +1,4 @@
-//! SHOW UNITS: what waits or runs in lanes now. Shapes only: a value is nobody else's business.
+//! SHOW UNITS: the units that wait or run in lanes. Shows shapes without values, because values belong to the clients.
 
 use hotrow_core::lane::{LaneKind, UnitState};
 
@@ -7,11 +7,11 @@ use super::lanes::kind;
 use crate::session::CALL_WAITS;
 use crate::shared::Shared;
 
-/// What it shows.
+/// The columns.
 pub const COLUMNS: [&str; 9] =
     ["pool", "kind", "lane", "session", "table", "state", "age_milliseconds", "statements", "statement"];
 
-/// One row for each unit; of a long queue the earliest. Calls that wait are in no lane.
+/// One row for each unit. Of a long queue only the earliest units are shown. Waiting calls are not in a lane.
 pub async fn rows(shared: &Shared) -> Vec<Row> {
     let mut rows = Vec::new();
     for pool in shared.pools() {

@@ -2,7 +2,7 @@
 
 use super::answer::{Row, row};
 
-/// What it shows.
+/// The column.
 pub const COLUMNS: [&str; 1] = ["version"];
 
 /// One row.
