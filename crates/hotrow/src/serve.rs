@@ -116,7 +116,7 @@ async fn serve(
                 Signal::Stop => break,
                 Signal::Reload => {
                     manager::reloading();
-                    if let Err(error) = reload(&args, &mut resolved, &gateway) {
+                    if let Err(error) = reload(&args, &mut resolved, &gateway).await {
                         tracing::error!("not reloaded, what was in force stays in force: {error}");
                     }
                     manager::ready();
@@ -136,7 +136,7 @@ async fn serve(
             request = gateway.next_request() => match request {
                 OperatorRequest::Shutdown => break,
                 OperatorRequest::Reload(answer) => {
-                    let reloaded = reload(&args, &mut resolved, &gateway).map_err(|error| error.to_string());
+                    let reloaded = reload(&args, &mut resolved, &gateway).await.map_err(|error| error.to_string());
                     if let Err(error) = &reloaded {
                         tracing::error!("not reloaded, what was in force stays in force: {error}");
                     }
@@ -216,12 +216,12 @@ async fn stop(
 }
 
 /// Reads the settings again and goes on with them.
-fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), settings::Error> {
+async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), Error> {
     let new = args.settings.clone().resolve(args.config.as_deref())?;
+    gateway.reload(new.config.clone()).await.map_err(StartError::from)?;
     for name in resolved.needs_restart_for(&new) {
         tracing::warn!("{name} has changed, and takes effect with the next start");
     }
-    gateway.reload(new.config.clone());
     *resolved = new;
     tracing::info!("reloaded: the settings are in force, the catalogue and the merge rules are asked again");
     Ok(())
