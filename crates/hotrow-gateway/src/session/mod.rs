@@ -362,6 +362,10 @@ impl Session {
             self.finish().await;
             return Err(SessionEnd::Client);
         }
+        let is_password = frame.tag == tag::PASSWORD;
+        if is_password && self.holding.is_none() && self.gather.is_empty() {
+            return Err(hotrow_wire::Error::UnknownTag(frame.tag).into());
+        }
         if self.skipping {
             if frame.tag == tag::SYNC {
                 self.skipping = false;
@@ -390,7 +394,7 @@ impl Session {
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => self.pass_gathered_with(frame).await,
             // The gathered messages may contain a COPY, a FunctionCall runs after them, and the server rejects a password.
-            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL | tag::PASSWORD
                 if !self.gather.is_empty() =>
             {
                 self.pass_gathered_with(frame).await
