@@ -188,13 +188,13 @@ impl Metrics {
             ("failed_units_total", "Units that failed in a lane and ran again on their own.", &self.failed),
             ("blocked_units_total", "Units that left a lane because an outsider held a lock.", &self.blocked),
             ("slow_units_total", "Units that left a lane because they took too long there.", &self.too_slow),
-            ("refused_total", "Units and clients refused at a limit.", &self.refused),
+            ("refused_total", "Units and clients rejected at a limit.", &self.refused),
             (
                 "log_ins_failed_total",
-                "Clients that did not prove who they are, or may not come.",
+                "Clients that failed to authenticate or were rejected by the access file.",
                 &self.log_ins_failed,
             ),
-            ("unknown_units_total", "Units whose commit could not be found out (08007).", &self.unknown),
+            ("unknown_units_total", "Units whose outcome is unknown (08007).", &self.unknown),
             ("batches_total", "Batches committed.", &self.batches),
             ("batches_rolled_back_total", "Batches rolled back because a unit failed.", &self.rolled_back),
             ("lane_connections_lost_total", "Connections of lanes that were lost.", &self.lost),
@@ -209,8 +209,8 @@ impl Metrics {
         let gauges = [
             ("clients", "Clients connected.", &self.clients),
             ("lanes_connected", "Lanes with a connection to the server.", &self.lanes),
-            ("held_connections", "Upstream connections open beside the lanes.", &self.held_connections),
-            ("waiting_calls", "Calls that have found nothing to answer and wait.", &self.waiting_calls),
+            ("held_connections", "Open upstream connections outside lanes.", &self.held_connections),
+            ("waiting_calls", "Calls that found nothing and wait.", &self.waiting_calls),
         ];
         for (name, help, gauge) in gauges {
             let _ = writeln!(
@@ -223,13 +223,13 @@ impl Metrics {
         self.batch_microseconds.write(
             &mut out,
             "hotrow_batch_seconds",
-            "From writing a batch to its commit.",
+            "Seconds from writing a batch to its commit.",
             1e6,
         );
         self.queue_microseconds.write(
             &mut out,
             "hotrow_queue_seconds",
-            "From a unit's coming to its batch's writing.",
+            "Seconds from a unit's arrival to the writing of its batch.",
             1e6,
         );
         out

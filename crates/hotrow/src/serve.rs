@@ -114,7 +114,7 @@ async fn serve(
                 Signal::Stop => break,
                 Signal::Reload => {
                     manager::reloading();
-                    let _ = reload(&args, &mut resolved, &gateway); // it has logged the error
+                    let _ = reload(&args, &mut resolved, &gateway).await; // it has logged the error
                     manager::ready();
                 }
                 Signal::HandOver if successor.is_some() => tracing::warn!("a successor is already starting"),
@@ -132,7 +132,8 @@ async fn serve(
             request = gateway.next_request() => match request {
                 OperatorRequest::Shutdown => break,
                 OperatorRequest::Reload(answer) => {
-                    let _ = answer.send(reload(&args, &mut resolved, &gateway)); // the client may be gone
+                    let reloaded = reload(&args, &mut resolved, &gateway).await;
+                    let _ = answer.send(reloaded); // the client may be gone
                 }
             },
             why = failed(&mut successor) => {
@@ -218,15 +219,17 @@ fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
 }
 
 /// Reads the settings again and applies them. An error is logged and returned.
-fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), String> {
-    let new = resolve(args).map_err(|error| {
+async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), String> {
+    let not_reloaded = |error: Error| {
         tracing::error!("not reloaded, the previous settings stay in effect: {error}");
         error.to_string()
-    })?;
+    };
+    let new = resolve(args).map_err(|error| not_reloaded(error.into()))?;
+    let applied = gateway.reload(new.config.clone()).await.map_err(StartError::from);
+    applied.map_err(|error| not_reloaded(error.into()))?;
     for name in resolved.needs_restart_for(&new) {
         tracing::warn!("{name} has changed, and takes effect at the next start");
     }
-    gateway.reload(new.config.clone());
     *resolved = new;
     tracing::info!("reloaded: the settings are in effect, catalogue and merge rules are read again");
     Ok(())

@@ -19,7 +19,7 @@ use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
-use crate::session::no_connection;
+use crate::session::{no_connection, no_random_numbers};
 
 /// A client that asks to log in.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ impl Authentication {
         let mut nonce = [0; 18];
         getrandom::fill(&mut nonce).map_err(|error| {
             tracing::error!(%error, "the system gives no random numbers");
-            refuse("XX000", "the gateway's system gives no random numbers", "")
+            LoginFailure::Refused(no_random_numbers())
         })?;
         let offer = LoginContext {
             user: request.user.to_owned(),
@@ -124,10 +124,10 @@ impl Authentication {
         };
         let line = rule.map(|rule| rule.line);
         match &result {
-            Ok(method) => tracing::debug!(client, line, %method, "a client is asked who it is"),
+            Ok(method) => tracing::debug!(client, line, %method, "authenticating a client"),
             Err(_) => {
                 METRICS.log_ins_failed.inc();
-                tracing::info!(client, line, "a client was refused by the list");
+                tracing::info!(client, line, "the access file rejects a client");
             }
         }
         result
@@ -174,14 +174,13 @@ impl Authentication {
             METRICS.log_ins_failed.inc();
             self.query.forget(request.user);
             let address = request.peer.address.map_or("[local]".to_owned(), |address| address.to_string());
-            tracing::info!(user = request.user, address, %refusal, "a client could not prove who it is");
+            tracing::info!(user = request.user, address, %refusal, "a client failed to authenticate");
             LoginFailure::Refused(problem(&refusal))
         })
     }
 }
 
-const HBA_HINT: &str =
-    "It is the gateway's list that decides here: hba_file, or without one only this machine.";
+const HBA_HINT: &str = "The gateway's access file decides: change hba_file and reload. Without hba_file, only clients on this machine are admitted.";
 
 fn refuse(code: &'static str, message: impl Into<String>, hint: &str) -> LoginFailure {
     LoginFailure::Refused(Problem::fatal(code, message, hint))
@@ -203,10 +202,14 @@ fn certificate(wanted: Certificate, peer: &Peer, user: &str) -> Result<(), Login
         (Certificate::OfUser, Some(name)) if name == user => Ok(()),
         (Certificate::OfUser, Some(_)) => {
             let message = format!("certificate authentication failed for user \"{user}\"");
-            Err(refuse("28000", message, "The certificate's common name has to be the user's name."))
+            Err(refuse(
+                "28000",
+                message,
+                "Connect as the user in the certificate's common name, or set sslcert to a certificate of this user.",
+            ))
         }
         (Certificate::Verified | Certificate::OfUser, None) => {
-            let hint = "Name a certificate by sslcert that the gateway's tls_client_ca_file vouches for.";
+            let hint = "Set sslcert and sslkey to a certificate of an authority in the gateway's tls_client_ca_file.";
             Err(refuse("28000", "connection requires a valid client certificate", hint))
         }
     }

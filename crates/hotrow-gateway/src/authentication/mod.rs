@@ -32,7 +32,7 @@ pub struct Authentication {
 
 /// The contents of the access file and of users_file.
 #[derive(Debug)]
-struct Lists {
+pub struct Lists {
     hba: Hba,
     accounts: HashMap<String, Arc<Account>>,
 }
@@ -76,15 +76,15 @@ pub enum Error {
     },
     /// Every client could connect.
     #[error(
-        "{0} can be reached from other machines, and nothing says who may come from there: name a list by hba_file, or listen on 127.0.0.1, [::1] or a Unix socket"
+        "{0} can be reached from other machines, and there is no access file: set hba_file, or listen on 127.0.0.1, [::1] or a Unix socket"
     )]
     NoList(SocketAddr),
     /// Every client could connect, or passwords could be read.
     #[error(
-        "hba_file {}: line {line} lets clients in from other machines by {method}, and {address} can be reached from there: write scram-sha-256, or limit the line to 127.0.0.1/32 and ::1/128, or listen on those only",
+        "hba_file {}: line {line} admits clients from other machines by {method}, and {address} can be reached from them: use scram-sha-256, limit the line to 127.0.0.1/32 and ::1/128, or listen on these addresses only",
         path.display()
     )]
-    Careless {
+    Insecure {
         /// Its path.
         path: PathBuf,
         /// The line.
@@ -117,11 +117,14 @@ impl Authentication {
 
     /// Reads the files again for [`replace`](Self::replace). Hashes every new plain password: call it on a blocking
     /// thread.
-    pub fn reload(&self, config: &Config) -> Result<(), Error> {
-        let lists = Lists::read(config, &self.key, &self.lists.load().accounts)?;
+    pub fn read(&self, config: &Config) -> Result<Lists, Error> {
+        Lists::read(config, &self.key, &self.lists.load().accounts)
+    }
+
+    /// Puts files in force that were read again.
+    pub fn replace(&self, lists: Lists) {
         self.lists.store(Arc::new(lists));
         self.query.forget_all();
-        Ok(())
     }
 
     /// The account of a user: from users_file, else from the server.
@@ -157,7 +160,7 @@ impl Lists {
         if let Some(address) = reachable.next() {
             let path = config.hba_file.clone().ok_or(Error::NoList(address))?;
             if let Some(rule) = hba.insecure() {
-                return Err(Error::Careless { path, line: rule.line, method: rule.method, address });
+                return Err(Error::Insecure { path, line: rule.line, method: rule.method, address });
             }
         }
         let users = match &config.users_file {
@@ -178,7 +181,7 @@ fn text(setting: &'static str, path: &Path) -> Result<Zeroizing<String>, Error> 
     let failed = |error| Error::Read { setting, path: path.to_owned(), error };
     let file = std::fs::File::open(path).map_err(failed)?;
     if setting == "users_file" && file.metadata().map_err(failed)?.permissions().mode() & 0o007 != 0 {
-        tracing::warn!(path = %path.display(), "users_file can be read by every user of this machine: chmod 640");
+        tracing::warn!(path = %path.display(), "users_file can be read by every user of this machine; run chmod 640");
     }
     let mut text = Zeroizing::new(String::new());
     let length = file.take(limits::AUTH_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;

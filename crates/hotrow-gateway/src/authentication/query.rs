@@ -114,7 +114,7 @@ impl AuthQuery {
             *complained = Some(Instant::now());
             tracing::warn!(
                 %error,
-                "the server refuses auth_query: users that are not in users_file can't log in; let it be a function that the upstream URL's user may call, or set auth_query to nothing"
+                "the server refuses auth_query: users that are not in users_file can't log in; set auth_query to a function that the upstream URL's user can execute, or to an empty string"
             );
         }
     }

@@ -66,7 +66,7 @@ impl Hosts {
     pub fn served(&self, address: &Address) {
         let Some(index) = self.addresses.iter().position(|other| other == address) else { return };
         if self.last.swap(index, Relaxed) != index {
-            tracing::warn!(server = %address, "another host is the server from now on");
+            tracing::warn!(server = %address, "another host serves from now on");
         }
     }
 }

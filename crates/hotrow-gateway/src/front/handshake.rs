@@ -71,7 +71,11 @@ pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf,
         Packet::Unsupported { major, minor } => {
             let message =
                 format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
-            send_away(&write, &Problem::fatal("0A000", message, "")).await;
+            send_away(
+                &write,
+                &Problem::fatal("0A000", message, "Use a client that supports protocol version 3.0."),
+            )
+            .await;
         }
         Packet::Ssl | Packet::GssEnc => {}
     }
@@ -128,7 +132,7 @@ async fn open(
                 "all {} combinations of user, database and start-up settings are in use",
                 limits::POOLS_MAX
             ),
-            "Let clients start with the same settings, or let some of them disconnect.",
+            "Use the same start-up settings in all clients, or disconnect the clients of some combinations.",
         )),
         NoPool::Full(Full::Role) => Refused::Problem(Problem::fatal(
             "53300",
@@ -136,7 +140,7 @@ async fn open(
                 "role \"{role}\" uses all {} combinations of database and start-up settings that one role may have",
                 limits::POOLS_PER_ROLE_MAX
             ),
-            "Let the role's clients start with the same settings, or let some of them disconnect.",
+            "Use the same start-up settings in the role's clients, or disconnect the clients of some combinations.",
         )),
         NoPool::Error(held::Error::Upstream(upstream::Error::Refused { code, message, frame })) => {
             tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
@@ -163,14 +167,14 @@ async fn begin(
         Err((most, whose)) => {
             METRICS.refused.inc();
             let message = format!("sorry, too many clients already: {whose} may have {most}");
-            let hint = "Raise clients_max in their [[pool]] table, or share connections.";
+            let hint = "Disconnect clients, or raise clients_max in the [[pool]] table.";
             return send_away(&write, &Problem::fatal("53300", message, hint)).await;
         }
     };
     let mut secret = [0; 4];
     if let Err(error) = getrandom::fill(&mut secret) {
         tracing::error!(%error, "the system gives no random numbers");
-        let problem = Problem::fatal("XX000", "the gateway's system gives no random numbers", "");
+        let problem = crate::session::no_random_numbers();
         return send_away(&write, &problem).await;
     }
     let session = shared.next_session();

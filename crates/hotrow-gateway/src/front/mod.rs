@@ -41,7 +41,9 @@ pub enum StartError {
 
 /// Why the gateway cannot listen.
 #[derive(Debug, thiserror::Error)]
-#[error("can't listen on {address}: {error}; is another program there? choose another address with --listen")]
+#[error(
+    "can't listen on {address}: {error}; stop the program that uses the address, or choose another address with --listen"
+)]
 pub struct ListenError {
     address: Address,
     error: io::Error,
@@ -89,22 +91,18 @@ impl Gateway {
 
     /// Puts another configuration in force, and replaces connections and facts of the catalogue, including merge rules.
     /// The server and the addresses stay as they were. If hba_file or users_file has an error, nothing changes.
-    pub fn reload(&self, config: Config) {
-        self.shared.reload(config);
+    pub async fn reload(&self, config: Config) -> Result<(), authentication::Error> {
+        let config = Config { listen: self.shared.config().listen.clone(), ..config };
         let shared = self.shared.clone();
-        tokio::spawn(async move {
-            let (config, auth) = (shared.config(), shared.clone());
-            let read = move || match auth.authentication.reload(&config) {
-                Ok(()) => tracing::info!("reloaded: who may come in"),
-                Err(error) => {
-                    tracing::error!(
-                        "who may come in is not reloaded, what was in force stays in force: {error}"
-                    )
-                }
-            };
-            let _ = tokio::task::spawn_blocking(read).await; // it has said what is wrong
-            shared.reconnect(None).await
-        });
+        let read = move || shared.authentication.read(&config).map(|lists| (lists, config));
+        let read = tokio::task::spawn_blocking(read).await.expect("the files are read without a panic");
+        let (lists, config) = read?;
+        self.shared.reload(config);
+        self.shared.authentication.replace(lists);
+        tracing::info!("reloaded: the access file and users_file");
+        let shared = self.shared.clone();
+        tokio::spawn(async move { shared.reconnect(None).await });
+        Ok(())
     }
 
     /// The operator's next request to the program.
@@ -241,7 +239,7 @@ fn admit(shared: &Arc<Shared>, (read, write): (ReadHalf, WriteHalf), peer: Peer)
                 let message = format!("sorry, too many clients already: the gateway takes {clients_max}");
                 send_away(
                     &write,
-                    &Problem::fatal("53300", message, "Raise clients_max, or share connections."),
+                    &Problem::fatal("53300", message, "Disconnect clients, or raise clients_max."),
                 )
                 .await;
             });

@@ -64,7 +64,7 @@ pub async fn open(tls: Option<&Server>, read: ReadHalf, write: WriteHalf, peer: 
             // for a failure.
             Err(_) if opening.input.starts_with(&[frontend::tag::TERMINATE]) => return None,
             Err(error) => {
-                let hint = "Speak PostgreSQL's protocol, version 3, to this port.";
+                let hint = "Use a client for PostgreSQL's protocol, version 3.";
                 return opening.refuse(error.to_string(), hint).await;
             }
         }
@@ -114,8 +114,7 @@ impl Opening<'_> {
             if !self.input.is_empty() {
                 // An attacker between client and gateway could have inserted these bytes, which would count as the
                 // client's bytes under TLS.
-                let hint =
-                    "The client is faulty, or somebody between it and the gateway tries to speak for it.";
+                let hint = "The client is faulty, or an attacker between the client and the gateway has inserted the data.";
                 return self.refuse("received unencrypted data after SSL request", hint).await;
             }
             self.write.drain(&mut BytesMut::from(ENCRYPTION)).await.ok()?;

@@ -22,7 +22,7 @@ pub async fn run(shared: Arc<Shared>) {
                 tracing::debug!(%error, "no upkeep of the schema pack")
             }
             Err(error) => {
-                tracing::warn!(%error, "the schema pack's upkeep failed; it is tried again");
+                tracing::warn!(%error, "the schema pack's upkeep failed; it will be retried");
                 failed = true;
             }
         }

@@ -120,18 +120,20 @@ impl LaneConnection {
     /// Begins to ask for the outcome of a transaction.
     pub fn resolve(&mut self, doubt: Doubt) {
         if let State::Up { upstream, server, _gauge } = std::mem::replace(&mut self.state, State::Down) {
-            let bond = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
-            let question = witness::question(doubt, self.server.as_ref(), bond);
+            let continuity = Continuity::for_doubt(doubt, self.server.as_ref(), server.as_ref());
+            let question = witness::question(doubt, self.server.as_ref(), continuity);
             let deadline = Instant::now() + self.context.config().resolve_timeout();
             tracing::warn!(
                 ?question,
                 lane = self.index,
-                ?bond,
+                ?continuity,
                 server = %upstream.address,
-                "a connection was lost around a commit: asking what became of it"
+                "a connection was lost during a commit: asking for the outcome"
             );
-            self.state =
-                State::Resolving { resolving: Box::pin(ask(*upstream, question, bond, deadline)), server };
+            self.state = State::Resolving {
+                resolving: Box::pin(ask(*upstream, question, continuity, deadline)),
+                server,
+            };
         }
     }
 
@@ -175,7 +177,7 @@ impl LaneConnection {
             }
             State::Resolving { resolving, server } => match resolving.await {
                 (Ok(upstream), outcome) => {
-                    tracing::warn!(?outcome, lane = self.index, "what became of the commit in doubt");
+                    tracing::warn!(?outcome, lane = self.index, "the outcome of the commit in doubt");
                     let server = server.take();
                     self.up(upstream, server);
                     Progress::Resolved(outcome)
@@ -321,7 +323,7 @@ async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Resu
     match upstream.query(sql, values).await {
         Ok(rows) => Ok(Some(rows)),
         Err(Error::Refused { message, .. }) => {
-            tracing::debug!(message, "the server does not say all that helps to resolve commits in doubt");
+            tracing::debug!(message, "the role cannot read all facts that help to resolve commits in doubt");
             Ok(None)
         }
         Err(error) => Err(error),
@@ -332,13 +334,13 @@ async fn if_allowed(upstream: &mut Upstream, sql: &str, values: &[&str]) -> Resu
 async fn ask(
     mut upstream: Upstream,
     question: Question,
-    bond: Continuity,
+    continuity: Continuity,
     deadline: Instant,
 ) -> (Result<Upstream, Error>, Outcome) {
     loop {
         let answer = match &question {
             Question::Nothing(outcome) => Ok(Some(*outcome)),
-            Question::Status(id) => status(&mut upstream, *id, bond).await,
+            Question::Status(id) => status(&mut upstream, *id, continuity).await,
             Question::AnyCommitted(ids) => none_committed(&mut upstream, ids).await.map(Some),
         };
         match answer {
@@ -350,7 +352,7 @@ async fn ask(
     }
 }
 
-async fn status(upstream: &mut Upstream, id: u64, bond: Continuity) -> Result<Option<Outcome>, Error> {
+async fn status(upstream: &mut Upstream, id: u64, continuity: Continuity) -> Result<Option<Outcome>, Error> {
     let sql = include_str!("../../sql/transaction_status.sql");
     let word = match upstream.query(sql, &[&id.to_string()]).await {
         Ok(rows) => xact_status(first(rows).as_deref()),
@@ -358,7 +360,7 @@ async fn status(upstream: &mut Upstream, id: u64, bond: Continuity) -> Result<Op
         Err(Error::Refused { code, .. }) if code == "22023" => XactStatus::NotGivenOut,
         Err(error) => return Err(error),
     };
-    Ok(witness::believe(id, word, bond))
+    Ok(witness::believe(id, word, continuity))
 }
 
 async fn none_committed(upstream: &mut Upstream, ids: &Range<u64>) -> Result<Outcome, Error> {

@@ -99,7 +99,8 @@ fn broken_twin(function: &str, calls: usize, why: &str) -> Problem {
     Problem::error(
         "39000",
         format!("{calls} calls of {function} were merged, and its batch function {why}"),
-        "The calls were committed. Mend the batch function: it has to return one row for each call, in their order; of a \
-         function that returns a set, any number of rows for each, with the call's number in front.",
+        "The calls were committed. Fix the batch function: it must return one row for each call, in the order of the calls. \
+         If the function returns a set, it may return any number of rows for each call, with the call's number in the \
+         first column.",
     )
 }

@@ -270,7 +270,10 @@ impl Task {
                 let had_mark = self.writer.catalogue_check.has_mark();
                 let broken = self.writer.catalogue_check.failed(end, &code);
                 if had_mark && !self.writer.catalogue_check.has_mark() {
-                    tracing::info!(lane = self.index, "a lane's mark can no longer be set: going on without");
+                    tracing::info!(
+                        lane = self.index,
+                        "a lane's mark can no longer be set: continuing without it"
+                    );
                     self.connection.forget_mark();
                 }
                 let failure = match broken {
@@ -278,7 +281,7 @@ impl Task {
                     CheckFailure::Changed => {
                         tracing::info!(
                             lane = self.index,
-                            "a table has changed: its statements are judged anew"
+                            "a table has changed: its statements are judged again"
                         );
                         self.context.database.catalogue_changed();
                         // A rollback does not undo locks and settings of a new trigger.
@@ -468,7 +471,7 @@ impl Task {
             tracing::error!(
                 lane = self.index,
                 units = units.len(),
-                "a connection was lost around a commit whose outcome can't be found out"
+                "a connection was lost during a commit, and the outcome is unknown"
             );
         } else {
             METRICS.refused.add(units.len() as u64);
@@ -484,8 +487,7 @@ impl Task {
 
 /// The error for a client that has waited too long during a pause.
 pub fn paused(outcome: &str, retry: &'static str) -> Problem {
-    let message =
-        format!("the gateway was told to pause, and has not been told to resume in time; {outcome}");
+    let message = format!("the database was paused by an operator, and not resumed in time; {outcome}");
     Problem::error("57P03", message, retry)
 }
 
@@ -493,19 +495,22 @@ fn problem(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::OutcomeUnknown => Problem::error(
             "08007",
-            "the connection to the server was lost around the commit, and what became of it can't be found out",
-            "The statement was executed once or not at all: look before you send it again.",
+            "the connection to the server was lost during the commit, and the outcome is unknown",
+            "The statement was executed once or not at all. Check before you send it again.",
         ),
         Refusal::NotSent => Problem::error(
             "57P03",
             "the server can't be reached; the statement was not executed",
-            "It is safe to send it again.",
+            "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
         ),
-        Refusal::Paused => paused("the statement was not executed", "It is safe to send it again."),
+        Refusal::Paused => paused(
+            "the statement was not executed",
+            "It is safe to send the statement again after RESUME. server_wait_ms limits how long it waits.",
+        ),
         Refusal::QueueFull => Problem::error(
             "53000",
-            "too many statements wait for the same lane, or it is too slow for them; the statement was not executed",
-            "Send fewer at once, or more slowly; it is safe to send it again.",
+            "too many statements wait in the lane, or it is too slow for them; the statement was not executed",
+            "It is safe to send the statement again. Send fewer statements at once, or raise queue_wait_ms.",
         ),
         Refusal::Cancelled => cancelled(),
     }

@@ -131,7 +131,7 @@ impl Replies {
             if frame.tag == tag::ERROR
                 && let Ok(report) = Report::read(frame.body())
             {
-                tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
+                tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a lane's connection");
             }
             if frame.tag == tag::PARAMETER_STATUS {
                 let _ = self.note_setting(frame.body()); // an invalid one is ignored
@@ -242,7 +242,7 @@ impl Replies {
         if !report.is_error() {
             // FATAL and PANIC do not show the outcome of the commit. The connection will be lost, and the next one asks
             // for it.
-            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a lane's connection");
+            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a lane's connection");
             return Ok(None);
         }
         if is_end && let Ok(code) = report.code.try_into() {

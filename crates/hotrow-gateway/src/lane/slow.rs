@@ -65,7 +65,7 @@ impl Task {
     /// The earliest batch takes long.
     pub(super) fn batch_is_slow(&mut self) {
         self.slow_timer.is_slow = true;
-        tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: what waits behind it moves on");
+        tracing::debug!(lane = self.index, kind = ?self.kind, "a batch takes long: waiting units move to other lanes");
         self.slow_timer.reroutes_units = self.context.set_slow(self.kind, self.index, true);
         self.take_messages(); // most waiting units are in the inbox
     }

@@ -49,10 +49,10 @@ pub enum HandshakeError {
     #[error(transparent)]
     Tls(#[from] rustls::Error),
     /// The other side names another protocol, or none.
-    #[error("the other side did not say that it speaks PostgreSQL's protocol (ALPN)")]
+    #[error("the other side did not name PostgreSQL's protocol (ALPN)")]
     NoProtocol,
     /// The handshake is too long.
-    #[error("more than {} bytes", limits::TLS_HANDSHAKE_BYTES_MAX)]
+    #[error("the handshake has more than {} bytes", limits::TLS_HANDSHAKE_BYTES_MAX)]
     TooLong,
 }
 

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_millis(limits::SERVER_SILENT_MS);
 /// is only busy is not affected, because its system acknowledges.
 pub fn set(stream: &TcpStream) {
     if let Err(error) = try_set(&SockRef::from(stream)) {
-        tracing::debug!(%error, "a server that vanishes is noticed late");
+        tracing::debug!(%error, "TCP timeouts could not be set: a vanished server is detected late");
     }
 }
 

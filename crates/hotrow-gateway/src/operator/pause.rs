@@ -26,7 +26,7 @@ impl Shared {
     /// future is dropped before that, the pause is undone.
     pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
-        tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for what is under way");
+        tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for work under way");
         self.databases.set_paused(database, true);
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();

@@ -42,7 +42,7 @@ impl Pool {
             let (pool, statement) = (self.clone(), statement.clone());
             tokio::spawn(async move {
                 let proof = pool.prove(&statement).await.unwrap_or_else(|error| {
-                    tracing::debug!(%error, "the catalogue could not be asked what a statement reaches");
+                    tracing::debug!(%error, "the catalogue could not be queried about a statement");
                     Proof::NONE
                 });
                 statement.prove(proof, epoch);

@@ -46,7 +46,7 @@ impl Pool {
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. }))
                 if !admission::keeps_out(&code, self.context.login.connections()) =>
             {
-                tracing::debug!(code, message, clients = self.identity.describe(), "no connection more");
+                tracing::debug!(code, message, clients = self.identity.describe(), "no further connection");
             }
             result => result?,
         }
@@ -87,7 +87,7 @@ impl Pool {
             tracing::info!(
                 pool = self.id,
                 clients = self.identity.describe(),
-                "the role or its settings have changed: connections are made anew"
+                "the role or its settings have changed: connections are replaced"
             );
             if !packs {
                 self.context.stop_packing();
@@ -112,7 +112,7 @@ pub async fn follow_log_ins(pool: Arc<Pool>) {
         if pool.is_due()
             && let Err(error) = pool.prove_log_in().await
         {
-            tracing::debug!(%error, clients = pool.identity.describe(), "the server no longer lets a pool's user in");
+            tracing::debug!(%error, clients = pool.identity.describe(), "the server no longer admits a pool's user");
         }
     }
 }

@@ -443,7 +443,7 @@ impl Pool {
             // statement.
             Err(held::Error::Upstream(upstream::Error::Refused { code, message, .. })) => {
                 tracing::debug!(code, message, "the catalogue could not be asked");
-                why_not = Some(format!("the server does not let its role ask about it: {message}"));
+                why_not = Some(format!("the server refuses its role's query about it: {message}"));
                 Verdict::Pass
             }
             Err(error) => return Err(error),

@@ -123,7 +123,7 @@ fn evict(cells: &mut HashMap<Identity, Cell>, wanted: impl Fn(&Identity) -> bool
 
 fn close(cells: &mut HashMap<Identity, Cell>, identity: &Identity) {
     if let Some(pool) = cells.remove(identity).and_then(|cell| cell.get().cloned()) {
-        tracing::info!(pool = pool.id, clients = pool.identity.describe(), "pool closed: nobody uses it");
+        tracing::info!(pool = pool.id, clients = pool.identity.describe(), "pool closed: it is unused");
         tokio::spawn(end(pool));
     }
 }

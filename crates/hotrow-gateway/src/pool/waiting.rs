@@ -108,8 +108,11 @@ impl WaitingCalls {
             Entered::Again => Ok(None),
             Entered::Full => Err(Problem::error(
                 "53000",
-                format!("{} calls wait already; this one has found nothing", limits::WAITING_CALLS_MAX),
-                "Ask without waiting, or share what waits.",
+                format!(
+                    "the call ran and found nothing, and it cannot wait: the limit of {} waiting calls is reached",
+                    limits::WAITING_CALLS_MAX
+                ),
+                "Call the function again later, call it without waiting, or let fewer clients wait at once.",
             )),
         }
     }
@@ -213,7 +216,7 @@ pub async fn listen(pool: Arc<Pool>) {
         pool.waiting.listener_closed();
         if let Some(error) = listened {
             // Until it listens again, calls are repeated at the times that their functions have returned.
-            tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls is gone");
+            tracing::warn!(%error, clients = pool.identity.describe(), "the connection that listens for waiting calls was lost");
             tokio::time::sleep(pause).await;
             let longest = Duration::from_millis(limits::RECONNECT_MAX_MS);
             pause = (pause * 2).clamp(Duration::from_millis(limits::RECONNECT_MIN_MS), longest);

@@ -116,7 +116,7 @@ pub async fn open(server: &config::Upstream, address: &Address) -> Result<Secure
     match tls.secure(read, write, host).await {
         Ok(secured) => Ok(secured),
         Err(error) if tls.may_go_without(&error) => {
-            tracing::warn!(%error, "going on without TLS, which is only preferred");
+            tracing::warn!(%error, "continuing without TLS: sslmode=prefer does not require it");
             let (read, write) = connect().await?;
             Ok((read, write, None))
         }

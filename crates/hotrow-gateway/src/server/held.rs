@@ -86,13 +86,13 @@ pub enum Error {
     #[error("no upstream connection became free within {} ms", .0.as_millis())]
     AllInUse(Duration),
     /// All connections of the client's `[[pool]]` table are in use.
-    #[error("no upstream connection became free within {} ms of the {} of {}", .0.as_millis(), .1, .2)]
+    #[error("none of the {} upstream connections of {} became free within {} ms", .1, .2, .0.as_millis())]
     TableConnectionsInUse(Duration, usize, String),
     /// Other clients wait for the user's log-in, and the server has not answered.
-    #[error("the server has not let the user in within {} ms", .0.as_millis())]
+    #[error("the server did not complete the user's log-in within {} ms", .0.as_millis())]
     NoLogIn(Duration),
     /// An operator has paused the database.
-    #[error("the gateway was told to pause")]
+    #[error("an operator has paused the database")]
     Paused,
     /// The server gave no connection.
     #[error(transparent)]
@@ -333,7 +333,7 @@ pub async fn connect_with_retries(
     loop {
         match Upstream::connect(&config.upstream, parameters, login, false).await {
             Err(error) if error.is_retryable() && since.elapsed() + pause < config.server_wait => {
-                tracing::debug!(%error, "the server is away: trying again");
+                tracing::debug!(%error, "the server is unavailable: retrying");
             }
             done => return done,
         }

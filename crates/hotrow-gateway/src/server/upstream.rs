@@ -52,23 +52,23 @@ pub enum Error {
         frame: Bytes,
     },
     /// The server asks for an authentication that the gateway does not support.
-    #[error("the server asks for {0}, which this version can't answer")]
+    #[error("the server asks for {0}, which the gateway does not support; change pg_hba.conf at the server")]
     Authentication(&'static str),
     /// The server asks for a password, and the gateway has none.
     #[error(
-        "the server asks for the password of user {0:?}, and the gateway has none: put it into users_file, or let the user's clients log in by scram-sha-256 against the server's own verifier (auth_query)"
+        "the server asks for the password of user {0:?}, and the gateway has none: add it to users_file, or let the user's clients log in by scram-sha-256 against the server's own verifier (auth_query)"
     )]
     NoPassword(String),
     /// The password that the user's clients have proven is not the server's.
     #[error(
-        "user {0:?} has another SCRAM verifier at the server than the one that its clients logged in with: if the password was changed, log in again; if the verifier is in users_file, bring it up to date"
+        "user {0:?} has another SCRAM verifier at the server than the one that its clients logged in with: if the password was changed, log in again; if the verifier is in users_file, update it"
     )]
     OtherVerifier(String),
     /// The server's part of SCRAM is wrong.
     #[error(transparent)]
     Scram(#[from] hotrow_auth::ServerError),
     /// The server has broken the protocol.
-    #[error("the server sent something unexpected: {0}")]
+    #[error("the server broke the protocol: {0}")]
     Protocol(String),
     /// The server did not answer in time.
     #[error("{address} did not answer within {} ms", limits::CONNECT_TIMEOUT_MS)]
@@ -77,7 +77,7 @@ pub enum Error {
         address: Address,
     },
     /// The server is in recovery, and a primary is required.
-    #[error("{address} is a standby, and only a primary will do")]
+    #[error("{address} is a standby, and a primary is needed; check the hosts of the upstream URL")]
     Standby {
         /// The host.
         address: Address,

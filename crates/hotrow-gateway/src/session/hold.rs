@@ -195,8 +195,8 @@ impl Session {
         METRICS.unknown.inc();
         let problem = Problem::error(
             "08007",
-            "the connection to the server was lost, and what became of the statement can't be found out",
-            "The statement was executed once or not at all: look before you send it again.",
+            "the connection to the server was lost, and the outcome of the statement is unknown",
+            "The statement was executed once or not at all. Check before you send it again.",
         );
         self.mailbox.append(|out| put_refusals(&problem, owed, out));
     }
@@ -244,7 +244,12 @@ impl Session {
 
 /// The error for a client that gets no connection.
 pub fn problem(error: &held::Error, fatal: bool) -> Problem {
-    no_connection(error, fatal, "the statement was not executed", "It is safe to send it again.")
+    no_connection(
+        error,
+        fatal,
+        "the statement was not executed",
+        "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
+    )
 }
 
 /// The error for a client that cannot log in because there is no connection for it.
@@ -258,14 +263,14 @@ fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'stati
         held::Error::AllInUse(_) => (
             "53300",
             error.to_string(),
-            "All connections that sessions may hold are in use: end transactions sooner, or raise held_connections_max.",
+            "All connections that sessions may hold are in use. End transactions sooner, or raise held_connections_max or held_wait_ms.",
         ),
         held::Error::TableConnectionsInUse(..) => (
             "53300",
             error.to_string(),
-            "All connections that these clients' sessions may hold are in use: end transactions sooner, or raise held_connections_max in their [[pool]] table.",
+            "End transactions sooner, or raise held_connections_max or held_wait_ms in the [[pool]] table.",
         ),
-        held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again."),
+        held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again, or raise server_wait_ms."),
         held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
         held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => {
             ("57P03", format!("the server can't be reached: {error}; {outcome}"), retry)
@@ -273,7 +278,7 @@ fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'stati
         held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
             "28000",
             format!("the gateway can't log in at the server for this client: {error}"),
-            "It is the gateway that lacks what the server asks for.",
+            "Change users_file or auth_query in the gateway's settings, then reload.",
         ),
         held::Error::Upstream(cause) => (
             "57P03",
@@ -281,7 +286,9 @@ fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'stati
             // A refusal by the server, such as too many connections, may be over at the next attempt.
             match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
                 true => retry,
-                false => "It will be so again until the gateway's settings or the server's are changed.",
+                false => {
+                    "Retrying does not help until the settings of the gateway or of the server are changed."
+                }
             },
         ),
     };

@@ -69,7 +69,7 @@ impl From<hotrow_wire::Error> for SessionEnd {
         SessionEnd::Problem(Problem::fatal(
             "08P01",
             error.to_string(),
-            "The connection is closed because nothing behind such a message can be trusted.",
+            "The connection is closed, because later messages cannot be read reliably. Check the client's driver.",
         ))
     }
 }
@@ -230,7 +230,7 @@ impl Session {
                 session = self.mailbox.session,
                 code = problem.code,
                 message = problem.message,
-                "client sent away"
+                "a client's session ended with an error"
             );
         }
     }
@@ -362,6 +362,10 @@ impl Session {
             self.finish().await;
             return Err(SessionEnd::Client);
         }
+        let is_password = frame.tag == tag::PASSWORD;
+        if is_password && self.holding.is_none() && self.gather.is_empty() {
+            return Err(hotrow_wire::Error::UnknownTag(frame.tag).into());
+        }
         if self.skipping {
             if frame.tag == tag::SYNC {
                 self.skipping = false;
@@ -389,8 +393,8 @@ impl Session {
             tag::FLUSH if behind.first() == Some(&tag::SYNC) => Ok(()),
             tag::FLUSH if self.gather.is_empty() => Ok(()),
             tag::FLUSH => self.pass_gathered_with(frame).await,
-            // The gathered messages may contain a COPY, and a FunctionCall runs after them.
-            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL
+            // The gathered messages may contain a COPY, a FunctionCall runs after them, and the server rejects a password.
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL | tag::FUNCTION_CALL | tag::PASSWORD
                 if !self.gather.is_empty() =>
             {
                 self.pass_gathered_with(frame).await
@@ -506,6 +510,15 @@ pub fn no_connection(error: &crate::server::held::Error) -> Problem {
 /// Waits long enough for a client that has just connected to send its first message.
 async fn silence() {
     tokio::time::sleep(Duration::from_millis(limits::HANDED_QUIET_MS)).await;
+}
+
+/// The error for a client whose secrets cannot be made.
+pub fn no_random_numbers() -> Problem {
+    Problem::fatal(
+        "XX000",
+        "the gateway cannot make a secret for this connection: the system gives no random numbers",
+        "Check getrandom on the gateway's machine; the gateway's log has the system's error.",
+    )
 }
 
 /// The error for a client when the gateway stops.

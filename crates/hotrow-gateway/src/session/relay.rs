@@ -127,7 +127,7 @@ impl Session {
         SessionEnd::Problem(Problem::fatal(
             "08006",
             "the server closed the connection unexpectedly",
-            "What was under way may or may not have been executed.",
+            "Statements under way may or may not have been executed. Check before you send them again.",
         ))
     }
 
@@ -264,8 +264,8 @@ impl Session {
             Reply::Unexpected => {
                 return Err(SessionEnd::Problem(Problem::fatal(
                     "08P01",
-                    format!("the server sent message {:?} that it was not asked for", char::from(frame.tag)),
-                    "",
+                    format!("the server sent an unexpected message of type {:?}", char::from(frame.tag)),
+                    "Connect again. If the error returns, check that the upstream URL names a PostgreSQL server.",
                 )));
             }
         }
@@ -322,7 +322,7 @@ impl Session {
         if ends_alone {
             // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
             // then the answers of the later units.
-            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server ends a connection");
+            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a connection");
         }
         Ok(ends_alone)
     }

@@ -96,7 +96,7 @@ impl Stage {
         self.file(name, text);
         gateway.signal(Signal::SIGHUP);
         let log = || gateway.log().split_off(seen);
-        until("the lists are read again", || async { log().contains("who may come in") }).await;
+        until("the lists are read again", || async { log().contains("reloaded") }).await;
         log()
     }
 }

@@ -69,6 +69,37 @@ async fn answers_that_are_due_come_before_the_reason() {
 }
 
 #[tokio::test]
+async fn a_password_message_after_the_log_in_ends_the_connection_as_at_the_server() {
+    let stage = Stage::new(&[]).await;
+    let password = frame(b'p', b"secret\0");
+    let update = query("update t set n = n + 0 where id = 2 returning n");
+    let cases = [
+        ("alone", password.clone()),
+        ("behind a query", [update, password.clone()].concat()),
+        ("behind a Parse", [parse("", "select 1"), password.clone()].concat()),
+        ("in a transaction", [query("begin"), password.clone()].concat()),
+        ("after an error, before the Sync", [parse("", "select"), bind("", "", &[]), password].concat()),
+    ];
+    for (what, bytes) in cases {
+        let mut seen = Vec::new();
+        for port in [server().port(), stage.gateway.port()] {
+            let mut raw =
+                Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
+            raw.send(&bytes).await;
+            let messages = raw.until_closed().await;
+            let fields = |message: &Message| [b'S', b'C', b'M'].map(|code| message.field(code));
+            let last = messages.last().map(|message| (message.tag, fields(message)));
+            seen.push((tags(&messages), last));
+        }
+        assert_eq!(seen[1], seen[0], "{what}");
+        let expected =
+            ["FATAL", "08P01", "invalid frontend message type 112"].map(|text| Some(text.to_owned()));
+        assert_eq!(seen[0].1, Some((b'E', expected)), "{what}");
+        stage.others_go_on(what).await;
+    }
+}
+
+#[tokio::test]
 async fn text_that_is_not_utf8_gets_the_servers_own_error() {
     let stage = Stage::new(&[]).await;
     let cases: [(&str, Vec<u8>); 4] = [

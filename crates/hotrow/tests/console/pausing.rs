@@ -72,7 +72,7 @@ async fn what_waits_for_too_long_is_told_so() {
         let told = tokio::time::timeout(PATIENCE, client.simple_query(sql)).await.expect("it is told");
         let error = told.unwrap_err();
         assert_eq!(sqlstate(&error), "57P03", "{sql}");
-        assert!(error.as_db_error().unwrap().message().contains("told to pause"), "{error:?}");
+        assert!(error.as_db_error().unwrap().message().contains("paused by an operator"), "{error:?}");
     }
     // Each message of a transaction that came as one unit.
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
@@ -80,7 +80,7 @@ async fn what_waits_for_too_long_is_told_so() {
     let said = raw.until_ready(3).await;
     assert_eq!(tags(&said), "EZEZEZ");
     for error in said.iter().step_by(2) {
-        assert!(error.field(b'M').unwrap().contains("told to pause"), "{said:?}");
+        assert!(error.field(b'M').unwrap().contains("paused by an operator"), "{said:?}");
     }
     assert_eq!(backends(&stage).await, "0");
     console.simple_query("resume postgres").await.unwrap();

@@ -59,7 +59,10 @@ async fn held_connections_are_limited_beside_the_gateways_own_limit() {
     one.batch_execute("begin").await.unwrap();
     let refused = two.batch_execute("begin").await.unwrap_err();
     assert_eq!(sqlstate(&refused), "53300");
-    assert!(message(&refused).contains(&format!("of the 1 of user {ann}")), "{refused:?}");
+    assert!(
+        message(&refused).contains(&format!("none of the 1 upstream connections of user {ann}")),
+        "{refused:?}"
+    );
     other.batch_execute("begin; commit").await.unwrap();
     assert!(stage.packs(&two).await, "lanes are not counted");
     one.batch_execute("commit").await.unwrap();

@@ -76,3 +76,35 @@ async fn flags_win_over_the_file_and_what_needs_a_start_is_told() {
     assert!(!log.contains("lanes has changed") && !log.contains("listen has changed"), "{log}");
     assert!(stage.client().await.simple_query("select 1").await.is_ok(), "the address stays");
 }
+
+#[tokio::test]
+async fn reload_reports_an_error_in_the_access_file_or_users_file_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hba, users) = (folder.path().join("hba.conf"), folder.path().join("users.txt"));
+    let (good_hba, good_users) = ("host all,hotrow all 127.0.0.1/32 trust\n", "\"bob\" \"x\"\n");
+    std::fs::write(&hba, good_hba).unwrap();
+    std::fs::write(&users, good_users).unwrap();
+    let options = ["--hba-file", hba.to_str().unwrap(), "--users-file", users.to_str().unwrap()];
+    let stage = Stage::new("pack = true\n", &options).await;
+    let (client, console) = (stage.client().await, stage.console().await);
+    std::fs::write(stage.file(), "pack = false\n").unwrap();
+    for (file, good, bad, text) in [
+        (&hba, good_hba, "host all all all reject\nhost all all all ident\n", "hba_file"),
+        (&users, good_users, "\"bob\" \"x\"\n\"bob\" \"sesame\"\n", "users_file"),
+    ] {
+        std::fs::write(file, bad).unwrap();
+        let error = console.simple_query("reload").await.unwrap_err();
+        assert_eq!(sqlstate(&error), "F0000", "{error:?}");
+        let message = error.as_db_error().unwrap().message();
+        assert!(message.starts_with(text) && message.contains("line 2"), "{message}");
+        assert!(!message.contains("sesame"), "{message}");
+        assert!(stage.packs(&client).await, "a new setting is not in force either");
+        assert!(
+            try_connect(&stage.gateway.config_in(&stage.schema)).await.is_ok(),
+            "the old file is in force"
+        );
+        std::fs::write(file, good).unwrap();
+    }
+    console.simple_query("reload").await.unwrap();
+    assert!(!stage.packs(&client).await);
+}

@@ -48,7 +48,7 @@ fn a_failover_under_load_loses_nothing_that_was_acknowledged() {
     summary("failover", &book);
     check(standby.port(), "failover", &book);
     assert_eq!(book.unexpected(&CRASH), []);
-    let wanted = format!("another host is the server from now on server=127.0.0.1:{}", standby.port());
+    let wanted = format!("another host serves from now on server=127.0.0.1:{}", standby.port());
     assert!(gateway.log().contains(&wanted), "{}", gateway.log());
 }
 
@@ -88,7 +88,7 @@ fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
     let (answer, sold, gateway) = sale_in_doubt(true);
     let report = answer.error().expect("the id may be somebody else's by now");
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "2"));
-    assert!(gateway.log().contains("bond=SameCluster"), "{}", gateway.log());
+    assert!(gateway.log().contains("continuity=SameCluster"), "{}", gateway.log());
 }
 
 #[test]

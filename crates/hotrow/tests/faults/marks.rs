@@ -50,7 +50,7 @@ fn a_commit_that_the_log_has_kept_is_answered_after_two_crashes() {
     }
     stage.proxy.for_new(|| None);
     assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
-    logged(&stage.gateway, "bond=Logged");
+    logged(&stage.gateway, "continuity=Logged");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
     until("nothing is cut", || stage.proxy.cuts() > cuts);
     assert_eq!(direct.query("commit").error(), None);
     assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
-    logged(&stage.gateway, "bond=NotLogged");
+    logged(&stage.gateway, "continuity=NotLogged");
 }
 
 /// A script that resets all sequences must not make the gateway believe that a commit was lost.
@@ -134,5 +134,5 @@ fn a_mark_that_is_dropped_fails_no_statement() {
     for sold in 2..6 {
         assert_eq!(number(&stage.client.query(SELL)), sold, "{}", stage.gateway.log());
     }
-    logged(&stage.gateway, "going on without");
+    logged(&stage.gateway, "continuing without it");
 }

@@ -118,7 +118,11 @@ async fn sslmode_means_what_it_means_to_libpq() {
     // Where TLS is only preferred, it is left out when it can't be had.
     secured.check("localhost", &format!("sslmode=prefer&sslrootcert={other}"), Ok(false)).await;
     secured
-        .check("localhost", "sslmode=require&sslnegotiation=direct", Err("TLS with the server fails"))
+        .check(
+            "localhost",
+            "sslmode=require&sslnegotiation=direct",
+            Err("the TLS handshake with the server failed"),
+        )
         .await;
 
     secured.shows(&secured.authority.issue_expired("server", &["localhost"]));

@@ -39,7 +39,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The handshake failed.
-    #[error("TLS with the server fails: {0}")]
+    #[error("the TLS handshake with the server failed: {0}")]
     Handshake(#[from] HandshakeError),
     /// The server does not offer TLS.
     #[error(
@@ -47,7 +47,9 @@ pub enum ConnectError {
     )]
     Declined,
     /// Most likely an attacker between the gateway and the server.
-    #[error("the server said more than its answer to the request for TLS, unencrypted")]
+    #[error(
+        "the server sent unencrypted data after its answer to the request for TLS; an attacker may be in between"
+    )]
     Injected,
 }
 

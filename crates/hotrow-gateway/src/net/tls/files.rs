@@ -106,7 +106,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         pem::Error::NoItemsFound if text.windows(9).any(|word| word == b"ENCRYPTED") => wrong(
             path,
-            "the key is encrypted, and there is nobody to ask for its passphrase; decrypt it: openssl pkey",
+            "the key is encrypted, and the gateway cannot ask for its passphrase; decrypt it with openssl pkey",
         ),
         pem::Error::NoItemsFound => {
             wrong(path, "it holds no private key; it should begin with -----BEGIN PRIVATE KEY-----")

@@ -163,7 +163,7 @@ impl From<hotrow_wire::Error> for ConsoleEnd {
         ConsoleEnd::Problem(Problem::fatal(
             "08P01",
             error.to_string(),
-            "Speak PostgreSQL's protocol, version 3.",
+            "Use a client for PostgreSQL's protocol, version 3.",
         ))
     }
 }
@@ -387,9 +387,10 @@ fn problem(unknown: &console::UnknownCommand) -> Problem {
 }
 
 fn unsupported() -> Problem {
-    Problem::error("0A000", "the gateway's console does not do that", console::hint())
+    Problem::error("0A000", "the gateway's console does not support this message", console::hint())
 }
 
 fn missing(kind: &str, name: &[u8], code: &'static str) -> Problem {
-    Problem::error(code, format!("{kind} \"{}\" does not exist", String::from_utf8_lossy(name)), "")
+    let message = format!("{kind} \"{}\" does not exist", String::from_utf8_lossy(name));
+    Problem::error(code, message, "Prepare the statement with Parse and create the portal with Bind first.")
 }

@@ -56,16 +56,12 @@ pub async fn perform(shared: &Arc<Shared>, command: &Command) -> Result<Answer, 
         }
         Command::Reload => {
             shared.operator_requests.reload().await.map_err(|error| {
-                Problem::error(
-                    "F0000",
-                    error,
-                    "What was in force stays in force: mend the file and say RELOAD again.",
-                )
+                Problem::error("F0000", error, "Nothing was changed. Fix the error and run RELOAD again.")
             })?;
             Answer::done("RELOAD")
         }
         Command::Shutdown => {
-            tracing::info!("stopping, as the console was told");
+            tracing::info!("stopping: an operator has run SHUTDOWN");
             shared.operator_requests.shutdown().await;
             Answer::done("SHUTDOWN")
         }
@@ -83,9 +79,9 @@ fn not_in_use(shared: &Shared, database: &Option<String>, NotInUse: NotInUse) ->
     names.sort();
     names.dedup();
     let hint = if names.is_empty() {
-        "No client has used any yet.".to_owned()
+        "No database is in use yet. Without a name the command is for all databases.".to_owned()
     } else {
-        format!("In use are: {}. Without a name all are meant.", names.join(", "))
+        format!("Databases in use: {}. Without a name the command is for all databases.", names.join(", "))
     };
     let name = database.as_deref().unwrap_or_default();
     Problem::error("3D000", format!("no client has used database \"{name}\""), hint)

@@ -84,8 +84,7 @@ fn verdict(pool: &Pool, statement: &Statement) -> (&'static str, String) {
         (Some(other), None) => other,
         (None, None) => (
             "undecided",
-            "not looked up yet: so far it has come only in transactions or on connections that are held"
-                .to_owned(),
+            "not decided yet: so far it has run only in transactions or on held connections".to_owned(),
         ),
     }
 }
