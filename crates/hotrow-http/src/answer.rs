@@ -1,5 +1,5 @@
-//! Answers of 200: rows as objects with the function's columns, in their order. Which columns there are is the schema pack's
-//! business; what a value becomes stands in `columns`.
+//! Answers with status 200: rows as objects with the function's columns, in their order. The schema pack decides the columns,
+//! and `columns` converts the values.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl IntoResponse for Answer {
     }
 }
 
-/// A body of JSON that no cache may keep.
+/// A body of JSON that must not be cached.
 pub fn json<B: IntoResponse>(body: B) -> Response {
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),

@@ -1,5 +1,4 @@
-//! The router: the routes of all areas, access to them, and how large a body can be. What a call does is in the folder of its
-//! area.
+//! The router: the routes of all areas, access to them, and the size of bodies. The folders of the areas make the calls.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Who may call: clients with a bearer token from a file; without a file, programs on this machine, but no web pages that a
-//! browser on this machine shows. Which requests are checked stands in `api`.
+//! Access: clients with a bearer token from a file. Without a file, programs on this machine, but no web pages in a browser on
+//! this machine. `api` decides which requests are checked.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,43 +15,43 @@ use sha2::{Digest, Sha256};
 
 use crate::problem::{Kind, Problem};
 
-/// The tokens that are accepted, as digests: a comparison of digests tells nothing about the tokens.
+/// The accepted tokens, as digests. The time that a comparison of digests takes tells nothing about the tokens.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     digests: Vec<[u8; 32]>,
 }
 
-/// Why there are no tokens.
+/// The reason why the tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file can't be read.
-    #[error("can't read the tokens in {path}: {error}")]
+    #[error("cannot read the tokens in {path}: {error}")]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// It holds none.
-    #[error("{0} holds no token: write one into each line, for example from: openssl rand -hex 32")]
+    /// The file contains no token.
+    #[error("{0} contains no token: write one per line, for example from: openssl rand -hex 32")]
     Empty(String),
-    /// A token that can be guessed.
+    /// A token that could be guessed.
     #[error(
-        "line {line} of {path} is shorter than {TOKEN_BYTES_MIN} bytes: take one from: openssl rand -hex 32"
+        "line {line} of {path} is shorter than {TOKEN_BYTES_MIN} bytes: use a token from: openssl rand -hex 32"
     )]
     Short {
-        /// Which file.
+        /// The path of the file.
         path: String,
-        /// Which line.
+        /// The number of the line.
         line: usize,
     },
 }
 
-/// A token of random letters and digits that nobody guesses.
+/// A token of so many random letters and digits cannot be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 
 impl Tokens {
-    /// One token in each line; empty lines count for nothing.
+    /// Reads one token per line. Empty lines are ignored.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let name = path.display().to_string();
         let text =
@@ -66,7 +66,7 @@ impl Tokens {
         if digests.is_empty() { Err(TokenError::Empty(name)) } else { Ok(Tokens { digests }) }
     }
 
-    /// Compares with all of them, byte by byte to the end, however early they differ.
+    /// Compares with all tokens, each byte by byte to the end, wherever they differ.
     fn accept(&self, token: &[u8]) -> bool {
         let presented: [u8; 32] = Sha256::digest(token).into();
         let differs =
@@ -75,7 +75,7 @@ impl Tokens {
     }
 }
 
-/// Lets a request pass that has a token, or needs none.
+/// Passes a request that has a token, or needs none.
 pub async fn check(
     State(tokens): State<Option<Arc<Tokens>>>,
     request: Request,
@@ -91,7 +91,7 @@ pub async fn check(
     Ok(next.run(request).await)
 }
 
-/// Lets a request for the page pass, which other sites may link to.
+/// Passes a request for the page, to which other sites may link.
 pub async fn check_host(
     State(tokens): State<Option<Arc<Tokens>>>,
     request: Request,
@@ -103,10 +103,10 @@ pub async fn check_host(
     Ok(next.run(request).await)
 }
 
-const WITH_A_TOKEN: &str = "Name a file with tokens by --http-token-file, and send one.";
+const WITH_A_TOKEN: &str = "Set --http-token-file to a file with tokens, and send a token.";
 
-/// Any page that a browser on this machine shows can send requests to a loopback address. Browsers name the page's origin, but
-/// not with every GET; newer ones also say whether the page is of the same site.
+/// Any page that a browser on this machine shows can send requests to a loopback address. Browsers send the page's origin, but
+/// not with every GET. Newer browsers also report whether the page is of the same site.
 fn refuse_web_pages(headers: &HeaderMap) -> Result<(), Problem> {
     let is_foreign = |site: &[u8]| !matches!(site, b"same-origin" | b"none");
     let sites = headers.get_all("sec-fetch-site");
@@ -117,8 +117,8 @@ fn refuse_web_pages(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A page whose own name leads to a loopback address (DNS rebinding) is of the same site to the browser. Its name still stands
-/// in the request.
+/// If a page's own host name resolves to a loopback address (DNS rebinding), the browser takes the API for the same site. The
+/// request still contains that host name.
 fn refuse_other_hosts(request: &Request) -> Result<(), Problem> {
     let in_headers = request.headers().get_all(HOST).iter();
     let in_headers = in_headers.map(|host| Authority::try_from(host.as_bytes()).ok());
@@ -141,15 +141,16 @@ fn is_this_machine(authority: &Authority) -> bool {
 }
 
 fn authorize(tokens: &Tokens, headers: &HeaderMap) -> Result<(), Problem> {
-    let hint = "Send the header Authorization: Bearer TOKEN, with a token from the file that --http-token-file names.";
+    let hint =
+        "Send the header Authorization: Bearer TOKEN, with a token from the file of --http-token-file.";
     let Some(header) = headers.get(AUTHORIZATION) else {
-        return Err(Problem::new(Kind::Unauthorized, "the request has no Authorization", hint));
+        return Err(Problem::new(Kind::Unauthorized, "the request has no Authorization header", hint));
     };
     let (scheme, token) = header.as_bytes().split_at(header.len().min("bearer ".len()));
     if scheme.eq_ignore_ascii_case(b"bearer ") && tokens.accept(token.trim_ascii()) {
         return Ok(());
     }
-    Err(Problem::new(Kind::Unauthorized, "the token is not one of those that are accepted", hint))
+    Err(Problem::new(Kind::Unauthorized, "the token is not valid", hint))
 }
 
 #[cfg(test)]
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_that_says_where_its_page_is_from_is_believed() {
+    fn the_origin_that_a_browser_reports_is_trusted() {
         let read = |header: &'static str, value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header, value.parse().unwrap());

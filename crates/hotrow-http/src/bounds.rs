@@ -1,24 +1,24 @@
-//! How long clients of the HTTP server can take, and how many there can be.
+//! Bounds for clients of the HTTP server: durations and numbers.
 
 use std::time::Duration;
 
 use hotrow_core::limits;
 
-/// How long clients may take, and how many they may be.
+/// The bounds of durations, and of the number of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections at once.
+    /// The most connections at once.
     pub connections: usize,
-    /// For the headers of a request, and from one request to the next.
+    /// The time for the headers of a request, and from one request to the next.
     pub headers: Duration,
-    /// Between two bytes, in either direction, and for a request that does not go on.
+    /// The time between two bytes in either direction, and without progress of any request.
     pub idle: Duration,
-    /// For what is under way when the server is told to stop.
+    /// The time that requests under way have after the server is told to stop.
     pub stop: Duration,
 }
 
 impl Bounds {
-    /// Those of [`limits`], and so long for the end.
+    /// The bounds of [`limits`], with this time to stop.
     pub fn new(stop: Duration) -> Self {
         Bounds {
             connections: limits::HTTP_CONNECTIONS_MAX,

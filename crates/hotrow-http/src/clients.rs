@@ -1,5 +1,5 @@
-//! The gateway's sessions that all HTTP requests share: opened when needed, opened again when lost, pipelined on. What
-//! a call means is not known here.
+//! The gateway's sessions that all HTTP requests share. They are opened when needed, reopened when lost, and pipelined. The
+//! areas decide the calls.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -25,7 +25,7 @@ use crate::sqlstate;
 /// Makes a new client of the gateway.
 pub type Connector = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 
-/// How calls reach the gateway, and with which user.
+/// The gateway, and the user of all calls.
 pub struct Upstream {
     /// Connects a new client to the gateway.
     pub connect: Connector,
@@ -33,10 +33,10 @@ pub struct Upstream {
     pub user: String,
     /// The database of all calls.
     pub database: String,
-    /// A query that answers whether this user can trust the installed schema pack. Its parameters are this user and two texts,
+    /// A query that returns whether this user can trust the installed schema pack. Its parameters are this user and two texts,
     /// which are empty here.
     pub pack_trusted: &'static str,
-    /// The sender is dropped when the server is told to stop: then requests that wait for an order are answered.
+    /// The sender is dropped when the server is told to stop. Requests that wait for an order are then answered.
     pub stop: watch::Receiver<()>,
 }
 
@@ -49,12 +49,12 @@ macro_rules! values {
 }
 pub(crate) use values;
 
-/// Which group of sessions a call takes: calls that meet on a row have the same.
+/// The group of sessions that a call uses. Calls that contend for a row have the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Key(usize);
 
 impl Key {
-    /// That of a counter, an item or a reservation.
+    /// The key of a counter, an item or a reservation.
     pub fn of(name: &(impl Hash + ?Sized)) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -62,23 +62,23 @@ impl Key {
     }
 }
 
-/// What kind of call it is.
+/// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It may change something, and there is a merge rule for it.
+    /// The call may change data, and has a merge rule.
     Merged,
-    /// It may change something.
+    /// The call may change data.
     Writes,
-    /// It changes nothing.
+    /// The call changes nothing.
     Reads,
 }
 
 /// A call of the schema pack.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Its text.
+    /// The statement.
     pub sql: &'static str,
-    /// Its kind.
+    /// The effect.
     pub effect: Effect,
 }
 
@@ -96,7 +96,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// A session that is idle, or a new one.
+    /// An idle session, or a new one.
     pub fn slot(&self) -> Slot {
         self.idle.lock().expect("nothing panics while it holds the slots").pop().unwrap_or_default()
     }
@@ -110,8 +110,8 @@ impl Waits {
     }
 }
 
-/// All sessions. Those for calls that are merged have no others on them: what is sent behind a call that is passed
-/// through would be passed through too.
+/// All sessions. Merged calls have sessions of their own: a call sent after one that is passed through would be passed through
+/// too.
 pub struct Clients {
     merged: Vec<Group>,
     others: Vec<Group>,
@@ -119,17 +119,17 @@ pub struct Clients {
     pub(crate) batches: Arc<Semaphore>,
     connect: Connector,
     config: Config,
-    /// Whether the functions of the pack belong to a role that may be trusted: each session asks before its first call.
+    /// A query about the owner of the pack's functions. Each session runs it before its first call.
     pack_trusted: &'static str,
     room: Arc<Semaphore>,
     stop: watch::Receiver<()>,
 }
 
-/// What a call takes up while it is under way.
+/// The permits that a call holds while it is under way.
 pub type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
-/// Sessions that share the calls of some keys. Answers come in the order of the questions, so a call that waits for a
-/// lock holds up what is behind it: at worst its group.
+/// Sessions that share the calls of some keys. Answers come in the order of the calls, so a call that waits for a lock holds
+/// up later calls: at worst its whole group.
 struct Group {
     slots: Vec<Slot>,
     room: Arc<Semaphore>,
@@ -157,7 +157,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Clients {
-    /// None is opened yet.
+    /// No session is opened yet.
     pub fn new(upstream: &Upstream) -> Self {
         let Upstream { connect, user, database, pack_trusted, stop } = upstream;
         let mut config = Config::new();
@@ -170,8 +170,7 @@ impl Clients {
         Clients { merged, others, waits, batches, connect, config, pack_trusted, room, stop }
     }
 
-    /// The rows that a call answers. It is carried to its end even if nobody waits any more, so that what is under way
-    /// stays counted.
+    /// Returns the rows of a call. The call runs to its end even if its client has gone, and is counted until then.
     pub async fn rows(
         self: &Arc<Self>,
         call: Call,
@@ -184,12 +183,12 @@ impl Clients {
             let _permits = permits;
             clients.share(call, key, values).await
         });
-        // The call was sent by then, or given up.
+        // The call was sent by then, or was given up.
         let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS + limits::HTTP_ANSWER_TIMEOUT_MS);
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => Err(Problem::internal(&error)),
-            Err(_) => Err(sqlstate::lost(call.effect != Effect::Reads, "the answer did not come in time")),
+            Err(_) => Err(sqlstate::lost(call.effect != Effect::Reads, "the answer did not arrive in time")),
         }
     }
 
@@ -197,7 +196,7 @@ impl Clients {
         if effect == Effect::Merged { &self.merged } else { &self.others }
     }
 
-    /// One more call, if there is room for it among all and among those of its kind.
+    /// Admits one more call, if the limits of all calls and of this kind of call allow it.
     pub(crate) fn admit(&self, room: &Arc<Semaphore>) -> Result<Permits, Problem> {
         match (self.room.clone().try_acquire_owned(), room.clone().try_acquire_owned()) {
             (Ok(of_all), Ok(of_kind)) => Ok((of_all, of_kind)),
@@ -205,7 +204,7 @@ impl Clients {
         }
     }
 
-    /// One more call on the sessions that it shares.
+    /// Admits one more call to the sessions that it shares.
     pub(crate) fn admit_to(&self, call: Call, key: Key) -> Result<Permits, Problem> {
         self.admit(&self.groups(call.effect)[key.0].room)
     }
@@ -214,17 +213,18 @@ impl Clients {
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + use<> {
         let mut stop = self.stop.clone();
         async move {
-            let _ = stop.changed().await; // nothing is ever sent: that the sender is gone is the word
+            let _ = stop.changed().await; // nothing is ever sent: only the drop of the sender ends the wait
         }
     }
 
-    /// A call on one of the sessions that calls of its key share.
+    /// Runs a call on one of the sessions that calls of its key share.
     pub(crate) async fn share(&self, call: Call, key: Key, values: Vec<Value>) -> Result<Vec<Row>, Problem> {
         let (slot, _under_way) = self.groups(call.effect)[key.0].choose();
         self.run(slot, call, values, pending()).await
     }
 
-    /// A call on this session. Is `ended` ready first, it is cancelled; if it has found nothing by then, no rows are its answer.
+    /// Runs a call on this session. If `ended` is ready first, the call is cancelled. A cancelled call that has found nothing
+    /// returns no rows.
     pub(crate) async fn run(
         &self,
         slot: &Slot,
@@ -235,7 +235,7 @@ impl Clients {
         let limit = Duration::from_millis(limits::HTTP_SEND_TIMEOUT_MS);
         let prepared = tokio::time::timeout(limit, self.prepare(slot, call)).await;
         let (session, statement) =
-            prepared.unwrap_or_else(|_| Err(sqlstate::away("there was no connection in time")))?;
+            prepared.unwrap_or_else(|_| Err(sqlstate::away("no connection within the time limit")))?;
         let writes = call.effect != Effect::Reads;
         let parameters: Vec<_> = values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync)).collect();
         let mut answer = std::pin::pin!(session.client.query(&statement, &parameters));
@@ -260,9 +260,9 @@ impl Clients {
             let mismatch = error.source().is_some_and(|source| source.is::<WrongType>());
             if mismatch {
                 slot.leave(&session).await;
-                return Err(sqlstate::mismatch(&error)); // found before anything was sent
+                return Err(sqlstate::mismatch(&error)); // detected before anything was sent
             }
-            return Err(sqlstate::lost(writes, "the session ended before the answer came"));
+            return Err(sqlstate::lost(writes, "the session ended before the answer arrived"));
         };
         if sqlstate::is_outdated(report) {
             slot.leave(&session).await;
@@ -270,7 +270,8 @@ impl Clients {
         Err(sqlstate::refused(report, writes))
     }
 
-    /// Cancels what is under way in a session, and leaves it: nobody knows when the word arrives.
+    /// Cancels the calls under way in a session and leaves the session, because the cancel request can arrive at any later
+    /// time.
     async fn cancel(&self, slot: &Slot, session: &Arc<Session>) {
         slot.leave(session).await;
         let Ok(stream) = (self.connect)() else { return };
@@ -287,7 +288,7 @@ impl Clients {
         };
         let statement = cell.get_or_try_init(|| session.client.prepare(call.sql)).await;
         let statement = statement.map_err(|error| sqlstate::not_sent(&error))?.clone();
-        // Found before anything is executed whose answer could not be written.
+        // Detected before execution, because the answer could not be written.
         if let Some(column) = columns::unknown(statement.columns()) {
             slot.leave(&session).await;
             return Err(sqlstate::unknown_column(column));
@@ -295,7 +296,7 @@ impl Clients {
         Ok((session, statement))
     }
 
-    /// The slot's session, a new one if it is lost.
+    /// Returns the slot's session, or a new one if it is lost.
     async fn session(&self, slot: &Slot) -> Result<Arc<Session>, Problem> {
         let mut place = slot.session.lock().await;
         if let Some(session) = place.as_ref().filter(|session| !session.client.is_closed()) {
@@ -329,7 +330,7 @@ impl Group {
         }
     }
 
-    /// The slot with the fewest calls under way: an idle one before a new one is opened.
+    /// Chooses the slot with the fewest calls under way, and an idle one before a new one is opened.
     fn choose(&self) -> (&Slot, UnderWay<'_>) {
         let slot = self
             .slots
@@ -342,7 +343,7 @@ impl Group {
 }
 
 impl Slot {
-    /// The next call gets a new session; this one ends when the calls on it have their answers.
+    /// Makes the next call open a new session. This session ends after the calls on it have their answers.
     async fn leave(&self, session: &Arc<Session>) {
         let mut place = self.session.lock().await;
         if place.as_ref().is_some_and(|there| Arc::ptr_eq(there, session)) {
@@ -351,7 +352,7 @@ impl Slot {
     }
 }
 
-/// The row of a call that always returns one row.
+/// Returns the row of a call that always returns one row.
 pub async fn one(
     clients: &Arc<Clients>,
     call: Call,
@@ -372,7 +373,7 @@ mod tests {
     const CALL: Call = Call { sql: "select 1", effect: Effect::Merged };
 
     #[tokio::test]
-    async fn one_request_too_many_is_refused_and_one_that_nobody_awaits_counts_on() {
+    async fn a_request_over_the_limit_is_refused_and_an_abandoned_one_still_counts() {
         let (held, mut taken) = tokio::sync::mpsc::unbounded_channel();
         let connect: Connector = Arc::new(move || {
             let (ours, theirs) = UnixStream::pair()?;

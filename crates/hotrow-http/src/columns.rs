@@ -1,5 +1,5 @@
-//! Values of the database as JSON. Every value of a type that is known here has a form, so that nothing that a call has taken is
-//! lost on the way to the client; a call with a column of another type is not executed.
+//! Values of the database as JSON. Every value of a known type has a form, so a call never loses a value on the way to the
+//! client. A call with a column of another type is not executed.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::seconds::Hold;
 use crate::time::Time;
 
-/// The types that a column of an answer may have.
+/// The types that a column of an answer can have.
 const KNOWN: [Type; 10] = [
     Type::INT8,
     Type::INT4,
@@ -70,7 +70,7 @@ fn get<'a, T: FromSql<'a>, E: ser::Error>(row: &'a Row, index: usize) -> Result<
     row.try_get(index).map_err(E::custom)
 }
 
-/// A text. A database with the encoding SQL_ASCII may keep bytes that are not UTF-8: they become U+FFFD.
+/// A text. A database with the encoding SQL_ASCII can hold bytes that are not UTF-8. They become U+FFFD.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Text<'a>(Cow<'a, str>);
@@ -83,7 +83,7 @@ impl<'a> FromSql<'a> for Text<'a> {
     accepts!(TEXT);
 }
 
-/// JSON as the server wrote it: numbers keep all their digits.
+/// JSON as the server wrote it. Numbers keep all their digits.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Document(Box<RawValue>);
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn every_text_has_a_form() {
+    fn every_text_can_be_written() {
         assert_eq!(json::<Text<'_>>(&Type::TEXT, "é\"\0".as_bytes()), "\"é\\\"\\u0000\"");
         assert_eq!(json::<Text<'_>>(&Type::TEXT, b"a\xffb"), "\"a\u{fffd}b\"");
         assert_eq!(json::<Document>(&Type::JSONB, b"\x01{\"a\": \"\xff\"}"), "{\"a\": \"\u{fffd}\"}");
     }
 
     #[test]
-    fn every_document_has_a_form_with_all_its_digits() {
+    fn every_document_is_written_with_all_its_digits() {
         let deep = format!("\u{1}{}{}", "[".repeat(5_000), "]".repeat(5_000));
         let long = format!("\u{1}[1{}, 0.{}1]", "0".repeat(131_071), "0".repeat(16_000));
         for raw in [&deep, &long] {

@@ -1,15 +1,15 @@
-//! JSON that callers keep in the database: passed on as it was written, and refused here where PostgreSQL would refuse it,
-//! so that it harms no other call of its batch.
+//! JSON that clients store in the database, passed on unchanged. Documents that PostgreSQL would reject are rejected here,
+//! because they would fail the other calls of their batch.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio_postgres::types::Json;
 
-/// Objects and arrays within each other: more than anybody means, less than the server's stack holds.
+/// The deepest nesting of objects and arrays. It is more than clients need and less than the server's stack allows.
 const DEPTH_MAX: usize = 100;
 
-/// Any JSON value that PostgreSQL can keep as jsonb.
+/// Any JSON value that PostgreSQL can store as jsonb.
 pub struct Document(pub Json<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Document {
@@ -22,7 +22,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// What makes valid JSON unfit.
+/// Returns why PostgreSQL cannot store a valid JSON text.
 fn fault(json: &[u8]) -> Option<&'static str> {
     let (mut at, mut depth, mut in_string) = (0, 0_usize, false);
     while at < json.len() {
@@ -31,7 +31,7 @@ fn fault(json: &[u8]) -> Option<&'static str> {
             b'[' | b'{' if !in_string => {
                 depth += 1;
                 if depth > DEPTH_MAX {
-                    return Some("more than 100 objects and arrays are within each other");
+                    return Some("objects and arrays are nested more than 100 levels deep");
                 }
             }
             b']' | b'}' if !in_string => depth -= 1,
@@ -49,7 +49,7 @@ fn fault(json: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// The number in `\uXXXX`, if it stands here.
+/// The number in `\uXXXX`, if it is at this place.
 fn unit(json: &[u8], at: usize) -> Option<u32> {
     let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_can_keep_stays_as_it_was_written() {
+    fn documents_that_the_server_can_store_stay_unchanged() {
         let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
         for json in [
             r#"{"a": [1, 2.50, 12345678901234567890123456789, 1e400], "b": null}"#,
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_can_not_keep_is_refused() {
+    fn documents_that_the_server_cannot_store_are_rejected() {
         let nested = format!("{}{}", "[".repeat(101), "]".repeat(101));
         for json in [r#"{"a": "\u0000"}"#, r#"{"\u0000": 1}"#, r#""\\\u0000""#, &nested, "{", "\"\u{1}\""] {
             assert!(serde_json::from_str::<Document>(json).is_err(), "{json}");

@@ -1,4 +1,4 @@
-//! Whether the process runs, whether it can serve calls, and the document that describes them. None of these needs a token.
+//! Liveness, readiness, and the OpenAPI document. None of them needs a token.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub async fn ready(State(clients): State<Arc<Clients>>) -> Result<Response, Prob
     Err(Problem::new(Kind::PackMissing, detail, sqlstate::hint(Kind::PackMissing)))
 }
 
-/// The functions that have a route, and the batch twin that gives back the orders of a client that has gone.
+/// The functions that have a route, and the batch twin that gives back orders of a client that has gone.
 fn called_functions() -> Vec<String> {
     let routed = functions().iter().filter(|function| matches!(function.http, Place::At(_)));
     let release = functions().iter().find(|function| function.name == "release");

@@ -1,5 +1,5 @@
-//! When a connection has been idle for too long: it asks for nothing, or does not take its answers. Bytes alone, such as HTTP/2
-//! PINGs, do not count.
+//! Detects connections that have been idle for too long: they send no request, or do not read their answers. Bytes alone, such
+//! as HTTP/2 PINGs, do not count.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,15 +22,15 @@ pub struct Activity(Mutex<State>);
 #[derive(Debug)]
 struct State {
     under_way: usize,
-    /// When a request last began, went on or ended.
+    /// The time at which a request last began, made progress or ended.
     since: Instant,
 }
 
-/// A request that is under way until its answer is taken.
+/// A request that is under way until its answer is read.
 struct UnderWay(Arc<Activity>);
 
 impl Activity {
-    /// Of a connection that has just been opened.
+    /// The activity of a connection that has just been opened.
     pub fn new() -> Arc<Self> {
         Arc::new(Activity(Mutex::new(State { under_way: 0, since: Instant::now() })))
     }
@@ -84,7 +84,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Notes in `activity` what is asked of these routes.
+    /// Records requests to these routes in `activity`.
     pub fn new(router: Router, activity: Arc<Activity>) -> Self {
         Watched { router, activity }
     }

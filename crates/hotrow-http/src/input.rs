@@ -1,5 +1,5 @@
-//! What a request says: names and ids in its path, its body, its idempotency key. What makes no sense is refused here,
-//! before it meets other clients' calls in a batch, which would have to be run again without it.
+//! The input of a request: names and IDs in its path, its body, its idempotency key. Invalid input is rejected here, because
+//! in a batch it would fail the calls of other clients, which would have to run again without it.
 
 use std::time::Duration;
 
@@ -53,12 +53,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let hint = "Write the name into the path with percent-encoding.";
+        let hint = "Write the name in the path with percent-encoding.";
         Name::try_from(segment(parts, state).await?).map_err(|detail| bad(detail, hint))
     }
 }
 
-/// The id of a reservation.
+/// The ID of a reservation.
 pub struct Id(pub Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -66,12 +66,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = segment(parts, state).await?;
-        let hint = "Use the reservation_id that reserving has answered.";
-        Uuid::try_parse(&text).map(Id).map_err(|_| bad(format!("{text:?} is no UUID"), hint))
+        let hint = "Use the reservation_id from the answer to the reservation.";
+        Uuid::try_parse(&text).map(Id).map_err(|_| bad(format!("{text:?} is not a UUID"), hint))
     }
 }
 
-/// A text of any length that PostgreSQL can keep.
+/// A text of any length that PostgreSQL can store.
 pub struct Text(pub String);
 
 impl<'de> Deserialize<'de> for Text {
@@ -103,12 +103,12 @@ impl<S: Send + Sync> FromRequestParts<S> for User {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = segment(parts, state).await?;
-        let hint = "A user is a number of 64 bits.";
-        text.parse().map(User).map_err(|_| bad(format!("{text:?} is no user"), hint))
+        let hint = "A user is a 64-bit integer.";
+        text.parse().map(User).map_err(|_| bad(format!("{text:?} is not a user number"), hint))
     }
 }
 
-/// The name of a queue, and a receipt that a take of it has given.
+/// The name of a queue, and a receipt from a take of it.
 pub struct Receipt {
     pub queue: String,
     pub receipt: i64,
@@ -121,12 +121,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Receipt {
         let (Name(queue), text) = named(parts, state).await?;
         let hint = "Use the receipt that came with the order.";
         let receipt = text.parse().ok().filter(|receipt| *receipt >= 0);
-        let receipt = receipt.ok_or_else(|| bad(format!("{text:?} is no receipt"), hint))?;
+        let receipt = receipt.ok_or_else(|| bad(format!("{text:?} is not a receipt"), hint))?;
         Ok(Receipt { queue, receipt })
     }
 }
 
-/// The name of a queue, and the id of an order in it.
+/// The name of a queue, and the ID of an order in it.
 pub struct OrderId {
     pub queue: String,
     pub order_id: Uuid,
@@ -138,12 +138,12 @@ impl<S: Send + Sync> FromRequestParts<S> for OrderId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (Name(queue), text) = named(parts, state).await?;
         let hint = "Use the order_id that the order was enqueued with.";
-        let order_id = Uuid::try_parse(&text).map_err(|_| bad(format!("{text:?} is no UUID"), hint))?;
+        let order_id = Uuid::try_parse(&text).map_err(|_| bad(format!("{text:?} is not a UUID"), hint))?;
         Ok(OrderId { queue, order_id })
     }
 }
 
-/// What stands behind the path's question mark.
+/// The query parameters, after the path's question mark.
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -156,9 +156,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A path's two parts, of which the first is a name.
+/// The two parameters of a path. The first is a name.
 async fn named<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(Name, String), Problem> {
-    let hint = "Write UTF-8 into the path, with percent-encoding.";
+    let hint = "Write the path in UTF-8 with percent-encoding.";
     let path = Path::<(String, String)>::from_request_parts(parts, state).await;
     let Path((name, rest)) = path.map_err(|error| bad(error.body_text(), hint))?;
     Ok((Name::try_from(name).map_err(|detail| bad(detail, hint))?, rest))
@@ -167,10 +167,10 @@ async fn named<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(Name, St
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
     let path = Path::<String>::from_request_parts(parts, state).await;
     path.map(|Path(text)| text)
-        .map_err(|error| bad(error.body_text(), "Write UTF-8 into the path, with percent-encoding."))
+        .map_err(|error| bad(error.body_text(), "Write the path in UTF-8 with percent-encoding."))
 }
 
-/// What makes a repeated request the same request.
+/// The key that identifies a repeated request.
 pub struct IdempotencyKey(pub Option<Uuid>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
@@ -181,12 +181,13 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-/// Refuses an Idempotency-Key where a request is executed again when it is repeated: a client that sends one relies on it.
-/// A GET changes nothing, so that its key is kept in any case.
+/// Rejects an Idempotency-Key if a repeated request would be executed again, because a client that sends a key relies on it. A
+/// GET changes nothing, so its key is accepted.
 pub async fn refuse_key(request: Request, next: Next) -> Result<Response, Problem> {
     if request.headers().contains_key(KEY) && !request.method().is_safe() {
-        let detail = format!("{} {} takes no Idempotency-Key", request.method(), request.uri().path());
-        let hint = "Leave the header out. docs/http.md lists the requests that take one, and says what repeating the others does.";
+        let detail =
+            format!("{} {} does not accept an Idempotency-Key", request.method(), request.uri().path());
+        let hint = "Leave the header out. docs/http.md lists the requests that accept it, and the effect of repeating the others.";
         return Err(bad(detail, hint));
     }
     Ok(next.run(request).await)
@@ -197,15 +198,15 @@ fn key(headers: &HeaderMap) -> Result<Option<Uuid>, Problem> {
     let Some(value) = values.next() else { return Ok(None) };
     let hint = "Send one header of the form Idempotency-Key: 0193e1a0-7b1c-7e2a-9d3f-5c4b6a798081";
     if values.next().is_some() {
-        return Err(bad("there is more than one Idempotency-Key", hint));
+        return Err(bad("the request has more than one Idempotency-Key", hint));
     }
     let text = value.to_str().unwrap_or_default();
-    // The header's draft standard writes it as a quoted string; most clients don't.
+    // The draft standard writes the key as a quoted string. Most clients do not.
     let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    Uuid::try_parse(bare).map(Some).map_err(|_| bad("the Idempotency-Key is no UUID", hint))
+    Uuid::try_parse(bare).map(Some).map_err(|_| bad("the Idempotency-Key is not a UUID", hint))
 }
 
-/// A body of JSON. None at all is an object without fields.
+/// A body of JSON. An empty body is an object without fields.
 pub struct Input<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
@@ -218,8 +219,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
             Ok(Ok(body)) => body,
             Ok(Err(error)) => return Err(unreadable(error.into_response().status())),
             Err(_) => {
-                let detail = format!("the body did not come within {limit:?}");
-                return Err(Problem::new(Kind::RequestTimeout, detail, "Send it in one go."));
+                let detail = format!("the body did not arrive within {limit:?}");
+                return Err(Problem::new(Kind::RequestTimeout, detail, "Send the whole body at once."));
             }
         };
         if !body.is_empty() && !is_json {
@@ -233,10 +234,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
 fn unreadable(status: StatusCode) -> Problem {
     if status == StatusCode::PAYLOAD_TOO_LARGE {
         let (one, many) = (limits::HTTP_BODY_BYTES_MAX, limits::HTTP_BATCH_BYTES_MAX);
-        let detail = format!("a body has at most {one} bytes, one with many orders {many}");
-        Problem::new(Kind::BodyTooLarge, detail, "Divide it into several requests.")
+        let detail = format!("a body can have {one} bytes, and a body with many orders {many}");
+        Problem::new(Kind::BodyTooLarge, detail, "Split it into several requests.")
     } else {
-        bad("the body can't be read to its end", "Send as many bytes as the headers announce.")
+        bad("the body is incomplete", "Send as many bytes as the headers announce.")
     }
 }
 
@@ -250,7 +251,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let body = if body.is_empty() { b"{}" } else { body };
     let hint = "See /openapi.json for the fields of this request.";
-    // What reads objects into structs takes arrays for objects without names.
+    // The deserializer of structs also accepts arrays, as objects without names.
     if body.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
         return Err(bad("the body is not a JSON object", hint));
     }

@@ -1,17 +1,17 @@
-//! The schema pack as JSON over HTTP, health and metrics. The crate knows nothing of the gateway's inside: it is handed a way to
-//! become a client of the gateway, so that calls over HTTP are merged with the calls of other clients.
+//! The schema pack as JSON over HTTP, health and metrics. The crate does not know the gateway's code: its caller passes a
+//! function that connects a client to the gateway. Calls over HTTP are therefore merged with the calls of other clients.
 //!
 //! | to follow a request | read |
 //! |---|---|
 //! | a connection | `server`: limits, timeouts, both versions of HTTP, the graceful stop; `idle`: when it is closed; `bounds`: how long clients can take |
 //! | access | `auth` |
-//! | the route | `api`, `routes`; `health` for what needs no call of the pack |
+//! | the route | `api`, `routes`; `health` for routes without a call of the pack |
 //! | the call | the area's folder: `counters`, `sales` (and `sales/reservations`), `feeds`, `queues` (and `queues/orders`, `queues/takes`, `queues/receipts`) |
 //! | its input | `input`: names, bodies, idempotency keys; `seconds`, `time`, `document`: values in it |
 //! | to the database | `clients`: sessions of the gateway that requests share; the statements are in `sql/` |
-//! | the answer | `answer` for rows, `columns` for their values, `problem` for everything else, `sqlstate` for what the server refuses |
+//! | the answer | `answer` for rows, `columns` for their values, `problem` for all others, `sqlstate` for errors of the server |
 //!
-//! `page` shows people what is in the queues, by the same calls. `metrics` has an address of its own.
+//! `page` shows the queues to people, with the same calls. `metrics` has an address of its own.
 //!
 //! `openapi` puts the document for clients together, from an `openapi.json` for each area.
 

@@ -1,4 +1,4 @@
-//! The page that Prometheus reads, on an address of its own. What it says comes from a function that it is handed.
+//! The page that Prometheus reads, on an address of its own. The caller passes a function that writes the text.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The OpenAPI document, put together from `openapi.json` beside this file and the parts in the folders of the areas.
+//! Assembles the OpenAPI document from `openapi.json` beside this file and the parts in the folders of the areas.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The document's head, and what belongs to no area.
+/// The document's head, and the parts that belong to no area.
 const BASE: &str = include_str!("openapi.json");
 
 /// The paths and components of each area.

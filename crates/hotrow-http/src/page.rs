@@ -1,5 +1,5 @@
-//! `/queues`: a page for people, which shows what is in the queues by calls of the API. It changes nothing and loads nothing
-//! from elsewhere; a token that it is given stays in its memory.
+//! `/queues`: a page for people, which shows the queues with calls of the API. It changes nothing and loads nothing from
+//! elsewhere. It keeps a token in its memory only.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ const EXACT: &str = include_str!("page/exact.js");
 const SCRIPT: &str = include_str!("page/queues.js");
 const STYLE: &str = include_str!("page/queues.css");
 
-/// Whatever a text of somebody's order might contain: nothing is run or loaded but these files.
+/// Allows the browser to run and load only these files, whatever texts the orders contain.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// The page's files. They say nothing about the queues, so that nobody needs a token for them.
+/// The page's files. They contain nothing about the queues, so they need no token.
 pub fn routes() -> Router<Arc<Clients>> {
     Router::new()
         .route("/queues", get(|| async { file("text/html; charset=utf-8", HTML) }))

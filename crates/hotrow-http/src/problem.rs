@@ -1,51 +1,51 @@
-//! What is answered when a request is not carried out: RFC 9457's problem details. Refusals of the schema pack are no
-//! problems; they are answers.
+//! Problem details (RFC 9457): the responses to requests that were not carried out. Refusals of the schema pack are answers, not
+//! problems.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Where each kind is explained, under a heading of its name.
+/// The page that explains each kind, under a heading with its name.
 const PAGE: &str = "https://github.com/hotrow/hotrow/blob/main/docs/http.md#";
 
-/// All that can go wrong.
+/// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The request's words make no sense.
+    /// The request is invalid.
     BadRequest,
     /// No token, or a wrong one.
     Unauthorized,
-    /// A web page asks, and anybody's page could.
+    /// The request comes or could come from a web page.
     ForeignOrigin,
-    /// Nothing is there.
+    /// The path or the queue does not exist.
     NotFound,
-    /// The path has other methods.
+    /// The path does not have this method.
     MethodNotAllowed,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     RequestTimeout,
     /// The body is too large.
     BodyTooLarge,
     /// The body is not JSON.
     NotJson,
-    /// The schema pack does not accept an argument.
+    /// The schema pack rejects an argument.
     RefusedArgument,
-    /// Too many calls wait for the same rows.
+    /// Too many calls wait, or the server ran out of a resource. The call changed nothing.
     QueueFull,
-    /// Too much is under way.
+    /// Another limit is reached.
     Busy,
-    /// The server can't be reached, or gave up; nothing was executed.
+    /// The server cannot be reached, or aborted the call. The call changed nothing.
     ServerAway,
-    /// The schema pack is not there, or the user may not call it.
+    /// The schema pack is missing, or the user cannot execute or trust its functions.
     PackMissing,
-    /// Nobody knows whether it was executed.
+    /// The call was executed once or not at all.
     OutcomeUnknown,
-    /// A mistake of Hotrow's.
+    /// A bug in Hotrow.
     Internal,
 }
 
 impl Kind {
-    /// Each of them, for the test that compares them with the page that explains them.
+    /// All kinds, for the test that compares them with the page.
     #[cfg(test)]
     const ALL: [Kind; 15] = [
         Kind::BadRequest,
@@ -65,48 +65,52 @@ impl Kind {
         Kind::Internal,
     ];
 
-    /// Its status, its name in the `type`, and its title.
+    /// The status, the name in the `type`, and the title.
     fn describe(self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Kind::BadRequest => (StatusCode::BAD_REQUEST, "bad-request", "The request makes no sense"),
-            Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is needed"),
+            Kind::BadRequest => (StatusCode::BAD_REQUEST, "bad-request", "Invalid request"),
+            Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is required"),
             Kind::ForeignOrigin => {
-                (StatusCode::FORBIDDEN, "foreign-origin", "Web pages may not call this without a token")
+                (StatusCode::FORBIDDEN, "foreign-origin", "Requests from web pages need a token")
             }
-            Kind::NotFound => (StatusCode::NOT_FOUND, "not-found", "Nothing is there"),
+            Kind::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
             Kind::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The path has other methods")
+                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed")
             }
             Kind::RequestTimeout => {
-                (StatusCode::REQUEST_TIMEOUT, "request-timeout", "The request did not come in time")
+                (StatusCode::REQUEST_TIMEOUT, "request-timeout", "The request did not arrive in time")
             }
             Kind::BodyTooLarge => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The request's body is too large")
+                (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The request body is too large")
             }
             Kind::NotJson => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The request's body must be JSON")
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The request body must be JSON")
             }
             Kind::RefusedArgument => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "refused-argument", "An argument was refused")
+                (StatusCode::UNPROCESSABLE_ENTITY, "refused-argument", "An argument was rejected")
             }
-            Kind::QueueFull => {
-                (StatusCode::TOO_MANY_REQUESTS, "queue-full", "Too many calls wait for the same rows")
-            }
-            Kind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too much is under way"),
-            Kind::ServerAway => {
-                (StatusCode::SERVICE_UNAVAILABLE, "server-away", "The database server did not take the call")
-            }
+            Kind::QueueFull => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "queue-full",
+                "Too many calls wait, or a resource is exhausted",
+            ),
+            Kind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "A limit is reached"),
+            Kind::ServerAway => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "server-away",
+                "The database server is unreachable or aborted the call",
+            ),
             Kind::PackMissing => {
-                (StatusCode::SERVICE_UNAVAILABLE, "pack-missing", "The schema pack can't be called")
+                (StatusCode::SERVICE_UNAVAILABLE, "pack-missing", "The schema pack cannot be called")
             }
             Kind::OutcomeUnknown => {
-                (StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "Nobody knows whether it was executed")
+                (StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "The outcome of the call is unknown")
             }
-            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "A mistake of Hotrow's"),
+            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
         }
     }
 
-    /// After how many seconds it is worth trying again.
+    /// The seconds after which a retry can succeed.
     fn retry_after(self) -> Option<HeaderValue> {
         let seconds = match self {
             Kind::QueueFull | Kind::Busy | Kind::ServerAway => "1",
@@ -117,7 +121,7 @@ impl Kind {
     }
 }
 
-/// One of them, with what is special about this one.
+/// A problem: its kind, with the details of one request.
 #[derive(Debug)]
 pub struct Problem {
     kind: Kind,
@@ -127,26 +131,26 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What happened, and what to do.
+    /// A problem with an explanation and the next step.
     pub fn new(kind: Kind, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Problem { kind, detail: detail.into(), hint: hint.into(), sqlstate: None }
     }
 
-    /// The same, as the database server or the gateway called it.
+    /// Adds the SQLSTATE of the database server or the gateway.
     pub fn with_sqlstate(self, sqlstate: &str) -> Self {
         Problem { sqlstate: Some(sqlstate.to_owned()), ..self }
     }
 
-    /// There is no room for one more call.
+    /// The limit of calls under way is reached.
     pub fn full() -> Self {
-        let hint = "Nothing was executed: repeat the request a little later.";
+        let hint = "Nothing was executed. Repeat the request after the time in Retry-After.";
         Self::new(Kind::Busy, "too many requests are under way", hint)
     }
 
-    /// What can only be a mistake of ours is in the log, not in the answer.
+    /// A bug. The log has the error, and the answer does not.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "an HTTP request failed");
-        Self::new(Kind::Internal, "what went wrong is in Hotrow's log", "Look there, and report it.")
+        Self::new(Kind::Internal, "the error is in Hotrow's log", "Check the log, and report the error.")
     }
 }
 

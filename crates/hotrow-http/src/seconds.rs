@@ -1,4 +1,4 @@
-//! Lengths of time: seconds in JSON, an interval in PostgreSQL. What they are for, the schema pack knows.
+//! Durations: seconds in JSON, an interval in PostgreSQL. The schema pack decides their use.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,28 +15,28 @@ const MONTH: i64 = 30 * 86_400;
 /// Short enough for a float to be exact.
 const YEAR: i64 = 365 * 86_400;
 
-/// A length of time of so many microseconds at least, and so many seconds at most.
+/// A duration with a minimum in microseconds and a maximum in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds<const MICROS_MIN: i64, const MAX: i64> {
     micros: i64,
 }
 
-/// How long a hold lasts: longer than any that the pack accepts.
+/// The length of a hold. The maximum is longer than any hold that the pack accepts.
 pub type Hold = Seconds<1, YEAR>;
-/// How long a lease lasts.
+/// The length of a lease.
 pub type Lease = Seconds<1, MONTH>;
-/// How long a request waits for an order.
+/// The time that a request waits for an order.
 pub type Wait = Seconds<0, { limits::HTTP_WAIT_SECONDS_MAX }>;
-/// A pause, or how long something is kept.
+/// A pause, or a retention.
 pub type Pause = Seconds<0, YEAR>;
 
 impl<const MICROS_MIN: i64, const MAX: i64> Seconds<MICROS_MIN, MAX> {
-    /// So many; the caller knows that they are within the bounds.
+    /// A duration of this many seconds. The caller guarantees the bounds.
     pub const fn new(seconds: i64) -> Self {
         Seconds { micros: seconds * 1_000_000 }
     }
 
-    /// For who waits.
+    /// The same as a duration for timers.
     pub fn duration(self) -> Duration {
         Duration::from_micros(self.micros.unsigned_abs())
     }
@@ -47,7 +47,7 @@ impl<'de, const MICROS_MIN: i64, const MAX: i64> Deserialize<'de> for Seconds<MI
         let seconds = f64::deserialize(deserializer)?;
         if !(MICROS_MIN as f64 / MICROS_PER_SECOND..=MAX as f64).contains(&seconds) {
             let least = if MICROS_MIN > 0 { "more than 0" } else { "at least 0" };
-            let range = format!("a length of time is a number of seconds, here {least} and at most {MAX}");
+            let range = format!("a duration is a number of seconds, {least} and at most {MAX}");
             return Err(de::Error::custom(range));
         }
         Ok(Seconds { micros: (seconds * MICROS_PER_SECOND).round() as i64 })
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_whole_or_not() {
+    fn whole_and_fractional_seconds_are_exact() {
         for json in ["600", "0.05", "31536000", "1.5"] {
             assert_eq!(serde_json::to_string(&read(json).unwrap()).unwrap(), json);
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_durations_are_rejected() {
         for json in ["0", "-1", "0.0000001", "0.0000009", "31536001", "1e300", "\"PT1M\"", "true"] {
             assert!(read(json).is_err(), "{json}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_through_the_wire() {
+    fn durations_survive_the_wire_format() {
         let (hold, mut wire) = (read("90.25").unwrap(), BytesMut::new());
         hold.to_sql(&Type::INTERVAL, &mut wire).unwrap();
         assert_eq!(Hold::from_sql(&Type::INTERVAL, &wire).unwrap(), hold);

@@ -1,5 +1,5 @@
-//! Connections: how many, how long they may be silent, HTTP/1.1 and HTTP/2 on one port, and the end of all of them.
-//! What is asked on them is not known here.
+//! Connections: their number, their idle times, HTTP/1.1 and HTTP/2 on one port, and the graceful stop. The routes come from
+//! the caller.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tokio_io_timeout::TimeoutStream;
 use crate::bounds::Bounds;
 use crate::idle::{Activity, Watched};
 
-/// What one connection too many is told, before anything is read from it.
+/// The response to a connection over the limit, before anything is read from it.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// How long a connection that is told to end has for its answer to that.
+/// The time in which a client must react after its connection was told to end.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` is ready, then lets requests that are under way finish. False if some did not in time.
+/// Serves until `stop` is ready, then lets requests that are under way finish. False if some did not finish in time.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -43,7 +43,7 @@ pub async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of file descriptors, most likely: those that are there may leave in the meantime.
+                // Most likely no file descriptors are left. Other connections may close during the pause.
                 tracing::error!(%error, "an HTTP client could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -83,7 +83,7 @@ async fn serve_one(
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            // What is under way is answered. A client that does not answer to this has nothing under way for long.
+            // Requests under way are answered. A client that ignores the shutdown is cut off once it is idle.
             connection.as_mut().graceful_shutdown();
             let given_up = async {
                 tokio::time::sleep(GOODBYE).await;
@@ -115,7 +115,7 @@ fn builder(bounds: Bounds) -> Builder<TokioExecutor> {
     builder
 }
 
-/// The connection, which ends when nothing moves on it for too long.
+/// The connection, which ends if it makes no progress for too long.
 fn bounded(stream: TcpStream, idle: Duration) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
@@ -127,7 +127,7 @@ fn bounded(stream: TcpStream, idle: Duration) -> std::pin::Pin<Box<TimeoutStream
 }
 
 async fn send_away(mut stream: TcpStream) {
-    // A client that is gone already needs no answer.
+    // A client that has gone needs no answer.
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
 }
 
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A server whose one path answers when it is told to; the address, and the sender that stops it.
+    /// A server with one path that answers on a signal. Returns its address, and the sender that stops it.
     async fn start(bounds: Bounds) -> (String, oneshot::Sender<()>, tokio::task::JoinHandle<bool>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_says_nothing_or_only_half_is_cut_off() {
+    async fn a_client_that_sends_nothing_or_half_a_request_is_cut_off() {
         let (address, _stop, _server) = start(short()).await;
         for said in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
             let mut stream = TcpStream::connect(&address).await.unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_waits_for_what_is_under_way_and_for_nothing_else() {
+    async fn a_stop_waits_only_for_requests_under_way() {
         let (address, stop, server) = start(Bounds { idle: Duration::from_secs(60), ..short() }).await;
         let _idle = TcpStream::connect(&address).await.unwrap();
         let mut busy = TcpStream::connect(&address).await.unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_connection_too_many_is_told_so() {
+    async fn a_connection_over_the_limit_gets_503() {
         let (address, _stop, _server) = start(Bounds { connections: 1, ..short() }).await;
         let mut first = TcpStream::connect(&address).await.unwrap();
         first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -212,14 +212,14 @@ mod tests {
         assert!(start.ends_with(b"200"));
     }
 
-    /// HTTP/2's first bytes: the preface, and an empty SETTINGS.
+    /// The first bytes of HTTP/2: the preface, and an empty SETTINGS.
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0whatever";
     /// GET / on stream 1, with `127.0.0.1` as its authority, in HPACK without Huffman coding.
     const GET: &[u8] = b"\0\0\x0e\x01\x05\0\0\0\x01\x82\x86\x84\x41\x09127.0.0.1";
 
     #[tokio::test]
-    async fn pings_do_not_keep_a_connection_that_asks_for_nothing() {
+    async fn pings_do_not_keep_an_idle_connection_open() {
         let (address, _stop, _server) = start(short()).await;
         for first in [PREFACE.to_vec(), [PREFACE, GET].concat()] {
             let (mut read, mut write) = TcpStream::connect(&address).await.unwrap().into_split();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_takes_longer_than_the_pause_between_two_is_answered() {
+    async fn a_request_that_takes_longer_than_the_idle_timeout_is_answered() {
         let (address, _stop, _server) = start(short()).await;
         let mut stream = TcpStream::connect(&address).await.unwrap();
         stream.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

@@ -1,63 +1,64 @@
-//! Which problem an error of the database server or the gateway is for an HTTP client. Never guesses that something
-//! was not executed: only what says so counts.
+//! Maps errors of the database server and the gateway to problems for HTTP clients. A problem says that the call changed
+//! nothing only if the error proves it.
 
 use tokio_postgres::error::{DbError, Severity};
 
 use crate::problem::{Kind, Problem};
 
-const REPEAT: &str = "Repeat the request with the same Idempotency-Key: then it is executed once. If it had none, look first; \
-    PUT, confirm, cancel and extend may be repeated in any case.";
+const REPEAT: &str = "Repeat the request with the same Idempotency-Key: then it is executed exactly once. If it had no key, check \
+    its effect first. PUT, confirm, cancel and extend are safe to repeat.";
 
-/// Nobody knows what became of a call that may have changed something.
+/// A call that may have changed data was executed once or not at all.
 pub fn outcome_unknown(detail: &str) -> Problem {
     Problem::new(Kind::OutcomeUnknown, detail, REPEAT)
 }
 
-/// The answer did not come, or is no answer: what that means depends on whether the call writes.
+/// The answer is lost. The outcome is unknown if the call writes.
 pub fn lost(writes: bool, detail: &str) -> Problem {
     if writes {
         outcome_unknown(detail)
     } else {
-        Problem::new(Kind::ServerAway, detail, "Nothing was changed: it is safe to repeat the request.")
+        Problem::new(Kind::ServerAway, detail, "The request changes nothing. It is safe to repeat.")
     }
 }
 
-/// An error that came in place of the answer of a call that was sent.
+/// The server or the gateway answered a call with an error.
 pub fn refused(error: &DbError, writes: bool) -> Problem {
     let fatal = error.parsed_severity() != Some(Severity::Error);
     let sqlstate = error.code().code();
     let problem = match met(sqlstate, fatal) {
         Kind::OutcomeUnknown => lost(writes, error.message()),
-        // The server's hint names the function that makes one.
+        // The server's hint names the SQL function that creates a queue.
         Kind::NotFound => {
-            Problem::new(Kind::NotFound, error.message(), "Make it with PUT /v1/queues/{queue}.")
+            Problem::new(Kind::NotFound, error.message(), "Create it with PUT /v1/queues/{queue}.")
         }
         kind => Problem::new(kind, error.message(), error.hint().unwrap_or(hint(kind))),
     };
     problem.with_sqlstate(sqlstate)
 }
 
-/// The kind of an error that a call has met.
+/// The kind of an error that answers a call.
 fn met(sqlstate: &str, fatal: bool) -> Kind {
     match sqlstate {
         "08007" | "40003" => Kind::OutcomeUnknown,
-        // What the gateway says before it has sent anything to the server.
+        // From the gateway: it did not send the call, or a take found nothing. From the server: it ran out of a resource and
+        // rolled the call back.
         "53000" => Kind::QueueFull,
         "53300" | "53400" => Kind::Busy,
         "57P03" => Kind::ServerAway,
-        // The end of a session says nothing of what was under way in it.
+        // The end of a session leaves the outcome of its calls open.
         _ if fatal => Kind::OutcomeUnknown,
         _ => kind(sqlstate),
     }
 }
 
-/// The kind of an error that has surely rolled back whatever it met.
+/// The kind of an error that has certainly rolled back its call.
 fn kind(sqlstate: &str) -> Kind {
     match sqlstate {
         "42883" | "3F000" | "42P01" | "42501" | "26000" | "0A000" | "42703" => Kind::PackMissing,
         // Deadlock, lock timeout, a cancelled statement, a server that is read-only or shuts down.
         "40001" | "40P01" | "55P03" | "57014" | "25006" | "57P01" | "57P02" => Kind::ServerAway,
-        // A queue that is not there.
+        // A queue that does not exist.
         "P0002" => Kind::NotFound,
         _ if sqlstate.starts_with("22") || sqlstate.starts_with("23") => Kind::RefusedArgument,
         _ if sqlstate.starts_with("53") => Kind::Busy,
@@ -66,22 +67,20 @@ fn kind(sqlstate: &str) -> Kind {
     }
 }
 
-/// Whether what was prepared on this connection may have been made for functions that are there no more.
+/// Returns whether the statements prepared on this connection may be for functions that no longer exist.
 pub fn is_outdated(error: &DbError) -> bool {
     matches!(kind(error.code().code()), Kind::PackMissing)
 }
 
-/// What to do where the server does not say it.
+/// The next step for errors without a hint of the server.
 pub fn hint(kind: Kind) -> &'static str {
     match kind {
         Kind::QueueFull | Kind::Busy | Kind::ServerAway => {
-            "The call was not executed: it is safe to repeat the request."
+            "The call changed nothing. Repeat the request after the time in Retry-After."
         }
-        Kind::PackMissing => {
-            "Run hotrow migrate, and let the user of --upstream be a member of the pack's role."
-        }
-        Kind::RefusedArgument => "See /openapi.json for what each field may be.",
-        _ => "Look into Hotrow's log and the database server's.",
+        Kind::PackMissing => "Run hotrow migrate, and grant the pack's role to the user of --upstream.",
+        Kind::RefusedArgument => "See /openapi.json for the values that each field accepts.",
+        _ => "Check the logs of Hotrow and of the database server.",
     }
 }
 
@@ -96,27 +95,27 @@ pub fn not_sent(error: &tokio_postgres::Error) -> Problem {
     Problem::new(kind, error.message(), hint(kind)).with_sqlstate(sqlstate)
 }
 
-/// The function is there with other parameters than those that the API has values for.
+/// The function has other parameters than the API passes.
 pub fn mismatch(error: &tokio_postgres::Error) -> Problem {
     Problem::new(Kind::PackMissing, error.to_string(), hint(Kind::PackMissing))
 }
 
-/// The function has a column that has no JSON, so that its answer could not be written.
+/// The function returns a column that cannot be written as JSON.
 pub fn unknown_column(column: &tokio_postgres::Column) -> Problem {
     let detail =
         format!("the column {} has the type {}, which the API does not know", column.name(), column.type_());
     Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
 }
 
-/// The pack's functions are not called.
+/// The pack's functions are missing or not trusted, and are not called.
 pub fn untrusted() -> Problem {
-    let detail = "the schema hotrow is not there, or the user of --upstream can't trust its functions: \
-        all must belong to the schema's owner, which must be that user, the owner of the database or a superuser, and for a \
-        superuser a superuser";
+    let detail = "the schema hotrow does not exist, or the user of --upstream cannot trust its functions: all of them \
+        must belong to the schema's owner. This owner must be that user, the owner of the database or a superuser; if that user \
+        is a superuser, the owner must be a superuser";
     Problem::new(Kind::PackMissing, detail, hint(Kind::PackMissing))
 }
 
-/// The server did not take the call.
+/// The call could not be sent to the server.
 pub fn away(detail: &str) -> Problem {
     let detail = format!("the call could not be sent: {detail}");
     Problem::new(Kind::ServerAway, detail, hint(Kind::ServerAway))
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_surely_not_executed_is_said_to_be_so() {
+    fn only_calls_that_certainly_changed_nothing_are_reported_so() {
         for (sqlstate, fatal, expected) in [
             ("08007", false, Kind::OutcomeUnknown),
             ("08006", true, Kind::OutcomeUnknown),

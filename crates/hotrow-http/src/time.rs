@@ -1,4 +1,4 @@
-//! Times: RFC 3339 in JSON, a timestamptz in PostgreSQL. What they are for, the schema pack knows.
+//! Times: RFC 3339 in JSON, a timestamptz in PostgreSQL. The schema pack decides their use.
 
 use std::error::Error;
 
@@ -9,11 +9,11 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 
 /// PostgreSQL counts from the year 2000.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
-/// The beginning of the year 0: RFC 3339 has no form for what was before.
+/// The beginning of the year 0. RFC 3339 has no form for earlier times.
 const FIRST_SECOND: i64 = -62_167_219_200;
 
-/// A time that RFC 3339 has a form for. PostgreSQL knows others, and infinity: in an answer they become the first and the last
-/// moment that has a form.
+/// A time that RFC 3339 can express. PostgreSQL has other times, and infinity. In an answer they become the first or the last
+/// time that RFC 3339 can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Time(pub Timestamp);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_of_the_server_has_a_form() {
+    fn every_time_of_the_server_can_be_written() {
         for (micros, expected) in [
             (0, "2000-01-01T00:00:00Z"),
             (1, "2000-01-01T00:00:00.000001Z"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_comes_back() {
+    fn times_of_clients_come_back_unchanged() {
         for text in ["0000-01-01T00:00:00Z", "2024-02-29T12:00:00.000001Z", "9999-12-30T22:00:00Z"] {
             let json = format!("\"{text}\"");
             let (time, mut wire) = (serde_json::from_str::<Time>(&json).unwrap(), BytesMut::new());

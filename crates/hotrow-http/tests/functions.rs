@@ -1,5 +1,6 @@
-//! Compares the manifests of the schema pack's functions with every place where a function has to appear: the catalogue after an
-//! installation, the HTTP API and its document, the model, the documentation. A failure names each place that was forgotten.
+//! Compares the manifests of the schema pack's functions with every place where a function must appear: the catalogue after an
+//! installation, the HTTP API and its document, the model, and the documentation. A failure names each place that misses a
+//! function.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -201,7 +202,7 @@ fn the_document_describes_every_route_and_no_other() {
 }
 
 #[test]
-fn the_model_has_every_function_that_is_said_to_be_in_it() {
+fn the_model_has_every_function_that_the_manifests_assign_to_it() {
     let models = [
         ("Command", Command::FUNCTIONS),
         ("QueueCommand", QueueCommand::FUNCTIONS),

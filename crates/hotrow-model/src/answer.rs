@@ -1,10 +1,10 @@
-//! The answers, as typed rows; written, they are the columns of the SQL function's row. Never decides one.
+//! The answers, as typed rows. Their text is the columns of the SQL function's row. Other files decide them.
 
 use std::fmt;
 
 use crate::{Id, Time};
 
-/// Every value of a status column. All but the first line of them are refusals or say that nothing was left to do.
+/// Every value of a status column. Those after the first line are refusals or mean that nothing was left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the statuses")]
 #[rustfmt::skip]
@@ -17,7 +17,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// As SQL spells it.
+    /// The name as SQL writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -48,7 +48,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What `sale` tells of an item that there is.
+/// The columns of `sale` for an existing item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the function's columns")]
 pub struct SaleView {

@@ -1,23 +1,23 @@
-//! Which arguments are errors: the call changes nothing, and a batch that holds it fails as a whole. Never looks at
-//! what there is; refusals that depend on it are answers.
+//! Detects invalid arguments: the call changes nothing, and its batch fails as a whole. Refusals that depend on the state are
+//! answers, and are decided elsewhere.
 
 use crate::Command;
 
 /// Longer names are an error.
 pub const NAME_BYTES_MAX: usize = 500;
-/// A call that raises. All of them are SQLSTATE 22023.
+/// An error of a call. All of them are SQLSTATE 22023.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
-    /// An argument that no call may have.
+    /// An argument that is invalid in every state.
     #[error("an argument is out of range; see the function's documentation")]
     Argument,
-    /// The id was used for another command or with other arguments.
+    /// The ID was used for another command or with other arguments.
     #[error("the request id was used for something else; make a new id for a new request")]
     RequestReused,
 }
 
 impl Command {
-    /// Whether the arguments are such as a call may have.
+    /// Checks the arguments without the state.
     pub fn check(&self) -> Result<(), Fault> {
         let fine = match self {
             Self::CreateCounter { counter, min, max, .. } => name(counter) && ordered(*min, *max),

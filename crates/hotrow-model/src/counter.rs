@@ -1,9 +1,9 @@
-//! A counter: a value between bounds, and a version that counts the commands it has accepted. Knows neither its name
-//! nor its history.
+//! A counter: a value between bounds, and a version that counts the accepted commands. Its name and history are kept
+//! elsewhere.
 
 use crate::{Answer, Status, Strategy};
 
-/// One counter. The default is what an increment of an unknown name makes.
+/// One counter. The default is the counter that an increment of an unknown name creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counter {
     value: i64,
@@ -11,14 +11,14 @@ pub struct Counter {
     settings: Settings,
 }
 
-/// What `create_counter` was told.
+/// The settings given to `create_counter`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// How its history is kept.
+    /// The form of its history.
     pub strategy: Strategy,
-    /// No command may bring the value below.
+    /// A command must not bring the value below this.
     pub min: Option<i64>,
-    /// No command may bring the value above.
+    /// A command must not bring the value above this.
     pub max: Option<i64>,
 }
 
@@ -31,10 +31,11 @@ impl Counter {
         self.settings
     }
 
-    /// Adds; the answer holds the value behind it.
+    /// Adds. The answer has the value after the change.
     pub fn increment(&mut self, amount: i64) -> Answer {
         let Some(value) = self.value.checked_add(amount) else {
-            // What is past the type is past a bound on that side too, and the bound is what the caller chose.
+            // A result outside of the type is also outside of a bound on that side. The bound is reported, because the caller
+            // chose it.
             let bound = if amount > 0 { self.settings.max } else { self.settings.min };
             return self.refuse(if bound.is_some() { Status::OutOfBounds } else { Status::Overflow });
         };
@@ -45,7 +46,7 @@ impl Counter {
         Answer::Counted { value, version: self.version, status: Status::Ok }
     }
 
-    /// Sets to 0; the answer holds the value before it.
+    /// Sets to 0. The answer has the value before the change.
     pub fn drain(&mut self) -> Answer {
         if !self.allows(0) {
             return self.refuse(Status::OutOfBounds);

@@ -1,4 +1,4 @@
-//! What feeds answer: inboxes, who follows whom, and posts on their way. Never how they are stored or brought.
+//! The answers of feeds: inboxes, followers, and posts on their way. Storage and delivery in pieces are not modelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use crate::feed_command::{Fault, FeedCommand, Message, Sort};
 /// The settings that answers depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedLimits {
-    /// A post goes out at once to at most so many followers.
+    /// A post goes out at once if the author has at most this number of followers.
     pub inline: usize,
-    /// Authors with more followers than this are come for.
+    /// Followers fetch the posts of authors with more followers than this.
     pub pull_above: usize,
-    /// How many entries an inbox keeps.
+    /// The number of entries that an inbox keeps.
     pub kept: i64,
 }
 
@@ -21,12 +21,12 @@ pub struct Feeds {
     limits: FeedLimits,
     inboxes: BTreeMap<i64, Inbox>,
     authors: BTreeMap<i64, Author>,
-    /// Posts on their way, each with the first follower that was not yet looked at.
+    /// Posts that have not reached all followers, each with the first follower that fan-out has not yet looked at.
     under_way: BTreeMap<(i64, i64), i64>,
-    /// Their authors, the one that has waited longest first: when it had its last turn, and the author.
+    /// The authors of these posts, each with the time of its last turn. The author that has waited longest is first.
     turns: BTreeSet<(u64, i64)>,
     requests: BTreeMap<u128, (FeedCommand, i64)>,
-    /// Counts calls and batches: what is of one batch is of one moment.
+    /// Counts calls and batches. All calls of one batch have the same time.
     now: u64,
 }
 
@@ -35,16 +35,17 @@ struct Inbox {
     last: i64,
     entries: BTreeMap<i64, Message>,
     unread: BTreeSet<i64>,
-    /// Whose posts are come for, and the last one that was.
+    /// The authors whose posts this user fetches, each with the last post that was fetched.
     pulls: BTreeMap<i64, i64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Author {
     posts: Vec<(u64, String)>,
-    /// Since which post, and whether muted.
+    /// The followers, each with the post after which it follows and whether it has muted the author.
     followers: BTreeMap<i64, (i64, bool)>,
-    /// From this post on followers fetch the posts; the one before it is the last that is brought, and says so.
+    /// Followers fetch the posts from this one on. The post before it is the last that is brought, and tells followers to
+    /// fetch.
     pulled_from: Option<i64>,
 }
 
@@ -68,13 +69,14 @@ impl Inbox {
 }
 
 impl Feeds {
-    /// Nobody follows anybody.
+    /// Feeds without followers and posts.
     pub fn new(limits: FeedLimits) -> Self {
         let (inboxes, authors, under_way, turns, requests) = Default::default();
         Self { limits, inboxes, authors, under_way, turns, requests, now: 0 }
     }
 
-    /// The calls of one batch, or one call, judged one after another: each one's rows. One that raises fails all.
+    /// Judges the calls of one batch, or one call, one after another. Returns the rows of each. If one of them raises, all
+    /// fail.
     pub fn apply(&mut self, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, Fault> {
         let mut next = self.clone();
         next.now += 1;
@@ -105,7 +107,7 @@ impl Feeds {
             FeedCommand::Consume { user, max, sort } => Ok(self.read(*user, *max, *sort, true)),
             FeedCommand::Peek { user, max, sort } => Ok(self.read(*user, *max, *sort, false)),
             FeedCommand::Unread { user } => {
-                // What is still to come for counts.
+                // The number includes posts that the user would fetch now.
                 let mut next = self.clone();
                 next.pull(*user);
                 one(&next.inboxes.get(user).map_or(0, |inbox| inbox.unread.len()).to_string())
@@ -211,7 +213,7 @@ impl Feeds {
         post
     }
 
-    /// To those of these followers who want it.
+    /// Brings a post to those of the given followers that are not muted and follow since before it.
     fn bring(&mut self, author: i64, post: i64, followers: &[i64]) -> usize {
         let from = &self.authors[&author];
         let content = &from.posts[post as usize - 1].1;
@@ -245,13 +247,13 @@ impl Feeds {
         0
     }
 
-    /// An author's first post that is still on its way, and the first follower that was not yet looked at.
+    /// The author's first post that is on its way, with the first follower that was not yet looked at.
     fn next_under_way(&self, author: i64) -> Option<(i64, i64)> {
         let mut posts = self.under_way.range((author, i64::MIN)..=(author, i64::MAX));
         posts.next().map(|((_, post), next_user)| (*post, *next_user))
     }
 
-    /// Until somebody has got a post of this author.
+    /// Brings posts of this author until a follower has got one.
     fn bring_next(&mut self, author: i64, most: usize) -> usize {
         while let Some((post, next_user)) = self.next_under_way(author) {
             let followers = self.authors[&author].followers.range(next_user..);
@@ -272,7 +274,7 @@ impl Feeds {
         0
     }
 
-    /// Brings what a reader comes for, in the order in which it was posted.
+    /// Brings the posts that a reader fetches, in the order in which they were posted.
     fn pull(&mut self, user: i64) {
         let Some(inbox) = self.inboxes.get_mut(&user) else { return };
         let mut found = Vec::new();

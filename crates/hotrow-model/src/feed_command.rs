@@ -60,7 +60,7 @@ functions! {
 }
 
 impl FeedCommand {
-    /// Whether a call can have these arguments.
+    /// Returns whether the arguments are valid.
     pub fn check(&self) -> Result<(), Fault> {
         let fine = match self {
             Self::Follow { backfill, .. } => (0..=1000).contains(backfill),

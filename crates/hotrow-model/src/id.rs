@@ -1,14 +1,14 @@
-//! Ids of requests and reservations. Never makes one up: the model is told.
+//! IDs of requests and reservations. The caller gives every ID; the model draws none.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
 
-/// Ids up to here are written short, as `r1`: scripts use them, and no server draws one.
+/// IDs up to this one are written short, as `r1`. Scripts use them, and no server draws one.
 const SHORT_MAX: u128 = 9_999;
 
-/// A uuid.
+/// A UUID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u128);
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_and_written_as_postgresql_does_it_or_short() {
+    fn ids_are_read_and_written_like_postgresql_or_short() {
         let text = "0b9a2c3d-0000-4fff-8000-00000000002a";
         assert_eq!(text.parse::<Id>().unwrap().to_string(), text);
         assert_eq!("r7".parse::<Id>().unwrap().to_string(), "r7");

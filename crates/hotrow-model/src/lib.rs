@@ -1,8 +1,8 @@
 //! The answers of the schema pack's counters, sales, queues and feeds, as plain data: the specification of the SQL. It talks to
 //! no server, reads no clock and draws no random numbers.
 //!
-//! [`World::apply`] takes one command and the time, and returns the answer; [`World::apply_batch`] is what a `_batch`
-//! function does. Answers are written as the columns of the SQL function's row, so that both sides print alike:
+//! [`World::apply`] takes one command and the time, and returns the answer. [`World::apply_batch`] does the same
+//! as a `_batch` function. Answers are written as the columns of the SQL function's row, like the server's rows:
 //!
 //! ```
 //! let mut world = hotrow_model::World::default();

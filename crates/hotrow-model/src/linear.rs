@@ -1,56 +1,57 @@
-//! Whether what many clients saw at once has an order that explains it: one in which each operation lies between its
-//! call and its answer, and in which the model gives every answer that was given. Never knows how they were sent.
+//! Checks whether one order explains the answers that concurrent clients got. In such an order, each operation takes effect
+//! between its call and its answer, and the model gives every answer of the history. The transport of the calls does not
+//! matter.
 //!
-//! The search is that of Wing and Gong with Lowe's memory of dead ends: of the operations that may come next, try each
-//! whose answer the model gives too. Versions and remaining stock leave few of them.
+//! The search is by Wing and Gong, with Lowe's memory of dead ends: it tries each operation that can be next and whose answer
+//! the model gives too. Versions and remaining stock leave few of them.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::{Command, World};
 
-/// A search this long has lost its way.
+/// The search gives up after this number of steps.
 const STEPS_MAX: usize = 300_000;
 
-/// One call as its client saw it. Times only have to be ordered.
+/// One call from its client's point of view. Times are only compared.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What was called, with the ids that the answer gave to new reservations.
+    /// The command, with the IDs that the answer gave to new reservations.
     pub command: Command,
-    /// The answer; None when it was lost, so that the call may have worked, at any later time, or not.
+    /// The answer; None if it was lost. The call may then have taken effect at any later time, or never.
     pub answer: Option<String>,
-    /// When it was sent first.
+    /// The time at which the call was first sent.
     pub called: u64,
-    /// When it was answered.
+    /// The time at which the answer arrived.
     pub answered: u64,
 }
 
 /// No order was found.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
-    /// There is none.
+    /// No order explains the answers.
     #[error("no order explains the answers; {explained} of {all} can be explained, then:{stuck}")]
     NoOrder {
-        /// The longest beginning.
+        /// The number of operations in the longest explained beginning.
         explained: usize,
-        /// How many operations there are.
+        /// The number of all operations.
         all: usize,
-        /// What could come next, and what it should have been answered.
+        /// The operations that could be next, with the model's answers.
         stuck: String,
     },
-    /// Too many orders to try all; make the history shorter.
+    /// There are too many orders to try all. Make the history shorter.
     #[error("no order was found in {STEPS_MAX} steps; after {explained} of {all} operations:{stuck}")]
     GaveUp {
-        /// The longest beginning.
+        /// The number of operations in the longest explained beginning.
         explained: usize,
-        /// How many operations there are.
+        /// The number of all operations.
         all: usize,
-        /// What could come next, and what it should have been answered.
+        /// The operations that could be next, with the model's answers.
         stuck: String,
     },
 }
 
-/// Searches an order, beginning with `start`.
+/// Searches for an order that begins with the state `start`.
 pub fn check(start: &World, operations: &[Operation]) -> Result<(), Violation> {
     let mut sorted: Vec<&Operation> = operations.iter().collect();
     sorted.sort_by_key(|operation| operation.called);
@@ -58,7 +59,7 @@ pub fn check(start: &World, operations: &[Operation]) -> Result<(), Violation> {
     search.run(start)
 }
 
-/// A beginning of an order: all before `first` and those `beyond`.
+/// The operations in the beginning of an order: all before `first`, and those in `beyond`.
 #[derive(Clone, Default, Hash)]
 struct Done {
     first: usize,
@@ -67,7 +68,7 @@ struct Done {
 
 struct Search<'a> {
     operations: &'a [&'a Operation],
-    /// Digests of beginnings, with the state they lead to, that lead nowhere.
+    /// Digests of beginnings, with the state that they lead to, that cannot be continued.
     dead: HashSet<u64>,
     steps: usize,
 }
@@ -75,7 +76,7 @@ struct Search<'a> {
 struct Frame {
     done: Done,
     world: World,
-    /// What may come next, with the state behind it.
+    /// The operations that can be next, with the state after each.
     nexts: std::vec::IntoIter<(usize, World)>,
 }
 
@@ -117,7 +118,8 @@ impl Search<'_> {
         let mut nexts = Vec::new();
         for index in self.candidates(&done) {
             let Some(next) = explains(&world, self.operations[index]) else { continue };
-            // What is right here and changes nothing is taken at once: behind it everything is as possible as before it.
+            // A matching operation that changes nothing is taken at once, because all other operations are still possible
+            // after it.
             if next.differs_in_requests_only(&world) {
                 nexts = vec![(index, next)];
                 break;
@@ -127,7 +129,7 @@ impl Search<'_> {
         Frame { done, world, nexts: nexts.into_iter() }
     }
 
-    /// What was called before anything that is not done yet was answered; what was answered first comes first.
+    /// The operations that were called before any remaining operation was answered, in the order of their answers.
     fn candidates(&self, done: &Done) -> Vec<usize> {
         let (mut found, mut earliest) = (Vec::new(), u64::MAX);
         for (index, operation) in self.operations.iter().enumerate().skip(done.first) {
@@ -183,10 +185,10 @@ impl Done {
     }
 }
 
-/// The state behind the operation, if the model answers it like that.
+/// The state after the operation, if the model gives its answer.
 fn explains(world: &World, operation: &Operation) -> Option<World> {
     let mut next = world.clone();
-    // Histories are short: no hold that they make ends in them.
+    // Histories are short: no hold in them expires.
     let answer = next.apply(&operation.command, 0).ok()?;
     operation.answer.as_ref().is_none_or(|given| answer.to_string() == *given).then_some(next)
 }

@@ -1,12 +1,13 @@
-//! Reads a command as scripts write it: `increment a 2 #r1`, `create_sale shoe 3 per_buyer=2 hold=1`. Never judges it.
+//! Reads a command as scripts write it: `increment a 2 #r1`, `create_sale shoe 3 per_buyer=2 hold=1`. Commands are judged
+//! elsewhere.
 //!
-//! A request id stands behind `#`.
+//! A request ID follows `#`.
 
 use std::str::FromStr;
 
 use crate::{Command, Id, Strategy};
 
-/// A word that isn't what a script needs there.
+/// A word that a script cannot have there.
 #[derive(Debug, thiserror::Error)]
 #[error("the script needs {wanted} where it says {found:?}; correct that line")]
 pub struct ParseError {
@@ -20,7 +21,7 @@ impl ParseError {
     }
 }
 
-/// The words of a line, those with a name (`hold=1`) apart.
+/// The words of a line. Words with a name (`hold=1`) are kept separately.
 struct Words<'a> {
     line: &'a str,
     plain: std::vec::IntoIter<&'a str>,

@@ -1,7 +1,7 @@
-//! An ordered queue, as plain data: which order is handed out next, and the outcome of each order. Callers are not known here.
+//! An ordered queue, as plain data: which order is handed out next, and the outcome of each order. Callers are not modelled.
 //!
-//! Orders of a strict group that are open (taken, ready, or waiting for another attempt) are its members; one of them is
-//! its turn, the others stand aside until it is done.
+//! Orders of a strict group that are open (taken, ready, or waiting for another attempt) are its members. One member has its
+//! turn, the others wait until it is done.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -108,7 +108,7 @@ type Rank = (i64, i64, i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No call has looked at it yet.
+    /// No call has looked at the order yet.
     Arrived,
     /// Waits for its group.
     Aside,
@@ -117,7 +117,7 @@ enum State {
         lease: usize,
         due: Time,
     },
-    /// Waits for a time, which is its first one if it has not joined yet.
+    /// Waits for a time. If the order has not joined yet, this is its first time.
     Later {
         due: Time,
         joined: bool,
@@ -159,7 +159,7 @@ impl Queue {
         Self { terms, orders, last_id: 0, last_in_line: None, leases: 0, paused: false }
     }
 
-    /// Calls of one function, one after another at one moment, as its batch twin judges them.
+    /// Runs calls of one function one after another at one moment, as its batch twin does.
     pub fn apply(&mut self, commands: &[QueueCommand], at: Time) -> Vec<QueueAnswer> {
         let base = self.last_id;
         let answers = commands.iter().enumerate().map(|(place, command)| match command {
@@ -210,7 +210,7 @@ impl Queue {
         answers
     }
 
-    /// The orders in a state, named as in lists, in order of arrival.
+    /// The orders in a state, with the states of `list_orders`, in order of arrival.
     pub fn listed(&self, state: &str, at: Time) -> Vec<u64> {
         let is_in = |order: &Order| match order.state {
             State::Arrived if !order.in_line && order.not_before.is_some_and(|time| time > at) => "delayed",
@@ -226,7 +226,7 @@ impl Queue {
         names
     }
 
-    /// When an order was done.
+    /// The time at which an order was done.
     pub fn done_at(&self, order: u64) -> Option<Time> {
         match self.orders.get(&order)?.state {
             State::Done { at } => Some(at),
@@ -296,7 +296,7 @@ impl Queue {
         taken
     }
 
-    /// The changes that time has made: first the leases that ended, then the orders whose time has come.
+    /// Makes the changes that are due: first leases that ended, then orders whose time has come.
     fn end_leases(&mut self, at: Time) {
         let ended = self.named(|order| matches!(order.state, State::Leased { due, .. } if due <= at));
         let back = self.named(|order| matches!(order.state, State::Later { due, joined: true } if due <= at));
@@ -324,7 +324,7 @@ impl Queue {
         self.admit(now);
     }
 
-    /// Orders that can be taken from now on, in their order. Each is ready, or is put aside if its group has a member.
+    /// Handles orders that can be taken from now on, in their order. Each is ready, or is put aside if its group has a member.
     fn admit(&mut self, names: Vec<u64>) {
         for name in names {
             let busy = self.has_members(self.orders[&name].group.clone().as_ref());
@@ -382,7 +382,7 @@ impl Queue {
         order.state = state;
     }
 
-    /// An order is done; the next order of its group is the least of those that are aside.
+    /// Records that an order is done. The next order of its group is the least of those that are aside.
     fn leave(&mut self, name: u64, state: State) {
         let order = self.order(name);
         order.state = state;
@@ -400,7 +400,7 @@ impl Queue {
         group.is_some() && self.orders.values().any(|order| order.member && order.group.as_ref() == group)
     }
 
-    /// The names of some orders, in the queue's order.
+    /// The numbers of the orders that match, in the queue's order.
     fn named(&self, wanted: impl Fn(&Order) -> bool) -> Vec<u64> {
         let mut names: Vec<_> =
             self.orders.iter().filter(|(_, order)| wanted(order)).map(|(name, _)| *name).collect();

@@ -1,17 +1,17 @@
-//! A reservation and its life: held, then confirmed, cancelled or expired, and that for good. Never touches stock.
+//! A reservation and its states: held, then confirmed, cancelled or expired for good. The stock is in `sale.rs`.
 
 use crate::{Status, Time};
 
-/// Where a reservation is in its life.
+/// The state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Until a moment, or until somebody decides.
+    /// Held until this time; without a time, until it is confirmed or cancelled.
     Held { expires_at: Option<Time> },
     /// Sold.
     Confirmed,
-    /// Given back by the buyer.
+    /// The buyer has given the pieces back.
     Cancelled,
-    /// Given back by time.
+    /// The hold has expired and the pieces are back in stock.
     Expired,
 }
 
@@ -25,7 +25,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// A hold ends at its moment, not behind it.
+    /// Returns whether the hold has expired. It expires at its time, not after it.
     pub fn is_due(&self, at: Time) -> bool {
         matches!(self.state, State::Held { expires_at: Some(expires_at) } if expires_at <= at)
     }
@@ -34,7 +34,7 @@ impl Reservation {
         matches!(self.state, State::Held { .. })
     }
 
-    /// The answer to a command that found the reservation decided; None while it is held.
+    /// The answer to a command on a reservation that is no longer held; None while it is held.
     pub fn decided(&self) -> Option<Status> {
         match self.state {
             State::Held { .. } => None,

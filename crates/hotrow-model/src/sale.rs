@@ -1,22 +1,22 @@
-//! Sales: items with their stock, limits and times, and the reservations of them. Knows nothing of requests.
+//! Sales: items with their stock, limits and times, and their reservations. Requests are in `requests.rs`.
 
 use std::collections::BTreeMap;
 
 use crate::reservation::{Reservation, State};
 use crate::{Answer, Id, SaleView, Status, Time};
 
-/// What `create_sale` was told, besides the stock.
+/// The settings given to `create_sale`, and the stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// All that was ever put up for sale, restocks included.
+    /// The number of all pieces that were ever put up for sale, restocks included.
     pub stock: i64,
-    /// How many pieces one buyer may hold and have bought together.
+    /// The most pieces that one buyer can hold and have bought together.
     pub per_buyer: Option<i64>,
-    /// From this moment on.
+    /// The sale starts at this time.
     pub starts_at: Option<Time>,
-    /// Up to this moment, and not at it.
+    /// The sale ends before this time.
     pub ends_at: Option<Time>,
-    /// How long a reservation is held; for ever where there is none.
+    /// How long a reservation is held; None: without a limit.
     pub hold: Option<Time>,
 }
 
@@ -45,7 +45,7 @@ impl Sales {
         }
     }
 
-    /// Gives back what is due. Comes before every command: who looks sees the moment's truth.
+    /// Returns expired holds to stock. It runs before every command, so each command sees the state at its time.
     pub fn expire(&mut self, at: Time) {
         for reservation in self.reservations.values_mut().filter(|reservation| reservation.is_due(at)) {
             reservation.state = State::Expired;
@@ -53,7 +53,7 @@ impl Sales {
         }
     }
 
-    /// The refusals in their order of precedence, or a hold.
+    /// Checks for refusals in their order of precedence, then makes a hold.
     pub fn reserve(&mut self, item: &str, buyer: &str, quantity: i64, new: Id, at: Time) -> Answer {
         let taken = self.taken(item, buyer);
         let Some(sale) = self.items.get_mut(item) else {
@@ -82,7 +82,7 @@ impl Sales {
         Answer::Reserved { status: Status::Reserved, reservation: Some(new), remaining }
     }
 
-    /// What a buyer holds and has bought of an item.
+    /// The pieces of an item that a buyer holds or has bought.
     fn taken(&self, item: &str, buyer: &str) -> i64 {
         let of_buyer = self.reservations.values().filter(|r| r.item == item && r.buyer == buyer);
         of_buyer.filter(|r| r.is_held() || r.state == State::Confirmed).map(|r| r.quantity).sum()
@@ -105,7 +105,7 @@ impl Sales {
         })
     }
 
-    /// A hold only becomes longer; one without an end has none to move.
+    /// Extends a hold, which never makes it shorter. A hold without an end stays as it is.
     pub fn extend(&mut self, id: Id, hold: Time, at: Time) -> Answer {
         let Some(reservation) = self.reservations.get_mut(&id) else {
             return Answer::Extended { status: Status::UnknownReservation, expires_at: None };

@@ -1,5 +1,5 @@
-//! Scripts that the model and the SQL both run: a line is a command and its answer, several with `;` between them are
-//! one batch, `pass 2` lets time pass, `error` stands for a call that raises. Never says who runs it: see [`Runner`].
+//! Scripts that the model and the SQL both run: a line is a command and its answer. Several commands with `;` between them are
+//! one batch, `pass 2` lets time pass, and `error` stands for a call that raises. A [`Runner`] runs the commands.
 
 use crate::{Answer, Command, Id, ParseError, Time, World};
 
@@ -10,9 +10,9 @@ pub const SCRIPTS: [(&str, &str); 3] = [
     ("requests", include_str!("../scripts/requests.script")),
 ];
 
-/// Whoever answers commands. New reservations are r1, r2, ... in the order in which they are made.
+/// An implementation that answers commands. New reservations are r1, r2, ... in the order of their creation.
 pub trait Runner {
-    /// One call, or one batch of calls of the same function. None: it raised.
+    /// Runs one call, or one batch of calls of the same function. None: it raised.
     fn run(&mut self, commands: &[Command]) -> Option<Vec<String>>;
     /// Lets time pass.
     fn pass(&mut self, time: Time);
@@ -21,7 +21,7 @@ pub trait Runner {
 /// The model as a runner.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// What there is.
+    /// The state.
     pub world: World,
     /// The time.
     pub at: Time,
@@ -62,30 +62,30 @@ impl Runner for Model {
     }
 }
 
-/// A line of a script that does not hold.
+/// A line of a script that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It can't be read.
+    /// The line cannot be read.
     #[error("line {line}: {source}")]
     Unreadable {
-        /// Which line.
+        /// The line's number.
         line: usize,
-        /// Why not.
+        /// The reason.
         source: ParseError,
     },
-    /// The answer is another one.
+    /// The answer differs.
     #[error("line {line}: {text}\n  the answer is: {answer}")]
     Different {
-        /// Which line.
+        /// The line's number.
         line: usize,
-        /// What it says.
+        /// The line's text.
         text: String,
-        /// What was answered.
+        /// The answer that was given.
         answer: String,
     },
 }
 
-/// Runs a script up to the first line that does not hold.
+/// Runs a script up to the first line that fails.
 pub fn run(script: &str, runner: &mut impl Runner) -> Result<(), Failure> {
     for (index, text) in script.lines().enumerate() {
         let line = index + 1;
@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_answers_the_scripts_as_they_say() {
+    fn the_model_gives_the_answers_of_the_scripts() {
         for (name, script) in SCRIPTS {
             run(script, &mut Model::default()).unwrap_or_else(|failure| panic!("{name}: {failure}"));
         }
     }
 
     #[test]
-    fn a_script_that_does_not_hold_says_where() {
+    fn a_failing_script_names_its_line() {
         let failure = run("increment a -> 1 1 ok\nincrement a -> 1 2 ok", &mut Model::default()).unwrap_err();
         assert_eq!(failure.to_string(), "line 2: increment a -> 1 2 ok\n  the answer is: 2 2 ok");
         for unreadable in ["increment a", "incremnet a -> 1", "increment a x -> 1", "increment a 1 2 -> 1"] {

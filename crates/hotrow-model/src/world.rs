@@ -1,4 +1,4 @@
-//! Counters, sales and requests together: one command, one answer. Never decides what a counter or a sale decides.
+//! Counters, sales and requests together: one command, one answer. `counter.rs` and `sale.rs` judge the commands.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::requests::Requests;
 use crate::sale::{Sales, Terms};
 use crate::{Answer, Command, Fault, Id, Status, Time};
 
-/// All that the schema pack knows of counters and sales.
+/// The state of counters, sales and requests in the schema pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct World {
     counters: BTreeMap<String, Counter>,
@@ -16,7 +16,7 @@ pub struct World {
 }
 
 impl World {
-    /// One call: its arguments are checked, a retry gets the recorded answer, else it is judged.
+    /// Runs one call: checks its arguments, returns the recorded answer to a retry, and judges any other call.
     pub fn apply(&mut self, command: &Command, at: Time) -> Result<Answer, Fault> {
         command.check()?;
         if let Some(answer) = self.requests.look_up(command)? {
@@ -28,7 +28,7 @@ impl World {
         Ok(answer)
     }
 
-    /// The calls of one batch, judged one after another at one moment. One that raises fails all of them.
+    /// Judges the calls of one batch one after another at one moment. If one of them raises, all of them fail.
     pub fn apply_batch(&mut self, commands: &[Command], at: Time) -> Result<Vec<Answer>, Fault> {
         let mut next = self.clone();
         let answers = commands.iter().map(|command| next.apply(command, at)).collect::<Result<_, _>>()?;
@@ -36,7 +36,7 @@ impl World {
         Ok(answers)
     }
 
-    /// Whether counters and sales are the same, whatever requests have been answered.
+    /// Returns whether counters and sales are equal. The recorded requests may differ.
     pub(crate) fn differs_in_requests_only(&self, other: &Self) -> bool {
         self.counters == other.counters && self.sales == other.sales
     }
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// A counter is made by its first command.
+    /// The first command on a counter creates it.
     fn counter(&mut self, name: &str) -> &mut Counter {
         self.counters.entry(name.to_owned()).or_default()
     }
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// All or none: the first item that is refused gives its status to the whole.
+    /// Reserves all items or none. The first refusal is the status of the whole call.
     fn reserve_all(
         &mut self,
         items: &[String],
@@ -97,7 +97,7 @@ impl World {
         let mut next = self.sales.clone();
         let mut reservations = Vec::new();
         for (index, (item, quantity)) in items.iter().zip(quantities).enumerate() {
-            // Who was refused has drawn no ids; those that are judged before the refusal still differ.
+            // A refused call has drawn no IDs. The reservations that are judged before the refusal need different ones.
             let id = new.get(index).copied().unwrap_or(Id(u128::MAX - index as u128));
             match next.reserve(item, buyer, *quantity, id, at) {
                 Answer::Reserved { reservation: Some(reservation), .. } => reservations.push(reservation),

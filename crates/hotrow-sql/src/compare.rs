@@ -1,5 +1,5 @@
-//! Compares what is installed with what this program installs: functions, the group role and its grants. Changes nothing, and
-//! does not look at tables or at anything that others have put into the schema.
+//! Compares an installation with this program: functions, the group role and its grants. Changes nothing, and ignores tables
+//! and objects that other roles have added to the schema.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::functions::{Grant, functions};
 use crate::generate::granted;
 use crate::migrations::MIGRATIONS;
 
-/// A difference from what this program installs.
+/// A difference between an installation and this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
     /// A function is missing, has other text or settings, or does not belong to the schema's owner.
@@ -27,9 +27,9 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Function(name) => write!(f, "{name} is missing or is not what this program installs"),
-            Self::ForEverybody(name) => write!(f, "{name} may be called by everybody"),
+            Self::ForEverybody(name) => write!(f, "{name} can be executed by every role"),
             Self::NoRole(name) => write!(f, "the role {name} is missing"),
-            Self::NoGrant(name) => write!(f, "the role may not use {name}"),
+            Self::NoGrant(name) => write!(f, "the role has no grant on {name}"),
         }
     }
 }

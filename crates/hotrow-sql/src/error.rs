@@ -1,6 +1,6 @@
-//! Why the pack cannot be installed or compared. What its functions refuse is not here.
+//! Errors of installing or comparing the pack. Errors raised by its functions are not here.
 
-/// Why nothing was changed.
+/// The reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server is too old.
@@ -19,27 +19,27 @@ pub enum Error {
     },
     /// The schema belongs to another role, whose code would run with the rights of this one.
     #[error(
-        "the schema hotrow belongs to {owner}, which could run code of its own under this login's rights: log in as {owner}"
+        "the schema hotrow belongs to {owner}, which could run code with the rights of this login: log in as {owner}"
     )]
     Owner {
         /// The owner.
         owner: String,
     },
-    /// A role other than the schema's owner has put something into the schema, or could.
+    /// A role other than the schema's owner has created an object in the schema, or can do so.
     #[error(
-        "the schema hotrow belongs to {owner}, but {thing}, so that code of others could run under the owner's rights: drop it, \
+        "the schema hotrow belongs to {owner}, but {thing}. Code of another role could run with the owner's rights: drop it, \
          change its owner or revoke that right, then try again"
     )]
     Foreign {
         /// The schema's owner.
         owner: String,
-        /// What was found.
+        /// The object or right that was found.
         thing: String,
     },
     /// The session's current role is not the role that has logged in.
     #[error(
         "the session acts as {role} because of a setting of the database, of the login or of the URL: remove the setting role, \
-         and log in as the role that is to own the schema pack"
+         and log in as the role that will own the schema pack"
     )]
     ActsAs {
         /// The current role.
@@ -47,7 +47,7 @@ pub enum Error {
     },
     /// The schema does not exist, and this role cannot create it.
     #[error(
-        "the role may not create the schema: have an administrator run `create schema hotrow authorization ROLE;` with its name, then migrate again"
+        "the role cannot create the schema: have an administrator run `create schema hotrow authorization ROLE;` with its name, then migrate again"
     )]
     Schema,
     /// The server refuses a migration.

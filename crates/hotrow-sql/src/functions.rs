@@ -18,7 +18,7 @@ pub struct Function {
     pub name: String,
     /// Names and types of the parameters, without defaults: `item text, quantity bigint`.
     pub parameters: String,
-    /// Who can execute the function and its batch twin.
+    /// The roles that can execute the function and its batch twin.
     pub grant: Grant,
     /// The merge rule, if there is a batch twin.
     pub merge: Option<Merge>,
@@ -30,7 +30,7 @@ pub struct Function {
     pub docs: Option<Place>,
 }
 
-/// Who can execute a function.
+/// The roles that can execute a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grant {
@@ -50,7 +50,7 @@ pub struct Merge {
     pub key: String,
     /// The key space.
     pub key_space: String,
-    /// The most calls that become one call, if the usual number is too many.
+    /// The most calls that become one call, if the usual number is too large.
     pub most_calls: Option<u16>,
     /// The parameter that says how long a call waits.
     pub wait: Option<String>,

@@ -1,10 +1,10 @@
-//! The SQL that the manifests stand for: grants, and the merge rules that a migration adds.
+//! Generates SQL from the manifests: grants, and the merge rules that a migration adds.
 
 use crate::functions::{Function, Grant, functions};
 use crate::migrations::{MIGRATIONS, Migration};
 
 impl Migration {
-    /// The statements: the file, and the merge rules of the functions that it creates.
+    /// The statements of the migration: its file, and the merge rules of the functions that it creates.
     pub fn sql(&self) -> String {
         format!("{}{}", self.file, merge_rules(self))
     }
@@ -27,8 +27,8 @@ pub(crate) fn granted(grant: Grant) -> Vec<String> {
         .collect()
 }
 
-/// The merge rules that a migration adds: of the batch twins that it creates. `0010_merge_rules` adds the rules of all twins
-/// that were created before it.
+/// The merge rules that a migration adds: those of the batch twins that it creates. `0010_merge_rules` adds the rules of all
+/// twins that were created before it.
 pub(crate) fn merge_rules(migration: &Migration) -> String {
     let here = functions().iter().filter(|function| added_by(function) == Some(migration.number));
     here.filter_map(merge_rule).collect()

@@ -1,5 +1,5 @@
-//! Installs the pack: finds the missing migrations and runs them, all in one transaction. What the pack holds is not known
-//! here.
+//! Installs the pack: finds the missing migrations and runs them, all in one transaction. Other files define the contents of
+//! the pack.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
@@ -18,7 +18,7 @@ const INSTALLER_LOCK: i64 = 0x68_6f74_726f_7700;
 
 const OLDEST_SERVER: i32 = 140_000;
 
-/// What `migrate` has done.
+/// The result of `migrate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// The migrations that were missing and have been run.
@@ -52,8 +52,8 @@ pub enum State {
     Newer(i32),
 }
 
-/// Compares what is installed with what this program knows. Changes only the session's search_path, and runs nothing that
-/// others have put into the database.
+/// Compares the installation with the migrations of this program. Changes only the session's search_path, and runs no code
+/// that other roles have put into the database.
 pub async fn check(client: &impl GenericClient) -> Result<State, Error> {
     pin(client).await?;
     if let Some(schema) = schema(client).await? {
@@ -83,7 +83,7 @@ pub async fn plan(client: &impl GenericClient) -> Result<Vec<Migration>, Error> 
     Ok(missing(&installed(client).await?))
 }
 
-/// Runs the missing migrations in one transaction, and grants `role` what it needs. Several installers can run at once, and an
+/// Runs the missing migrations in one transaction, and grants `role` its rights. Several installers can run at once, and an
 /// installer can run again.
 pub async fn migrate(client: &mut Client, role: &str) -> Result<Installed, Error> {
     let transaction = client.transaction().await?;
@@ -139,8 +139,8 @@ fn newest() -> i32 {
     MIGRATIONS.last().map_or(0, |migration| migration.number)
 }
 
-/// Only the server's own functions and operators are used after this: the owner of the database can choose the search_path of
-/// all who connect.
+/// After this, the session uses only the server's own functions and operators. Without it, the owner of the database could
+/// choose the search_path of every session.
 async fn pin(client: &impl GenericClient) -> Result<(), Error> {
     Ok(client.batch_execute("set search_path = pg_catalog, pg_temp").await?)
 }
@@ -165,7 +165,7 @@ async fn schema(client: &impl GenericClient) -> Result<Option<Schema>, Error> {
 }
 
 impl Schema {
-    /// Refuses a schema that could run code of others with the rights of this session.
+    /// Refuses a schema in which code of other roles could run with the rights of this session.
     fn trusted(&self) -> Result<(), Error> {
         match &self.foreign_thing {
             _ if !self.trusted => Err(Error::Owner { owner: self.owner.clone() }),
@@ -175,8 +175,8 @@ impl Schema {
     }
 }
 
-/// Everything in the schema has one owner, with whose rights its functions run. If the owner is a superuser, another superuser
-/// acts as the owner.
+/// Makes the schema's owner the current role. Everything in the schema belongs to this role, and functions run with its
+/// rights. If the owner is a superuser, another superuser acts as the owner.
 async fn become_owner(transaction: &Transaction<'_>) -> Result<(), Error> {
     let acting = "select current_user::text where current_user <> session_user";
     if let Some(row) = transaction.query_opt(acting, &[]).await? {

@@ -6,18 +6,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `sql/base/0001_settings.sql` | settings, and how arguments are refused |
+//! | `sql/base/0001_settings.sql` | settings, and checks of arguments |
 //! | `sql/base/0002_requests.sql` | request IDs and their recorded answers |
 //! | `sql/base/0010_merge_rules.sql` | merge rules: which calls can be merged |
 //! | `sql/base/0027_keep.sql` | the upkeep of the whole pack as one call, `keep` |
 //! | `sql/base/0028_marks.sql` | the marks of lanes: `open_mark`, `take_mark` |
-//! | `sql/base/bootstrap.sql`, `sql/base/revoke.sql` | what runs each time, before and after the migrations |
-//! | `sql/base/trust.sql` | whether the installer can trust what is in the schema |
+//! | `sql/base/bootstrap.sql`, `sql/base/revoke.sql` | statements that run each time, before and after the migrations |
+//! | `sql/base/trust.sql` | the query whether the installer can trust the schema |
 //! | `sql/counters/0003_history.sql` | ledger and command log: a ring of parts |
 //! | `sql/counters/0004_command_log.sql` | the value of a counter that keeps commands only |
 //! | `sql/counters/0005_counters.sql` | `create_counter`, `increment`, `drain`, `counter` |
-//! | `sql/counters/0011_rotation.sql` | how ledger and command log forget |
-//! | `sql/sales/0006_sales.sql` | `create_sale`, `restock`, `sale`, and what has expired |
+//! | `sql/counters/0011_rotation.sql` | the rotation of ledger and command log |
+//! | `sql/sales/0006_sales.sql` | `create_sale`, `restock`, `sale`, and the release of expired holds |
 //! | `sql/sales/0007_reserve.sql`, `sql/sales/0008_reserve_all.sql` | `reserve`, `reserve_all` |
 //! | `sql/sales/0009_reservations.sql` | `confirm`, `cancel`, `extend`, `expire_holds` |
 //! | `sql/queues/0012_queues.sql` | tables of queues; `create_queue`, `drop_queue`, `pause`, `resume` |
@@ -33,14 +33,14 @@
 //! | `sql/feeds/0022_consume.sql` | `consume`, `peek`, `unread`, `mark_read_up_to`, `past`, rankings |
 //! | `sql/feeds/0023_follow.sql` | `follow`, `unfollow`, `mute` |
 //! | `sql/feeds/0024_post.sql` | `post`, `fan_out` |
-//! | `sql/feeds/0025_feed_keeping.sql` | `trim_feeds`: what feeds forget by age |
+//! | `sql/feeds/0025_feed_keeping.sql` | `trim_feeds`: deletes old entries and posts |
 //! | `sql/*/functions.toml` | the manifests: parameters, grant, merge rule and places of each function |
 //! | `src/migrations.rs` | the list of the SQL files |
 //! | `src/functions.rs` | the manifests, read |
 //! | `src/generate.rs` | the grants and merge rules made from the manifests |
-//! | `src/install.rs` | runs missing migrations, or says which ones are missing |
-//! | `src/compare.rs` | what differs from what this program installs |
-//! | `src/error.rs` | why nothing was installed |
+//! | `src/install.rs` | runs missing migrations, or lists them |
+//! | `src/compare.rs` | compares an installation with this program |
+//! | `src/error.rs` | errors of the installer |
 
 mod compare;
 mod error;

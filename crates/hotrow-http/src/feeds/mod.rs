@@ -55,7 +55,7 @@ pub struct Unfollow {
     followee: i64,
 }
 
-/// The user whose posts are kept away, or come again.
+/// The user whose posts are muted or unmuted.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mute {
@@ -79,7 +79,7 @@ pub struct Push {
     created_at: Option<Time>,
 }
 
-/// Which unread messages, and how many.
+/// The order and the number of unread messages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
@@ -94,7 +94,7 @@ pub struct MarkRead {
     up_to: i64,
 }
 
-/// Which page of the past.
+/// The page of the past.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {

@@ -1,7 +1,7 @@
-// JSON whose numbers keep all their digits: JavaScript rounds those beyond 2^53 and drops zeros behind the point.
+// JSON whose numbers keep all their digits: JavaScript rounds integers beyond 2^53 and drops zeros after the decimal point.
 "use strict";
 
-// A number that would change becomes a text that begins with this, which no text of the API contains.
+// A number that would change becomes a text with this prefix. No text of the API contains it.
 const EXACT = "\u0000";
 
 function parseExactly(json) {
@@ -10,7 +10,7 @@ function parseExactly(json) {
   return JSON.parse(json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, keep));
 }
 
-// Any value as a text for people, a number as it was sent.
+// Formats any value for people. Numbers keep the form in which they were sent.
 function show(value) {
   if (typeof value === "string") return value.startsWith(EXACT) ? value.slice(EXACT.length) : value;
   if (typeof value !== "object") return String(value);

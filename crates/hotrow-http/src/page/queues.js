@@ -1,4 +1,4 @@
-// Fills the page of queues from the API, by reading only. Every text is put in as text, never as HTML.
+// Fills the page of queues from the API with read-only requests. Every text is inserted as text, never as HTML.
 "use strict";
 
 const STATES = ["waiting", "delayed", "leased", "dead", "processed"];
@@ -6,7 +6,7 @@ const PAGE = 50, REFRESH_MS = 5000;
 const find = (id) => document.getElementById(id);
 let token = ""; // in this page's memory only
 let chosen = null; // the queue and the state whose orders are shown
-let latest = 0; // of several requests for orders, the last one counts
+let latest = 0; // number of the last request for orders; older answers are dropped
 
 function add(parent, name, text) {
   const element = document.createElement(name);
@@ -32,7 +32,7 @@ async function read(path, parameters = {}) {
   return body;
 }
 
-// Does something, and says what went wrong with it.
+// Runs a task, and shows its error.
 async function attempt(task) {
   const problem = find("problem");
   try {

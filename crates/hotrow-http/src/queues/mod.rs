@@ -62,7 +62,7 @@ pub struct NewQueue {
     order_by: Option<Text>,
 }
 
-/// Which page of the queues.
+/// The page of the queues.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -70,7 +70,7 @@ pub struct Page {
     max: Option<i32>,
 }
 
-/// Which dead letters.
+/// The dead letters to redrive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redrive {

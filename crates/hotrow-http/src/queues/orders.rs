@@ -26,11 +26,11 @@ const ENQUEUE_ALL: Call =
 const LIST: Call = Call { sql: include_str!("../../sql/queues/list_orders.sql"), effect: Effect::Reads };
 const FIND: Call = Call { sql: include_str!("../../sql/queues/find_order.sql"), effect: Effect::Reads };
 
-/// The bytes that the messages of a call may take in addition to its orders.
+/// The bytes that the messages of a call can have in addition to its orders.
 const MESSAGES_BYTES: usize = 2 << 10;
 /// The most orders that one call of the pack takes.
 const ORDERS_MAX: usize = 1_000;
-/// 1970 to 2200: the pack takes no other time as an order's created_at.
+/// 1970 to 2200: the pack accepts no other time as an order's created_at.
 const CREATED_AT: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
 
 /// A new order.
@@ -45,7 +45,7 @@ pub struct Order {
     priority: Option<Within<-60, 60>>,
 }
 
-/// One of many orders, in the form that the pack takes.
+/// One of many orders, in the form that the pack accepts.
 #[derive(Serialize)]
 struct Fields<'o> {
     order_id: Uuid,
@@ -70,7 +70,7 @@ impl<'o> From<&'o Order> for Fields<'o> {
     }
 }
 
-/// When an order was created in the client's system.
+/// The time at which an order was created in the client's system.
 struct CreatedAt(Timestamp);
 
 impl<'de> Deserialize<'de> for CreatedAt {
@@ -89,7 +89,7 @@ pub struct Orders {
     orders: Vec<Order>,
 }
 
-/// Which page of the orders.
+/// The page of the orders.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -109,7 +109,7 @@ impl FromRequestParts<Arc<Clients>> for Large {
     }
 }
 
-/// Calls that enqueue have a key of their own, so that they do not wait behind calls that take.
+/// Calls that enqueue have a key of their own, because they must not wait for calls that take.
 fn key(queue: &str) -> Key {
     Key::of(&("orders", queue))
 }

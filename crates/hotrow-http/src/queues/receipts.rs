@@ -61,7 +61,7 @@ impl ToSql for Receipts {
     to_sql_checked!();
 }
 
-/// Why the order failed, and when it can be tried again.
+/// The reason of the failure, and the time until the next attempt.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {

@@ -1,5 +1,5 @@
-//! `/v1/queues/{queue}/take`: takes orders and waits for them. A call that waits has a session to itself, so that it holds up
-//! no other call. Orders that were taken for a client that has gone are given back.
+//! `/v1/queues/{queue}/take`: takes orders and waits for them. A call that waits has a session of its own, because it would
+//! hold up other calls. Orders that were taken for a client that has gone are given back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const TAKE: Call = Call { sql: include_str!("../../sql/queues/take.sql"), effect
 const GIVE_BACK: Call = Call { sql: include_str!("../../sql/queues/give_back.sql"), effect: Effect::Writes };
 const LEASE: Lease = Lease::new(30);
 
-/// How many orders, for how long, and how long to wait for the first of them.
+/// The number of orders, the length of the lease, and the longest wait for the first order.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Take {
@@ -88,11 +88,11 @@ impl Clients {
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => Err(Problem::internal(&error)),
-            Err(_) => Err(sqlstate::lost(true, "the answer did not come in time")),
+            Err(_) => Err(sqlstate::lost(true, "the answer did not arrive in time")),
         }
     }
 
-    /// Gives orders back as if they had not been taken. If that fails, they come again when their lease ends.
+    /// Gives orders back as if they had not been taken. If that fails, they come back when their lease ends.
     async fn give_back(&self, queue: String, key: Key, orders: &[Row]) {
         let receipts: Vec<i64> =
             orders.iter().filter_map(|order| order.try_get("receipt").ok().flatten()).collect();

@@ -1,5 +1,5 @@
-//! `/v1/sales` and `/v1/reservations`: opens, reads and restocks sales, and reserves from one. What concerns several items or
-//! an existing reservation is in `reservations`.
+//! `/v1/sales` and `/v1/reservations`: opens, reads and restocks sales, and reserves from one. `reservations` reserves several
+//! items and handles existing reservations.
 
 mod reservations;
 
@@ -47,7 +47,7 @@ pub struct NewSale {
     hold: Option<Hold>,
 }
 
-/// What a buyer reserves.
+/// A reservation of one item.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {

@@ -1,9 +1,9 @@
-//! Histories with a planted fault, each of which the checker must find, and some that look odd and are right.
+//! Histories with a planted fault, which the checker must find, and unusual histories that are correct.
 
 use super::{Operation, Violation, check};
 use crate::{Id, World};
 
-/// A history by lines: called, answered (`-` when the answer was lost), command, `->`, answer.
+/// Parses a history of lines: called, answered (`-` if the answer was lost), command, `->`, answer.
 fn history(text: &str) -> Vec<Operation> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(operation).collect()
 }
@@ -28,7 +28,7 @@ fn fits(text: &str) {
     }
 }
 
-/// How many operations could be explained.
+/// The number of operations that could be explained.
 fn caught(text: &str) -> usize {
     match check(&World::default(), &history(text)) {
         Err(Violation::NoOrder { explained, .. }) => explained,
@@ -62,7 +62,7 @@ fn a_wrong_value_is_caught() {
 #[test]
 fn a_swapped_order_is_caught() {
     assert_eq!(caught("1 2 increment a -> 2 2 ok\n3 4 increment a -> 1 1 ok"), 0);
-    // A read that is older than what its client had seen.
+    // A read that is older than an answer that its client had seen.
     assert_eq!(caught("1 2 increment a -> 1 1 ok\n3 4 increment a -> 2 2 ok\n5 6 counter a -> 1 1"), 2);
 }
 
@@ -81,7 +81,7 @@ fn a_duplicated_command_is_caught() {
 }
 
 #[test]
-fn a_lost_answer_may_have_worked_or_not_but_once() {
+fn a_call_with_a_lost_answer_took_effect_once_or_not_at_all() {
     fits("1 - increment a -> ?\n2 3 counter a -> 0 0\n4 5 counter a -> 1 1\n6 7 counter a -> 1 1");
     fits("1 - increment a -> ?\n2 3 counter a -> 0 0\n4 5 increment a -> 1 1 ok");
     assert_eq!(caught("1 - increment a -> ?\n2 3 counter a -> 1 1\n4 5 counter a -> 0 0"), 2);
@@ -103,7 +103,7 @@ fn a_refusal_needs_a_moment_at_which_it_is_right() {
 }
 
 #[test]
-fn what_is_sold_twice_or_never_given_back_is_caught() {
+fn overselling_and_lost_stock_are_caught() {
     let twice = "0 1 create_sale shoe 1 -> created
           2 5 reserve shoe ann -> reserved r1 0
           3 4 reserve shoe bob -> reserved r2 0";
@@ -121,7 +121,7 @@ fn what_is_sold_twice_or_never_given_back_is_caught() {
 }
 
 #[test]
-fn many_clients_at_once_are_no_maze() {
+fn histories_of_many_clients_are_searched_in_few_steps() {
     let clients = 24;
     let line = |n: u64| {
         let called = n / clients * clients;

@@ -27,7 +27,7 @@ create index on hotrow.mark (role, checked_at);
 -- Returns a mark for the role that has logged in: `hotrow.mark_key/generation`. A session with another current role gets none,
 -- because its lanes would have that role, to which the mark is not granted. A mark without a connection is not given away at
 -- once: after a crash of the server all marks are without one, until the gateways have connected again and have read their
--- marks. The call looks at 20 marks at most, so that it takes few locks.
+-- marks. The call looks at 20 marks at most, which limits the number of its locks.
 create function hotrow.open_mark() returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
 -- The history of commands on counters: ledger and command log, each a ring of parts. Commands are judged in 0005_counters.sql.
 
--- The ring. Exactly one part is written to (hotrow.setting says which one). The others are history, each older than the one
+-- The ring. Exactly one part is written to (hotrow.setting has its number). The others are history, each older than the one
 -- after it. The times of a part that was never used are NULL.
 create table hotrow.history_part (
     part smallint primary key check (part between 0 and 7),

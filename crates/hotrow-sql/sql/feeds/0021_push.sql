@@ -16,9 +16,9 @@ begin
 end
 $$;
 
--- Locks inboxes, gives each the wanted number of new entry numbers and returns the last of them. The users come in order and
--- once each, and the locks are taken in that order, so that two batches wait for each other in one direction only. known: all
--- inboxes exist; an update alone is cheaper by a third.
+-- Locks inboxes, gives each the wanted number of new entry numbers and returns the last of them. The users are in order and
+-- without duplicates, and the locks are taken in that order. Two batches therefore wait for each other in one direction only.
+-- known: all inboxes exist; an update alone is cheaper by a third.
 create function hotrow.take_numbers(user_id bigint[], entries bigint[], known boolean) returns bigint[]
 language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
@@ -149,7 +149,7 @@ begin
     join hotrow.request r on r.request_id = any (array[u.request_id])
     where r.command <> write_once.command
         or r.arguments <> hotrow.message_arguments(u.user_id, u.from_user, u.content, u.at);
-    -- Counted by the places, because a first attempt can have left numbers behind.
+    -- Counted by the places, because a first attempt can have used up numbers.
     for i in 1 .. coalesce(cardinality(fresh.places), 0) loop
         answers[fresh.places[i]] := numbers[i];
     end loop;

@@ -231,12 +231,13 @@ end
 $$;
 
 -- Brings posts of the author that has waited longest to more followers, `most` at most, and returns how many followers it has
--- dealt with; 0: nothing is left, except what other sessions are busy with. Call it until it returns 0.
+-- dealt with; 0: nothing is left, except posts that other sessions are busy with. Call it until it returns 0.
 --
--- A transaction that is left open holds up only what it has locked. An author is skipped while its row is locked. A follower
--- whose inbox or reader stays locked is left out and gets the post later. An author whose posts fail goes to the end of the
--- line. So fan-out does not wait for authors at all, and for an inbox or a reader at most as long as the lock timeout. That is
--- shorter than any deadlock_timeout: a circle of transactions that wait for each other ends here, not at a caller.
+-- A transaction that is left open holds up only the rows that it has locked. An author is skipped while its row is locked. A
+-- follower whose inbox or reader stays locked is left out and gets the post later. An author whose posts fail goes to the end
+-- of the line. Fan-out therefore does not wait for authors at all, and for an inbox or a reader at most as long as the lock
+-- timeout. That is shorter than any deadlock_timeout: a circle of transactions that wait for each other ends here, not at a
+-- caller.
 create function hotrow.fan_out(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '100ms' as $$

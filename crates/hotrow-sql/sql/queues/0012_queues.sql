@@ -248,7 +248,7 @@ begin
     if not found then
         perform hotrow.check_name('queue', queue);
         raise exception using errcode = 'P0002', message = format('there is no queue %L', queue),
-            hint = 'Make it with hotrow.create_queue.';
+            hint = 'Create it with hotrow.create_queue.';
     end if;
     return known;
 end

@@ -387,15 +387,14 @@ $$;
 --
 -- Proof that an order that is done is known for at least its queue's retention R, however it ended:
 -- - Orders are inserted into the present part only. Each move of the ring leaves nothing open in the part before the one that
---   it closes. So what is open is in the present part or in the one before it.
+--   it closes. An open order is therefore in the present part or in the one before it.
 -- - Open orders are those ahead of the heads, ready, members of a group, leased, waiting for a time, or dead-lettered. An
 --   order stays in one of these states, whatever calls do with it, until it is recorded as processed. An order that is done is
 --   never open again: dead letters are not done.
 -- - Let an order be done at t, while part n is the present one. Its row is in n or n - 1, its record in n. Part n - 1 is
 --   emptied by the third move after t. The first was not before t; each of the next two came half of R later at least, since R
 --   is no more than the longest retention that exists. So the third came at t + R or later.
--- - Times are read under the locks of all queues. An order done before the reading is recorded, one done after it has a later
---   time.
+-- - Times are read under the locks of all queues. An order done before is recorded, and an order done later has a later time.
 --
 -- The orders ahead of a head move all at once or not at all, and in limited number, because takes have to pass the places
 -- where they were.

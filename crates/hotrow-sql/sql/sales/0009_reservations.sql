@@ -164,7 +164,7 @@ begin
         select d.item from hotrow.sale_due d where d.look_at <= clock_timestamp() order by d.look_at, d.item limit most
     loop
         exit when expired >= most;
-        -- A sale with a locked row is skipped: the holder of the lock releases what it needs.
+        -- A sale with a locked row is skipped: the holder of the lock releases the holds that it needs.
         select s.* into entry from hotrow.sale s where s.item = due.item for update skip locked;
         continue when not found;
         expired := expired + hotrow.release_due(due.item, most - expired);

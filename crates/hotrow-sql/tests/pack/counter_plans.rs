@@ -1,4 +1,4 @@
-//! Counters read the rows that a call is about and no others, whatever the planner believes of their tables.
+//! Plans of counters: a call reads only its own rows, whatever the planner's statistics say.
 
 use crate::plans::Plans;
 
@@ -27,8 +27,8 @@ const PLANNED_ON_NOTHING: &str = "do $$ begin
     end loop;
 end $$";
 
-/// Calls, and how many rows they may read at most: some for each row that they are about. Whoever comes fresh to a log
-/// counter folds what came after its last snapshot.
+/// Calls, and the most rows that each may read: a few for each row that it needs. A connection that is new to a log counter
+/// folds the commands after its last snapshot.
 const CALLS: [(&str, i64); 16] = [
     ("increment('many')", 10),
     ("increment('c7')", 10),
@@ -49,7 +49,7 @@ const CALLS: [(&str, i64); 16] = [
 ];
 
 #[test]
-fn calls_read_the_rows_that_they_are_about_whatever_is_known_of_the_tables() {
+fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
     let left = ("select version from hotrow.counter('many')", "2504");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

@@ -73,7 +73,7 @@ fn both_ends_of_bigint_are_reached_and_not_passed() {
 }
 
 #[test]
-fn arguments_that_can_not_be_right_are_refused_with_a_hint() {
+fn invalid_arguments_are_refused_with_a_hint() {
     let (_database, session) = check(
         "increment(null) -> 22004
         increment('a', null) -> 22004

@@ -1,10 +1,10 @@
-//! What has become due at one moment is worked off in pieces: no call does more than its share, and each answer is right
-//! all the same. What is stored is moved into the past instead of waiting.
+//! Work that becomes due at one moment is done in pieces: no call exceeds its share, and each answer is still correct. The
+//! tests move stored times into the past instead of waiting.
 
 use crate::script::check_in;
 use crate::server::{Database, Session};
 
-/// Moves all leases and what waits for a time into the past.
+/// Moves all leases and all orders that wait for a time into the past.
 const ALL_IS_DUE: &str = "
     update hotrow.queue_lease set due = due - interval '2 hours', taken_at = taken_at - interval '2 hours';
     update hotrow.queue_order set not_before = not_before - interval '2 hours';
@@ -56,7 +56,7 @@ fn leases_that_end_together_come_back_in_pieces_and_in_their_order() {
             session.value("select sum(count) from hotrow.queue_lease where due < now()").parse().unwrap();
         assert_eq!(open, (5 - call) * 1000, "1000 orders are given back by each call");
     }
-    // Nobody has given it back yet, and its time is over all the same.
+    // The lease has ended, although no call has removed it yet.
     check_in(&session, &format!("complete('q', {receipt}) -> lease_lost"));
     check_in(&session, &format!("extend_lease('q', {receipt}, '1 hour') -> lease_lost -"));
     seen.extend(
@@ -96,20 +96,20 @@ fn the_most_urgent_order_is_taken_first_however_many_came_before_it() {
     enqueue(&session, 11, ", priority => array_fill(1, '{1000}')");
     session.run("select hotrow.enqueue('q', gen_random_uuid(), '\"urgent\"', priority => 60)");
     assert_eq!(session.value("select payload from hotrow.take('q')"), "\"urgent\"");
-    // Plain orders between two urgent ones are not looked at to find the second.
+    // The search for the second urgent order does not look at the plain orders between the two.
     enqueue(&session, 3, "");
     session.run("select hotrow.enqueue('q', gen_random_uuid(), '\"again\"', priority => 60)");
     assert_eq!(session.value("select payload from hotrow.take('q')"), "\"again\"");
 }
 
 #[test]
-fn what_lives_moves_to_the_next_generation_in_pieces() {
+fn live_entries_move_to_the_next_generation_in_pieces() {
     let (_database, session) = queue("");
     let groups = "array(select 'g' || n % 7 from generate_series(1, 1000) n)";
     enqueue(&session, 8, &format!(", group_key => {groups}, priority => array_fill(1, '{{1000}}')"));
     session.run("select from hotrow.take('q', 1, null), generate_series(1, 1)");
     session.run("select from hotrow.take('q', 100, null)");
-    // As if many had been taken out before.
+    // Simulates many orders that were taken out before.
     session.run("update hotrow.queue_head set group_gone = 100000, ready_gone = 100000");
     let mut seen = session.ask("select payload from hotrow.take('q', 1, null)").unwrap();
     assert!(head(&session, "group_left") > 6000, "1000 at a call");
@@ -122,7 +122,7 @@ fn what_lives_moves_to_the_next_generation_in_pieces() {
     }
     assert_eq!(head(&session, "grouped"), 0);
     assert_eq!(head(&session, "processed"), 8000);
-    // Each group's orders came one after another.
+    // The orders of each group were taken one after another.
     for group in 0..7 {
         let of_group: Vec<u32> =
             seen.iter().map(|number| number.parse().unwrap()).filter(|number| number % 7 == group).collect();
@@ -146,12 +146,12 @@ fn holds_that_end_together_are_released_in_pieces_and_no_answer_is_wrong() {
     let due = || session.value("select count(*) from hotrow.reservation where status = 'held'");
     check_in(&session, "reserve('s', 'ann') -> reserved #1 999\nsale('s') -> s 17999 1 0 1 - - 01:00:00");
     assert_eq!(due(), "17001");
-    // Whether there is enough, and what the buyer has, nobody knows yet.
+    // The call cannot know yet whether there is enough stock and how many pieces the buyer has.
     check_in(&session, &format!("reserve('s', 'b18000', 1, '{id}') -> busy - 1999"));
     session.run("update hotrow.sale set per_buyer = 100000");
     check_in(&session, &format!("reserve('s', 'bob', 9000, '{id}') -> busy - 6999"));
     assert_eq!(due(), "11001");
-    // What reserve_all takes back does not take back what was released.
+    // The rollback of reserve_all does not undo the release of expired holds.
     check_in(&session, "reserve_all('{s,s}', '{17000,1}', 'eve') -> busy - s");
     assert_eq!(due(), "9001");
     check_in(&session, "restock('s', 1) -> restocked 10000\nexpire_holds(1000) -> 1000");
@@ -187,7 +187,7 @@ fn expire_holds_finds_what_is_due_by_an_index() {
     session.run(ALL_HOLDS_ARE_DUE);
     check_in(&session, "expire_holds() -> 1\nsale('s') -> s 9 0 0 - - - 01:00:00");
     assert_eq!(session.value("select count(*) from hotrow.sale_due"), "0");
-    // A sale without a hold is remembered again with its next one.
+    // After its last hold, a sale is remembered again with its next one.
     check_in(&session, "reserve_batch('{s,i1}', '{ann,ann}') -> reserved #1 8 | reserved #2 8");
     assert_eq!(session.value("select count(*) from hotrow.sale_due"), "1");
 }

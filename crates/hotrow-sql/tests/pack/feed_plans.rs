@@ -1,15 +1,15 @@
-//! Feeds read the rows that a call is about and no others, whatever the planner believes of their tables.
+//! Plans of feeds: a call reads only its own rows, whatever the planner's statistics say.
 
 use crate::plans::Plans;
 
-/// Twenty authors with fifty followers each, and as many inboxes with a message.
+/// Twenty authors with fifty followers each, and a thousand inboxes with a message.
 const CROWD: &str = "select from hotrow.follow_batch(array(select 1000 + n from generate_series(0, 999) n),
         array(select 2 + n % 20 from generate_series(0, 999) n));
     select from hotrow.push_batch(array(select 1000 + n from generate_series(0, 999) n), array_fill(7::bigint, '{1000}'),
         array_fill('x'::text, '{1000}'),
         array_fill(null::timestamptz, '{1000}'), array(select gen_random_uuid() from generate_series(1, 1000)))";
 
-/// Each function of feeds, about users who are none of the crowd, so often that its plans are those which are kept.
+/// Calls each function of feeds often enough to make its plan the cached one, for users outside the crowd.
 const PLANNED_ON_NOTHING: &str = "do $$ begin for i in 1 .. 8 loop
     perform hotrow.follow(1, 30); perform hotrow.follow_batch('{1,2}', '{31,31}');
     perform hotrow.post(30, 'x'); perform hotrow.post_batch('{30,31}', '{x,y}');
@@ -21,7 +21,7 @@ const PLANNED_ON_NOTHING: &str = "do $$ begin for i in 1 .. 8 loop
     perform hotrow.mute(1, 30); perform hotrow.unfollow(1, 30); perform hotrow.unfollow_batch('{1,2}', '{31,31}');
 end loop; end $$";
 
-/// Calls, and how many rows they may read at most: some for each row that they are about.
+/// Calls, and the most rows that each may read: a few for each row that it needs.
 const CALLS: [(&str, i64); 18] = [
     ("post(3, 'x')", 250),
     ("post_batch('{3,4,5}', '{x,y,z}')", 750),
@@ -44,7 +44,7 @@ const CALLS: [(&str, i64); 18] = [
 ];
 
 #[test]
-fn calls_read_the_rows_that_they_are_about_whatever_is_known_of_the_tables() {
+fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
     let left = ("select count(*) from hotrow.inbox_entry where post_id > 0 and user_id >= 1000", "200");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

@@ -1,10 +1,9 @@
-//! What holds up fan-out and trimming and what does not: open transactions, extreme ids, and age. Never what readers get
-//! in general: that is `feeds.rs`.
+//! Fan-out and trimming of feeds: open transactions, extreme IDs, and age. Answers to readers are tested in `feeds.rs`.
 
 use crate::script::{check, check_in};
 use crate::server::{Database, Session};
 
-/// A session that fails instead of waiting for a lock for long.
+/// A session whose statements fail instead of waiting long for a lock.
 fn impatient(database: &Database) -> Session {
     let session = database.session("postgres");
     session.run("set statement_timeout = '20s'");
@@ -32,7 +31,7 @@ fn a_message_that_is_not_old_stays_although_an_older_one_came_after_it() {
 }
 
 #[test]
-fn a_post_that_is_not_old_stays_behind_an_older_one() {
+fn trimming_of_posts_stops_at_the_first_recent_post() {
     let (_database, session) =
         check("post(1, 'a') -> 1 ok\npost(1, 'b') -> 2 ok\npost(1, 'c') -> 3 ok\npost(1, 'd') -> 4 ok");
     session.run("update hotrow.post set at = at - interval '91 days' where post_id in (1, 3)");
@@ -86,7 +85,7 @@ fn a_transaction_that_holds_an_inbox_holds_up_no_other_follower() {
 }
 
 #[test]
-fn a_transaction_that_holds_a_reader_holds_up_no_other_follower_of_an_author_who_becomes_too_big() {
+fn a_transaction_that_holds_a_reader_holds_up_no_other_follower_of_an_author_that_becomes_too_big() {
     let database = Database::migrated();
     let (holder, other) = (database.session("postgres"), impatient(&database));
     other.run("update hotrow.setting set feed_pull_above = 2");
@@ -103,7 +102,7 @@ fn a_transaction_that_holds_a_reader_holds_up_no_other_follower_of_an_author_who
 }
 
 #[test]
-fn a_follower_who_leaves_gets_nothing_that_his_inbox_was_too_busy_for() {
+fn a_user_that_unfollows_does_not_get_posts_that_a_locked_inbox_delayed() {
     let database = Database::migrated();
     let (holder, other) = (database.session("postgres"), impatient(&database));
     other.run("update hotrow.setting set feed_inline = 0");
@@ -117,12 +116,12 @@ fn a_follower_who_leaves_gets_nothing_that_his_inbox_was_too_busy_for() {
 }
 
 #[test]
-fn an_author_whose_posts_can_not_be_brought_stops_no_other() {
+fn an_author_whose_posts_fail_does_not_hold_up_other_authors() {
     let (_database, session) =
         check("follow(1, 8) -> followed\nfollow(1, 9) -> followed\nfollow(2, 8) -> followed");
     session.run("update hotrow.setting set feed_inline = 0");
     check_in(&session, "post(8, 'a') -> 1 ok\npost(9, 'b') -> 1 ok");
-    // An inbox whose next number is taken: something has changed the tables.
+    // An inbox whose next number exists already: another program has changed the tables.
     session.run("insert into hotrow.inbox_entry (user_id, number, from_user) values (2, 1, 7)");
     check_in(&session, "fan_out() -> 1\nfan_out() -> 0");
     assert_eq!(contents(&session, 1), ["b"]);
@@ -131,7 +130,7 @@ fn an_author_whose_posts_can_not_be_brought_stops_no_other() {
 }
 
 #[test]
-fn the_largest_and_the_smallest_id_are_ids_like_any_other() {
+fn the_largest_and_the_smallest_id_work_like_any_other() {
     let (largest, smallest) = (i64::MAX, i64::MIN);
     let (_database, session) = check(&format!(
         "follow({largest}, 9) -> followed
@@ -155,7 +154,7 @@ fn the_largest_and_the_smallest_id_are_ids_like_any_other() {
             trim_feeds(4) -> 0 0"
         ),
     );
-    // Each sweep looks at one inbox more, from the first to the last and again.
+    // Each sweep looks at one more inbox, from the first to the last and again.
     for user in [smallest, 5, largest] {
         check_in(
             &session,
@@ -195,14 +194,14 @@ fn posts_keep_their_order_when_their_author_becomes_too_big_for_fan_out() {
 }
 
 #[test]
-fn posts_that_are_forgotten_are_not_unread() {
+fn deleted_posts_do_not_count_as_unread() {
     let (_database, session) =
         check("follow(1, 9) -> followed\nfollow(2, 9) -> followed\nfollow(3, 9) -> followed");
     session.run("update hotrow.setting set feed_pull_above = 2");
     check_in(&session, "post(9, 'a') -> 1 ok\nfan_out() -> 3\npost(9, 'b') -> 2 ok\npost(9, 'c') -> 3 ok");
     check_in(&session, "post(9, 'd') -> 4 ok\nunread(1) -> 4");
     session.run("update hotrow.post set at = at - interval '91 days' where post_id <= 3");
-    // Of inboxes one is looked at each time, so that the others still have what refers to the first.
+    // Each call looks at one inbox, so the other inboxes still have references to the first post.
     check_in(&session, "trim_feeds(1) -> 1 3\nunread(1) -> 1\nunread(3) -> 2");
     assert_eq!(contents(&session, 3), ["-", "d"]);
     check_in(&session, "unread(3) -> 0\nunread(1) -> 1");
@@ -210,7 +209,7 @@ fn posts_that_are_forgotten_are_not_unread() {
 }
 
 #[test]
-fn transactions_that_hold_inboxes_and_readers_hold_up_no_trimming() {
+fn transactions_that_hold_inboxes_and_readers_do_not_hold_up_trimming() {
     let database = Database::migrated();
     let (holder, other) = (database.session("postgres"), impatient(&database));
     for user in 1..=3 {
@@ -239,7 +238,7 @@ fn muting_and_fanning_out_do_not_wait_for_each_other() {
     let (fanning, muting) = (impatient(&database), impatient(&database));
     let watching = database.session("postgres");
     muting.run("update hotrow.setting set feed_inline = 0, feed_pull_above = 0");
-    // The first post is for nobody any more, but its author's follower still has to be told to come for the next ones.
+    // No follower receives the first post any more, but the author's follower must still learn to fetch the next ones.
     check_in(
         &muting,
         "follow(1, 8) -> followed

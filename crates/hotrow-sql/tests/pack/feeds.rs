@@ -1,10 +1,10 @@
-//! Feeds, call by call: what the answers look like, what is refused, who waits for whom, and what a crash leaves.
+//! Feeds, call by call: answers, refusals, waits between sessions, and rollbacks.
 
 use crate::script::{check, check_in};
 use crate::server::Database;
 
 #[test]
-fn bad_calls_say_what_is_wrong() {
+fn errors_of_invalid_calls_name_the_mistake() {
     let (_database, session) = check(
         "follow(1, 1) -> self
         follow(1, null) -> 22004
@@ -45,14 +45,14 @@ fn bad_calls_say_what_is_wrong() {
         add_ranking('r', 'pg_catalog.nothing()') -> 22023
         add_ranking('r', 'pg_catalog.now()') -> 22023",
     );
-    // Who only asks leaves nothing behind.
+    // A call that only reads leaves no row.
     assert_eq!(session.value("select count(*) from hotrow.reader"), "0");
     let (message, hint) = session.complaint("select hotrow.consume(1, -1)");
     assert!(message.contains("max") && hint.contains("0 to 1000"), "{message}; {hint}");
 }
 
 #[test]
-fn a_registered_ranking_orders_what_is_unread() {
+fn a_registered_ranking_orders_unread_messages() {
     let (_database, session) =
         check("push(1, 7, 'a') -> 1 ok\npush(1, 8, 'ccc') -> 2 ok\npush(1, 9, 'bb') -> 3 ok");
     session.run(
@@ -66,7 +66,7 @@ fn a_registered_ranking_orders_what_is_unread() {
 }
 
 #[test]
-fn a_ranking_stays_what_it_was_when_it_was_registered() {
+fn a_ranking_does_not_change_after_its_registration() {
     let database = Database::migrated();
     let owner = database.session("postgres");
     let developer = database.login("developer", true);
@@ -89,7 +89,7 @@ fn a_ranking_stays_what_it_was_when_it_was_registered() {
     assert_eq!(owner.value(&format!("select rolsuper from pg_roles where rolname = '{name}'")), "f");
     developer.run("drop function shop.\"the longest\"");
     assert_eq!(developer.value(ranked), "ccc bb a");
-    // Whoever may register can register again. The copy runs as its caller, which is the pack.
+    // A role that can register a ranking can register it again. The copy runs with the rights of its caller, the pack's owner.
     developer.run(&function("return - length($4);"));
     developer.run("alter function shop.\"the longest\" security definer");
     owner.run(register);
@@ -118,7 +118,7 @@ fn two_readers_of_an_inbox_get_different_messages() {
     let database = Database::migrated();
     let (one, other) = (database.session("postgres"), database.session("postgres"));
     check_in(&one, "push_batch('{1,1,1}', '{7,7,7}', '{a,b,c}') -> 1 ok | 2 ok | 3 ok");
-    // The second has no reader's row to lock before the first has committed.
+    // Before the first session has committed, the second has no reader's row to lock.
     for answer in ["b", "c"] {
         one.run("begin; select hotrow.consume(1, 1)");
         let pid = other.value("select pg_backend_pid()");
@@ -134,7 +134,7 @@ fn two_readers_of_an_inbox_get_different_messages() {
 }
 
 #[test]
-fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
+fn a_rolled_back_fan_out_leaves_nothing_and_is_repeated() {
     let database = Database::migrated();
     let (one, other) = (database.session("postgres"), database.session("postgres"));
     one.run("update hotrow.setting set feed_inline = 2");
@@ -144,7 +144,7 @@ fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
     check_in(&one, "post(9, 'x') -> 1 ok\npost(9, 'y') -> 2 ok\nfan_out(2) -> 2");
     one.run("begin");
     check_in(&one, "fan_out(2) -> 2");
-    // Somebody else finds nothing that this one is not busy with, and the next post waits for this one's end.
+    // Another session finds only posts that the first is busy with. The next post waits until the first session ends.
     check_in(&other, "fan_out(2) -> 0");
     one.run("rollback");
     check_in(
@@ -161,7 +161,7 @@ fn a_fan_out_that_is_rolled_back_leaves_nothing_and_is_done_again() {
 }
 
 #[test]
-fn what_was_posted_while_an_author_was_muted_never_comes() {
+fn posts_of_a_muted_author_never_arrive() {
     let database = Database::migrated();
     let session = database.session("postgres");
     session.run("update hotrow.setting set feed_inline = 0");
@@ -187,7 +187,7 @@ fn what_was_posted_while_an_author_was_muted_never_comes() {
 }
 
 #[test]
-fn a_push_that_is_repeated_with_another_time_is_no_retry() {
+fn a_push_repeated_with_another_time_is_not_a_retry() {
     let id = "'00000000-0000-0000-0000-000000000001'";
     let other = "'00000000-0000-0000-0000-000000000002'";
     let (_database, session) = check(&format!(
@@ -202,13 +202,13 @@ fn a_push_that_is_repeated_with_another_time_is_no_retry() {
         push(1, 2, 'x', 'infinity', {other}) -> 22023
         unread(1) -> 2"
     ));
-    // However the session writes times.
+    // The request matches in every time zone and date style.
     session.run("set timezone = 'Asia/Tokyo'; set datestyle = 'German'");
     check_in(&session, &format!("push(1, 2, 'x', '2026-01-01 00:00:00.5Z', {id}) -> 1 ok"));
 }
 
 #[test]
-fn what_is_too_old_goes_and_the_rest_stays() {
+fn old_entries_and_posts_are_deleted_and_the_rest_stays() {
     let (_database, session) = check(
         "push(1, 7, 'old', now() - interval '91 days') -> 1 ok
         push(2, 7, 'old', now() - interval '91 days') -> 1 ok
@@ -218,7 +218,7 @@ fn what_is_too_old_goes_and_the_rest_stays() {
         push(1, 7, 'new') -> 3 ok
         post(5, 'new') -> 2 ok",
     );
-    // A reference is as old as its post, and older than any inbox keeps when that is gone.
+    // A reference is as old as its post. If its post is deleted, it is older than any inbox keeps.
     session.run("update hotrow.post set at = at - interval '91 days' where post_id = 1");
     check_in(&session, "trim_feeds(1) -> 2 1");
     let past = session.ask("select entry_id, content, created_at is null from hotrow.past(3)");
@@ -254,7 +254,7 @@ fn the_number_of_partitions_is_chosen_at_install() {
 }
 
 #[test]
-fn members_call_feeds_and_see_none_of_their_tables() {
+fn members_can_call_feeds_but_not_read_their_tables() {
     let database = Database::migrated();
     let member = database.login("reader", true);
     check_in(

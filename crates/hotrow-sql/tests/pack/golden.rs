@@ -1,11 +1,11 @@
-//! The pack's net effect on the catalogue, compared with `tests/golden/schema.txt`. To renew that file after a change:
-//! `HOTROW_GOLDEN=write cargo test -p hotrow-sql golden`, then read its difference.
+//! Compares the pack's net effect on the catalogue with `tests/golden/schema.txt`. To renew that file after a change, run
+//! `HOTROW_GOLDEN=write cargo test -p hotrow-sql golden`, then read the diff.
 
 use std::path::Path;
 
 use crate::server::Database;
 
-/// One line for each thing that is there, without what differs between servers.
+/// Returns one line for each object, without the properties that differ between servers.
 const DUMP: &str = "
     select line from (
         select format('%s %s%s', case c.relkind when 'v' then 'view' else 'table' end, c.relname, coalesce(' with ' || array_to_string(c.reloptions, ', '), '')) as line
@@ -45,7 +45,7 @@ const DUMP: &str = "
     ) dump order by line collate \"C\"";
 
 #[test]
-fn the_catalogue_is_as_the_golden_file_says() {
+fn the_catalogue_matches_the_golden_file() {
     let session = Database::migrated().session("postgres");
     let found = session.ask(DUMP).unwrap().join("\n") + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/schema.txt");

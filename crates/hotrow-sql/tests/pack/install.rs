@@ -1,4 +1,4 @@
-//! The installer: several at once, again, without rights, behind and ahead of the database.
+//! The installer: concurrent runs, repeated runs, runs without rights, and databases older or newer than the program.
 
 use hotrow_sql::{DEFAULT_ROLE, Difference, Error, GroupRole, MIGRATIONS, State, check, differences, plan};
 
@@ -19,7 +19,7 @@ fn four_installers_at_once_install_once() {
 }
 
 #[test]
-fn what_is_missing_is_told_and_then_run() {
+fn missing_migrations_are_reported_and_then_run() {
     let database = Database::empty();
     let mut session = database.session("postgres");
     assert_eq!(session.block_on(check(&session.client)).unwrap(), State::Missing(MIGRATIONS.len()));
@@ -84,7 +84,7 @@ fn superusers_leave_the_owner_as_it_is_and_others_are_told_to_log_in_as_the_owne
     assert_eq!(administrator.migrate(group.trim_matches('"')).unwrap().role, GroupRole::Granted);
 }
 
-/// A function that makes whoever calls it superuser do so, if anybody else than its owner calls it.
+/// A function that makes mallory a superuser if another role's session executes it.
 fn trap(name: &str, arguments: &str, returns: &str, mallory: &str) -> String {
     let answer = if returns == "trigger" { "new" } else { "null" };
     format!(
@@ -100,7 +100,7 @@ fn trap(name: &str, arguments: &str, returns: &str, mallory: &str) -> String {
     )
 }
 
-/// Installs and compares as a superuser; whether one of them was refused, and nobody became a superuser.
+/// Installs and compares as a superuser. Returns the errors, after it has checked that no role became a superuser.
 fn is_harmless(administrator: &mut Session, mallory: &str) -> Vec<Error> {
     let found = [
         administrator.block_on(check(&administrator.client)).err(),
@@ -113,7 +113,7 @@ fn is_harmless(administrator: &mut Session, mallory: &str) -> Vec<Error> {
 }
 
 #[test]
-fn a_schema_that_somebody_else_has_prepared_is_not_used() {
+fn a_schema_that_another_role_has_prepared_is_not_used() {
     let trigger = "create table hotrow.migration (number int primary key, name text not null,
             installed_at timestamptz not null default clock_timestamp());
         create trigger gift before insert on hotrow.migration for each row execute function hotrow.gift();";
@@ -136,7 +136,7 @@ fn a_schema_that_somebody_else_has_prepared_is_not_used() {
 }
 
 #[test]
-fn what_others_have_put_into_the_schema_or_could_is_named() {
+fn objects_and_rights_of_other_roles_in_the_schema_are_named() {
     let database = Database::migrated();
     let mut administrator = database.session("postgres");
     let mallory = database.login("mallory", false);
@@ -204,7 +204,7 @@ fn a_database_whose_owner_chooses_the_search_path_and_the_role_changes_nothing()
 }
 
 #[test]
-fn what_is_not_as_it_was_installed_is_named() {
+fn differences_from_an_installation_are_named() {
     let database = Database::migrated();
     let mut session = database.session("postgres");
     let group = "group_of_differences";
@@ -254,7 +254,7 @@ fn what_is_not_as_it_was_installed_is_named() {
         assert_eq!(differences.first(), Some(&difference), "{change}: {differences:?}");
         session.run("rollback");
     }
-    // What is only granted is put right by the next `migrate`.
+    // The next `migrate` repairs grants.
     session.run("grant execute on all functions in schema hotrow to public; revoke usage on schema hotrow from group_of_differences");
     session.migrate(group).unwrap();
     assert_eq!(found(&session, group), []);

@@ -1,4 +1,4 @@
-//! Who waits for whom: what is hopeless takes no lock, who won't wait is told so, and who waits gets the newest state.
+//! Locks: hopeless calls take none, calls that do not wait get `busy`, and calls that wait see the newest state.
 
 use crate::script::check_in;
 use crate::server::Database;
@@ -28,14 +28,14 @@ fn hopeless_calls_take_no_lock_and_impatient_ones_do_not_wait() {
         sale('some') -> some 5 0 0 - - - -
         confirm(gen_random_uuid()) -> unknown_reservation",
     );
-    // Nothing was written or locked by any of them, and a busy one leaves its request id free.
+    // None of the calls wrote or locked a row, and a busy call leaves its request ID free.
     assert_eq!(caller.value("select count(*) from hotrow.request where status = 'busy'"), "0");
     holder.run("commit");
     check_in(&caller, "reserve('some', 'ann', 1, null, true) -> reserved #1 4");
 }
 
 #[test]
-fn who_has_waited_sees_what_the_other_did() {
+fn a_call_that_waited_sees_the_changes_of_the_other_session() {
     let database = Database::migrated();
     let holder = database.session("postgres");
     let id = "'00000000-0000-0000-0000-000000000001'";

@@ -1,4 +1,4 @@
-//! What a connection remembers of a log counter, who may not plant it, snapshots, and the ring of parts.
+//! The memory of a connection about a log counter, forged memory, snapshots, and the ring of parts.
 
 use crate::script::check_in;
 use crate::server::{Database, Session};
@@ -14,7 +14,7 @@ fn log_counter() -> (Database, Session) {
 }
 
 #[test]
-fn connections_fold_what_others_have_written() {
+fn connections_fold_the_commands_of_other_connections() {
     let (database, first) = log_counter();
     let second = database.session("postgres");
     check_in(&second, "increment('a', 2) -> 7 2 ok\ndrain('a') -> 7 3 ok\nincrement('a', 4) -> 4 4 ok");
@@ -23,13 +23,13 @@ fn connections_fold_what_others_have_written() {
 }
 
 #[test]
-fn memory_that_was_planted_is_not_believed() {
+fn forged_memory_is_not_trusted() {
     let (database, session) = log_counter();
     for planted in ["1 1000 0 x", "x y z w", "", "1 1000", "9 9 9 9 9"] {
         session.run(&format!("select set_config({MEMORY}, '{planted}', false)"));
         check_in(&session, "counter('a') -> 5 1");
     }
-    // Rightly signed, but of a transaction that was rolled back, whose version somebody else has used since.
+    // The signature is right, but the transaction was rolled back, and another session has used its version since.
     session.run("begin; select hotrow.increment('a', 100)");
     let signed = session.value(&format!("select current_setting({MEMORY})"));
     session.run("rollback");
@@ -39,7 +39,7 @@ fn memory_that_was_planted_is_not_believed() {
 }
 
 #[test]
-fn a_rollback_forgets_what_it_undid() {
+fn a_rollback_also_undoes_the_memory() {
     let (_database, session) = log_counter();
     session.run("begin; select hotrow.increment('a', 100); rollback");
     check_in(&session, "increment('a', 1) -> 6 2 ok");
@@ -48,7 +48,7 @@ fn a_rollback_forgets_what_it_undid() {
 }
 
 #[test]
-fn what_a_batch_adds_to_a_counter_is_one_row_of_the_log() {
+fn a_batch_adds_one_row_per_counter_to_the_log() {
     let (database, session) = log_counter();
     check_in(&session, "create_counter('b', 'log', 0, 10) -> created");
     session.run(
@@ -75,13 +75,13 @@ fn what_a_batch_adds_to_a_counter_is_one_row_of_the_log() {
 }
 
 #[test]
-fn snapshots_bound_what_a_fresh_connection_folds() {
+fn snapshots_bound_the_commands_that_a_new_connection_folds() {
     let (database, session) = log_counter();
     session.run("update hotrow.setting set snapshot_every = 10");
     session.run("select hotrow.increment_batch(array_fill('a'::text, '{25}'))");
     session.run("select hotrow.increment_batch('{a,b,a,b}')");
     session.run("select hotrow.increment('a') from generate_series(1, 15)");
-    // One each time a ten is passed, at the end of the batch that passes it.
+    // A batch that passes a multiple of ten adds one snapshot at its end.
     assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["26 30", "30 34", "40 44"]);
     session.run("delete from hotrow.log_entry where version <= 40");
     check_in(&database.session("postgres"), "increment('a') -> 48 44 ok");
@@ -98,7 +98,7 @@ fn rotation_keeps_the_snapshots_that_the_kept_commands_need() {
     }
     session.run(increment_25);
     assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["10 14", "20 24", "30 34", "40 44", "50 54"]);
-    // The first part is emptied: what is left begins with version 27.
+    // The first part is emptied: the rest of the log begins with version 27.
     check_in(&session, "rotate_history() -> rotated 0");
     assert_eq!(session.value("select min(version) from hotrow.command_log"), "27");
     assert_eq!(session.ask(SNAPSHOTS).unwrap(), ["26 30", "30 34", "40 44", "50 54"]);
@@ -125,7 +125,7 @@ fn the_ring_moves_on_and_the_log_still_folds() {
 }
 
 #[test]
-fn a_reader_of_the_oldest_part_makes_rotation_wait_for_another_time() {
+fn a_reader_of_the_oldest_part_postpones_rotation() {
     let (database, session) = log_counter();
     session.run("update hotrow.setting set history_retention = '0'");
     let reader = database.session("postgres");
@@ -137,9 +137,9 @@ fn a_reader_of_the_oldest_part_makes_rotation_wait_for_another_time() {
 }
 
 #[test]
-fn memory_of_what_was_rolled_back_is_not_believed_after_the_clock_was_set_back() {
+fn memory_of_a_rolled_back_transaction_is_not_trusted_after_the_clock_was_set_back() {
     let (_database, session) = log_counter();
-    // The last command came while the clock was ahead: until it has caught up, all commands have its time.
+    // The last command was recorded while the clock was ahead. Until the clock catches up, all commands have that time.
     session.run("update hotrow.counter set last_at = last_at + interval '1 hour'");
     session.run("update hotrow.log_entry set at = at + interval '1 hour'");
     for (undone, value) in [("rollback", 6), ("rollback to s", 7)] {

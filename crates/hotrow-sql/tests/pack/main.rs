@@ -1,5 +1,5 @@
-//! The schema pack against a real server: what its functions answer, refuse and lock, and how it is installed. Never
-//! many clients at once: that is the program's own tests.
+//! Tests the schema pack on a real server: answers, refusals and locks of its functions, and its installation. Tests with many
+//! concurrent clients are in the crate `hotrow`.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 

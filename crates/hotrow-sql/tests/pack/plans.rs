@@ -1,18 +1,17 @@
-//! Calls read the rows that they are about and no others, whatever the planner believes of their tables: nothing yet, that
-//! they are tiny, that they are huge, what they were when they were short. Rows are counted, time is not. Never which calls
-//! there are: that is each part's own test.
+//! Counts the rows that calls read, for statistics that are missing, too small, too large or outdated. A call must read only
+//! its own rows. Time is not measured. The tests of each area define the calls.
 
 use crate::server::Database;
 
-/// Calls of a part of the pack, and what they meet.
+/// The calls of one area of the pack, and their set-up.
 pub struct Plans<'a> {
-    /// Each function, about none of the crowd, so often that its plans are those which are kept.
+    /// Calls each function often enough to make its plan the cached one, for rows outside the crowd.
     pub planned_on_nothing: &'a str,
     /// Many rows.
     pub crowd: &'a str,
-    /// Calls, and how many rows they may read at most: some for each row that they are about.
+    /// Calls, and the most rows that each may read: a few for each row that it needs.
     pub calls: &'a [(&'a str, i64)],
-    /// What the calls have left behind, so that none was an empty one.
+    /// A query about the effects of the calls and its result, which proves that the calls did something.
     pub left: (&'a str, &'a str),
 }
 
@@ -42,7 +41,7 @@ impl Plans<'_> {
                 rows.parse().unwrap()
             };
             for (call, most) in self.calls {
-                // In one transaction, within which the server adds up what it has counted and reports nothing.
+                // All in one transaction, because within it the server adds up its counts and reports nothing.
                 asking.run("begin");
                 let before = read();
                 asking.run(&format!("select * from hotrow.{call}"));
@@ -59,8 +58,8 @@ impl Plans<'_> {
     }
 }
 
-/// Where a queue has millions of orders the planner believes of a call what would make PostgreSQL compile it, each time
-/// anew: 60 ms instead of 0.6.
+/// If a queue has millions of orders, the planner estimates a cost at which PostgreSQL would compile the call with JIT each
+/// time: 60 ms instead of 0.6 ms.
 #[test]
 fn no_call_is_compiled() {
     let owner = Database::migrated().session("postgres");

@@ -1,11 +1,11 @@
-//! What a queue refuses: receipts of other queues, times and documents that no later call could deal with; and clocks that
-//! were set back.
+//! Limits of queues: receipts of other queues, times and documents that no later call could handle, and clocks that were set
+//! back.
 
 use crate::queues::{enqueue, outcome, queue, take};
 use crate::script::check_in;
 
 #[test]
-fn a_receipt_of_a_dropped_queue_is_refused_by_the_next_one_of_its_name() {
+fn a_receipt_of_a_dropped_queue_is_refused_by_a_new_queue_of_the_same_name() {
     let (_database, session) = queue("");
     enqueue(&session, 1, "");
     let old = take(&session, "1, '1 hour'").1;
@@ -23,7 +23,7 @@ fn a_receipt_of_a_dropped_queue_is_refused_by_the_next_one_of_its_name() {
 fn a_clock_that_was_set_back_makes_no_lease_longer_and_no_order_early() {
     let (_database, session) = queue("");
     enqueue(&session, 1, "");
-    // The last calls came while the clock was an hour ahead.
+    // The last calls ran while the clock was an hour ahead.
     session.run("update hotrow.queue_head set at = at + interval '1 hour', due_mark = clock_timestamp() + interval '1 hour'");
     session.run("update hotrow.queue_tail set at = clock_timestamp() + interval '1 hour'");
     enqueue(&session, 2, ", not_before => clock_timestamp() + interval '30 minutes'");
@@ -61,7 +61,7 @@ fn a_document_is_measured_by_its_text() {
 }
 
 #[test]
-fn times_that_no_call_could_keep_are_refused_where_they_are_set() {
+fn times_out_of_range_are_refused_when_they_are_set() {
     let (_database, session) = queue(", retry => '1 day', max_attempts => 1000");
     check_in(
         &session,

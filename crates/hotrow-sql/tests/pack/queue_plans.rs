@@ -1,9 +1,10 @@
-//! Queues read the rows that a call is about and no others, whatever the planner believes of their tables.
+//! Plans of queues: a call reads only its own rows, whatever the planner's statistics say.
 
 use crate::plans::Plans;
 
-/// A queue with a thousand orders that wait, and a hundred each that are leased together, leased one by one, dead, given
-/// back and delayed, and 400 that are processed; one of groups; and one of created_at, whose side line nobody has looked at.
+/// A queue with a thousand orders that wait, and a hundred each that are leased together, leased one by one, dead, given back
+/// and delayed, and 400 that are processed; a queue of groups; and a queue of created_at, whose side line no call has looked
+/// at.
 const CROWD: &str = "
     select hotrow.create_queue('plain', retention => '0');
     select from hotrow.enqueue_batch(array_fill('plain'::text, '{1000}'),
@@ -33,7 +34,7 @@ const CROWD: &str = "
         array(select gen_random_uuid() from generate_series(1, 1000)),
         created_at => array(select '2026-01-01'::timestamptz + n * (-1) ^ n * interval '1 s' from generate_series(1, 1000) n))";
 
-/// Each function of queues, on queues of its own. But not rotate_queues: of an emptied part nothing is believed any more.
+/// Each function of queues, on queues of its own, except rotate_queues: an emptied part has no statistics.
 const PLANNED_ON_NOTHING: &str = "do $$
 declare
     taken bigint;
@@ -68,7 +69,7 @@ begin
     end loop;
 end $$";
 
-/// Calls, and how many rows they may read at most: some for each row that they are about.
+/// Calls, and the most rows that each may read: a few for each row that it needs.
 const CALLS: [(&str, i64); 51] = [
     ("enqueue('plain', '00000000-0000-4000-8001-000000001001')", 20),
     ("enqueue('plain', '00000000-0000-4000-8001-000000000500')", 20),
@@ -127,7 +128,7 @@ const CALLS: [(&str, i64); 51] = [
     ("queue_stats('grouped')", 500),
     ("list_queues()", 700),
     ("pause('big')", 60),
-    // All but the first move all that is open, and read each order some four times.
+    // All calls but the first move all open orders, and read each order about four times.
     ("rotate_queues()", 2000),
     ("rotate_queues()", 20000),
     ("rotate_queues()", 20000),
@@ -135,7 +136,7 @@ const CALLS: [(&str, i64); 51] = [
 ];
 
 #[test]
-fn calls_read_the_rows_that_they_are_about_whatever_is_known_of_the_tables() {
+fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
     let left = ("select processed || ' ' || dead from hotrow.queue_stats('big')", "406 99");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

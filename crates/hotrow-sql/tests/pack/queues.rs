@@ -1,4 +1,5 @@
-//! Queues: who gets which order when, and what becomes of it. Leases are ended by moving what is stored into the past.
+//! Queues: which caller gets which order, when, and the order's outcome. Tests end leases by moving stored times into the
+//! past.
 
 use crate::script::check_in;
 use crate::server::{Database, Session};
@@ -18,7 +19,7 @@ pub fn enqueue(session: &Session, number: u32, more: &str) -> String {
     rows.unwrap().join(" ")
 }
 
-/// What a take answers: number of the order, a colon, its attempt; and the receipts.
+/// Takes orders. Returns the number and the attempt of each, with a colon between them, and the receipts.
 pub fn take(session: &Session, arguments: &str) -> (String, Vec<String>) {
     let rows = session
         .ask(&format!("select (payload->>'n') || ':' || attempt, receipt from hotrow.take('q', {arguments})"))
@@ -74,7 +75,7 @@ fn orders_are_handed_out_in_their_order_and_once() {
 }
 
 #[test]
-fn a_lease_that_ends_gives_its_orders_back_and_its_receipt_is_no_longer_good() {
+fn an_expired_lease_returns_its_orders_and_invalidates_its_receipts() {
     let (_database, session) = queue(", max_attempts => 2");
     for number in 1..=3 {
         enqueue(&session, number, "");
@@ -119,7 +120,7 @@ fn a_strict_group_has_one_order_at_a_time_even_over_failures() {
 }
 
 #[test]
-fn priorities_times_and_created_at_decide_about_the_order() {
+fn priorities_times_and_created_at_determine_the_order() {
     let (_database, session) = queue("");
     enqueue(&session, 1, "");
     enqueue(&session, 2, ", priority => 1");
@@ -140,7 +141,7 @@ fn priorities_times_and_created_at_decide_about_the_order() {
 }
 
 #[test]
-fn a_batch_serves_its_calls_one_after_another_and_says_who_has_to_wait() {
+fn a_batch_serves_its_calls_in_order_and_reports_which_have_to_wait() {
     let (_database, session) = queue("");
     for number in 1..=4 {
         enqueue(&session, number, "");
@@ -162,7 +163,7 @@ fn a_batch_serves_its_calls_one_after_another_and_says_who_has_to_wait() {
 }
 
 #[test]
-fn many_orders_come_in_at_once_or_none_of_them() {
+fn many_orders_are_enqueued_together_or_not_at_all() {
     let (_database, session) = queue("");
     let id = |number: u32| format!("00000000-0000-0000-0000-{number:012}");
     let orders = |fields: &[String]| {
@@ -211,7 +212,7 @@ fn many_orders_come_in_at_once_or_none_of_them() {
 }
 
 #[test]
-fn a_receipt_that_comes_twice_stands_for_one_order() {
+fn a_repeated_receipt_stands_for_one_order() {
     let (_database, session) = queue("");
     for number in 1..=3 {
         enqueue(&session, number, "");
@@ -253,7 +254,7 @@ fn every_shard_is_served_and_keeps_its_order() {
     check_in(&session, "queue_stats('q') -> 0 0 0 30 0 30 - f 0 0");
 }
 
-/// Moves the ring on to this part, the next one, of queues whose retention is four hours.
+/// Moves the ring on to this part, which is the next one, for queues with a retention of four hours.
 fn move_ring(session: &Session, part: u32) {
     session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
     check_in(session, &format!("rotate_queues() -> rotated {part}"));
@@ -275,8 +276,8 @@ fn the_ring_moves_on_keeps_open_orders_and_forgets_the_others() {
     assert_eq!(take(&session, "9, null").0, "2:1 3:1 1:1");
 }
 
-/// However an order waited, while the ring moved on three times, and however it came to its end: what it does meanwhile, and
-/// then. The third move after that may forget it.
+/// The ring moves on three times while an order waits in one of several states. Each case has the calls during the wait and
+/// the calls that end the order. Only the third move after its end may delete it.
 #[test]
 fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited() {
     for (more, meanwhile, at_last) in [
@@ -333,7 +334,7 @@ fn an_order_is_known_for_its_retention_after_it_is_done_however_long_it_waited()
 }
 
 #[test]
-fn what_is_left_of_a_lease_outlives_the_part_that_the_rest_was_in() {
+fn the_rest_of_a_lease_survives_when_the_ring_moves_on() {
     let (_database, session) = queue(", retention => '4 hours'");
     (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
     let (_, receipts) = take(&session, "4, '30 days'");
@@ -357,12 +358,12 @@ fn what_is_left_of_a_lease_outlives_the_part_that_the_rest_was_in() {
 }
 
 #[test]
-fn a_ring_with_too_many_open_orders_waits_or_moves_them_bit_by_bit() {
+fn a_ring_with_too_many_open_orders_waits_or_moves_them_in_pieces() {
     let (database, session) = queue(", retention => '4 hours'");
     (1..=4).for_each(|number| drop(enqueue(&session, number, "")));
     move_ring(&session, 1);
     session.run("update hotrow.queue_ring set opened_at = opened_at - interval '2 hours'");
-    // A queue's lock is somebody's: who only looks does not wait for it.
+    // Another session holds the lock of a queue. A call that only reads does not wait for it.
     let other = database.session("postgres");
     other.run("begin; select from hotrow.queue_lock for update");
     check_in(&session, "rotate_queues(3) -> full 1");
@@ -387,7 +388,7 @@ fn a_ring_with_too_many_open_orders_waits_or_moves_them_bit_by_bit() {
 }
 
 #[test]
-fn a_receipt_that_was_never_given_is_nobodys() {
+fn a_receipt_that_was_never_issued_is_refused() {
     for shards in [1, 3] {
         let (_database, session) = queue(&format!(", shards => {shards}"));
         for number in 1..=9 {
@@ -422,7 +423,7 @@ fn a_receipt_that_was_never_given_is_nobodys() {
     }
 }
 
-/// The last characters of the orders' ids, page by page of two.
+/// The last characters of the orders' IDs, in pages of two orders.
 fn listed(session: &Session, state: &str) -> String {
     let (mut after, mut orders) = ("0".to_owned(), Vec::new());
     loop {
@@ -455,7 +456,7 @@ fn an_order_is_in_the_list_of_its_state() {
             }
         }
     };
-    // Nobody has come yet.
+    // No call has taken yet.
     enqueue(&session, 1, ", 'g', priority => 1");
     enqueue(&session, 2, ", 'g', priority => 1");
     enqueue(&session, 3, ", not_before => clock_timestamp() + interval '1 hour'");
@@ -466,7 +467,7 @@ fn an_order_is_in_the_list_of_its_state() {
         enqueue(&session, number, if number == 7 { ", 'g'" } else { "" });
     }
     states(["1 2 4 5 6 7 8 9", "3", "", "", ""]);
-    // Behind one of their group.
+    // These orders wait for another order of their group.
     let (orders, receipts) = take(&session, "9, '1 hour'");
     assert_eq!(orders, "1:1 4:1 5:1 6:1 8:1 9:1");
     states(["2 7", "3", "1:1 4:1 5:1 6:1 8:1 9:1", "", ""]);
@@ -490,10 +491,10 @@ fn an_order_is_in_the_list_of_its_state() {
 }
 
 #[test]
-fn pages_of_a_queue_that_is_sorted_otherwise_have_no_gaps() {
+fn pages_of_a_queue_sorted_by_created_at_have_no_gaps() {
     for shards in [1, 2] {
         let (_database, session) = queue(&format!(", order_by => 'created_at', shards => {shards}"));
-        // Some at the same moment, some that come late.
+        // Some orders have the same created_at, some arrive late.
         for number in 1..=60 {
             let minute = if number % 7 == 0 { number / 2 } else { number / 3 };
             enqueue(&session, number, &format!(", created_at => '2026-01-01 00:{minute:02}'"));
@@ -534,7 +535,7 @@ fn leases_of_any_part_of_the_ring_are_completed_together() {
 }
 
 #[test]
-fn what_can_not_be_right_is_refused() {
+fn invalid_arguments_are_refused() {
     let (_database, session) = queue("");
     let id = "'00000000-0000-0000-0000-000000000001'";
     let long = format!("repeat('x', {})", 10 << 10);

@@ -1,4 +1,4 @@
-//! Request ids: a retry has the recorded answer, a refusal too; another call under the same id is an error.
+//! Request IDs: a retry gets the recorded answer, also a refusal. Another call with the same ID is an error.
 
 use crate::script::{check, check_in};
 
@@ -90,7 +90,7 @@ fn refusals_of_sales_are_recorded() {
 }
 
 #[test]
-fn requests_are_forgotten_after_their_retention_and_not_before() {
+fn requests_are_deleted_after_their_retention_and_not_before() {
     let (_database, session) = check_requests("increment('a', 1, $1) -> 1 1 ok\nforget_requests() -> 0");
     session.run("select hotrow.create_sale('x', 1)");
     check_in(
@@ -102,7 +102,7 @@ fn requests_are_forgotten_after_their_retention_and_not_before() {
     session.run("update hotrow.request set at = at - interval '8 days'");
     session.run(&format!("select hotrow.increment('a', 1, '{ID}2')"));
     assert_eq!(session.value("select hotrow.forget_requests()"), "2");
-    // A reservation is not forgotten, and a retry still gets its answer; the id is the reservation's own.
+    // A reservation is not deleted by age, and a retry still gets its answer: the ID is the reservation's own.
     check_in(
         &session,
         &format!(

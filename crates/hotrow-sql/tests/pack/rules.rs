@@ -1,4 +1,4 @@
-//! Merge rules: which are accepted, what a gateway is told of them, and which are left out.
+//! Merge rules: which rules are accepted, what a gateway reads, and which rules are left out.
 
 use hotrow_sql::DEFAULT_ROLE;
 
@@ -26,7 +26,7 @@ fn told(session: &Session, name: &str, field: &str) -> String {
 }
 
 #[test]
-fn a_gateway_is_told_all_that_it_needs() {
+fn rules_contain_everything_that_a_gateway_needs() {
     let (_database, session) = shop();
     session
         .run("select hotrow.add_merge_rule('shop.buy(text, int)', 'shop.buy_batch(text[],int[])', 'item')");
@@ -81,7 +81,7 @@ fn a_gateway_is_told_all_that_it_needs() {
 }
 
 #[test]
-fn what_is_visible_and_callable_is_asked_for_the_caller() {
+fn visibility_and_execute_rights_are_those_of_the_caller() {
     let database = Database::migrated();
     let (member, stranger) = (database.login("member", true), database.login("stranger", false));
     assert_eq!(told(&member, "increment", "callable"), "true");
@@ -207,7 +207,7 @@ fn a_rule_of_the_pack_that_the_owner_has_removed_or_changed_stays_so() {
     assert_eq!(told(&session, "confirm", "most_calls"), "8");
 }
 
-/// As a gateway whose upstream URL has this user asks before it asks for rules, with the rights of its client.
+/// The gateway's query before it reads rules, for an upstream URL with this user, with the rights of its client.
 fn can_ask(upstream_user: &str) -> String {
     include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
         .replace("$1", &format!("'{upstream_user}'"))
@@ -216,7 +216,7 @@ fn can_ask(upstream_user: &str) -> String {
 }
 
 #[test]
-fn rules_are_asked_for_only_where_the_schema_belongs_to_a_role_that_can_be_trusted() {
+fn rules_are_read_only_if_the_schema_belongs_to_a_trusted_role() {
     let database = Database::empty();
     let owner = database.session("postgres");
     assert_eq!(owner.value(&can_ask("postgres")), "f", "the pack is not there");
@@ -244,7 +244,7 @@ fn rules_are_asked_for_only_where_the_schema_belongs_to_a_role_that_can_be_trust
 }
 
 #[test]
-fn asking_whether_rules_can_be_asked_for_never_fails() {
+fn the_query_about_trust_never_fails() {
     let database = Database::migrated();
     assert_eq!(database.session("postgres").value(&can_ask("postgres")), "t");
     let stranger = database.login("stranger", false);
@@ -257,7 +257,7 @@ fn asking_whether_rules_can_be_asked_for_never_fails() {
     assert_eq!(stranger.value(&can_ask("postgres")), "f");
 }
 
-/// The owner of the database can choose the current role of those who log in.
+/// The owner of the database can choose the current role of every session.
 #[test]
 fn a_session_whose_current_role_is_a_superuser_does_not_trust_the_databases_owner() {
     let database = Database::empty();

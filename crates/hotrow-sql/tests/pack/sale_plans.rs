@@ -1,8 +1,8 @@
-//! Sales and requests read the rows that a call is about and no others, whatever the planner believes of their tables.
+//! Plans of sales and requests: a call reads only its own rows, whatever the planner's statistics say.
 
 use crate::plans::Plans;
 
-/// A sale with a thousand reservations that are held and another with as many whose time is over, of a buyer each.
+/// A sale with a thousand held reservations and a sale with a thousand expired ones, each of another buyer.
 const CROWD: &str = "
     select hotrow.create_sale('held', 10000, 5, hold => '1 hour'), hotrow.create_sale('due', 10000, 5, hold => '1 hour'),
         hotrow.create_sale('open', 10000), hotrow.create_sale('limited', 10000, 5);
@@ -42,7 +42,7 @@ begin
     end loop;
 end $$";
 
-/// Calls, and how many rows they may read at most: some for each row that they are about.
+/// Calls, and the most rows that each may read: a few for each row that it needs.
 const CALLS: [(&str, i64); 27] = [
     ("reserve('open', 'ann')", 20),
     ("reserve('limited', 'ann')", 20),
@@ -77,7 +77,7 @@ const CALLS: [(&str, i64); 27] = [
 ];
 
 #[test]
-fn calls_read_the_rows_that_they_are_about_whatever_is_known_of_the_tables() {
+fn calls_read_only_their_own_rows_whatever_the_statistics_say() {
     let left = ("select remaining || ' ' || sold from hotrow.sale('held')", "8994 2");
     Plans { planned_on_nothing: PLANNED_ON_NOTHING, crowd: CROWD, calls: &CALLS, left }.check();
 }

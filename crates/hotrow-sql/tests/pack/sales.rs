@@ -1,4 +1,4 @@
-//! Sales: who gets what, in which order refusals come, and what time does to holds.
+//! Sales: reservations, the order of refusals, and the expiry of holds.
 
 use crate::script::{check, check_in};
 
@@ -39,7 +39,7 @@ fn a_batch_is_judged_in_call_order_across_items() {
 }
 
 #[test]
-fn what_is_cancelled_can_be_sold_again_and_what_is_confirmed_can_not() {
+fn cancelled_pieces_can_be_sold_again_and_confirmed_pieces_cannot() {
     check(
         "create_sale('x', 3, 2) -> created
         reserve('x', 'ann', 2) -> reserved #1 1
@@ -96,7 +96,7 @@ fn a_hold_that_expires_gives_back_stock_and_limit() {
         reserve('x', 'ann', 2) -> reserved #1 0",
     );
     session.until("every(expires_at < clock_timestamp()) from hotrow.reservation");
-    // Nobody has released it yet, and it already counts as remaining.
+    // No call has released the hold yet, but it already counts as remaining.
     check_in(&session, "sale('x') -> x 2 0 0 2 - - 00:00:00.05\nreserve('x', 'ann', 1) -> reserved #1 1");
     assert_eq!(session.value("select quantity from hotrow.buyer where buyer = 'ann'"), "1");
     assert_eq!(
@@ -129,7 +129,7 @@ fn an_expired_hold_is_never_confirmed_cancelled_or_extended() {
 }
 
 #[test]
-fn restock_counts_what_has_expired() {
+fn restock_counts_expired_holds() {
     let (_database, session) = check(
         "create_sale('x', 1, null, null, null, '50 ms') -> created
         reserve('x', 'ann') -> reserved #1 0",
@@ -158,7 +158,7 @@ fn extending_only_ever_lengthens_a_hold() {
 }
 
 #[test]
-fn arguments_that_can_not_be_right_are_refused() {
+fn invalid_arguments_are_refused() {
     check(
         "create_sale('x', 9) -> created
         reserve('x', 'ann', 0) -> 22023

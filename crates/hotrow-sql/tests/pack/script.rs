@@ -1,11 +1,11 @@
-//! Scripts: a line is a call of the pack and what it answers. Reservation ids are written `#1`, `#2`, in the order in
-//! which they first came; rows are separated by ` | `, NULL is `-`, and a refusal by the server is its SQLSTATE.
+//! Scripts: a line is a call of the pack and its answer. Reservation IDs are written `#1`, `#2`, in the order of their first
+//! appearance. Rows are separated by ` | `, NULL is `-`, and an error of the server is its SQLSTATE.
 //!
 //! `increment('a', 2) -> 2 1 ok`
 
 use crate::server::{Database, Session};
 
-/// Runs the script in a database of its own, and hands the session back for what a script can't say.
+/// Runs the script in a database of its own, and returns the session for checks that a script cannot express.
 pub fn check(script: &str) -> (Database, Session) {
     let database = Database::migrated();
     let session = database.session("postgres");

@@ -1,4 +1,4 @@
-//! The private server that the tests share, a database of its own for each, and sessions on it.
+//! The private server that all tests share, a separate database for each test, and sessions on it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,14 +8,14 @@ use hotrow_sql::{DEFAULT_ROLE, Installed};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// A database. The server ends with the last of them and of their sessions.
+/// A database. The server stops after the last database and its sessions are dropped.
 pub struct Database {
     server: Arc<PrivateServer>,
     name: String,
 }
 
 impl Database {
-    /// One without the pack.
+    /// A database without the pack.
     pub fn empty() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = server();
@@ -24,7 +24,7 @@ impl Database {
         Self { server, name }
     }
 
-    /// One with the pack.
+    /// A database with the pack.
     pub fn migrated() -> Self {
         let database = Self::empty();
         database.session("postgres").migrate(DEFAULT_ROLE).unwrap();
@@ -40,7 +40,7 @@ impl Database {
         Session { runtime, client, _server: Arc::clone(&self.server) }
     }
 
-    /// A new role that may log in; a member of the group role if it is to call the functions.
+    /// A new role that can log in. A member of the group role can call the functions.
     pub fn login(&self, role: &str, member: bool) -> Session {
         let owner = self.session("postgres");
         let role = format!("{role}_{}", self.name);
@@ -62,11 +62,11 @@ fn server() -> Arc<PrivateServer> {
     })
 }
 
-/// A connection; its calls wait for their answers.
+/// A connection whose calls block until their answers arrive.
 pub struct Session {
     runtime: Runtime,
     pub client: Client,
-    // Last, so that it ends after the connection.
+    // Declared last, because it must be dropped after the connection.
     _server: Arc<PrivateServer>,
 }
 
@@ -100,14 +100,14 @@ impl Session {
         rows.into_iter().next().unwrap()
     }
 
-    /// What the server says of a failure: message and hint.
+    /// The message and the hint of the server's error.
     pub fn complaint(&self, sql: &str) -> (String, String) {
         let error = self.runtime.block_on(self.client.simple_query(sql)).unwrap_err();
         let said = error.as_db_error().unwrap();
         (said.message().to_owned(), said.hint().unwrap_or_default().to_owned())
     }
 
-    /// Asks until it is true: what is waited for happens on the server, by its clock.
+    /// Repeats the query until it is true, because the event happens on the server, by its clock.
     pub fn until(&self, condition: &str) {
         while self.value(&format!("select {condition}")) != "t" {}
     }

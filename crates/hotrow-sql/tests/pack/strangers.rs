@@ -1,10 +1,10 @@
-//! Callers: what members of the group role may do, what nobody may, and what a hostile search_path can't change.
+//! Callers: the rights of the group role's members and of other roles, and calls with a hostile search_path.
 
 use crate::script::check_in;
 use crate::server::Database;
 
 #[test]
-fn members_call_and_read_nothing_and_others_do_not_even_call() {
+fn members_can_call_but_not_read_and_other_roles_cannot_call() {
     let database = Database::migrated();
     let member = database.login("member", true);
     check_in(
@@ -53,7 +53,7 @@ fn members_call_and_read_nothing_and_others_do_not_even_call() {
 fn a_hostile_search_path_changes_nothing() {
     let database = Database::migrated();
     let owner = database.session("postgres");
-    // What the functions use, under the same names, in the two places where a caller can put things.
+    // Objects with the names that the functions use, in the two places where a caller can create them.
     owner.run("create table public.stolen (who text); grant insert on public.stolen to public; grant create on schema public to public");
     let member = database.login("hostile", true);
     for schema in ["public", "pg_temp"] {
@@ -73,7 +73,7 @@ fn a_hostile_search_path_changes_nothing() {
     member.run("create temp table counter (counter text, strategy text, value bigint); create temp table setting (one boolean)");
     member.run("create type pg_temp.uuid as (x int)");
     member.run("set search_path = pg_temp, public, pg_catalog");
-    // One who does not fix his search_path is robbed: the traps work.
+    // A function without a pinned search_path runs the traps, which shows that they work.
     owner.run(
         "create function public.naive() returns timestamptz language plpgsql security definer as $$ begin
             return clock_timestamp(); end $$",

@@ -1,9 +1,9 @@
-//! The pack's upkeep: what a round does, who is at it, and who is not made to run other people's code.
+//! The pack's upkeep: the pieces of a round, concurrent sessions, and upkeep functions that another role has replaced.
 
 use crate::script::{check, check_in};
 use crate::server::{Database, Session};
 
-/// As the gateway asks.
+/// The gateway's query before it calls the upkeep.
 fn allowed() -> String {
     include_str!("../../../hotrow-gateway/sql/pack_trusted.sql")
         .replace("$1", "'postgres'")
@@ -11,7 +11,7 @@ fn allowed() -> String {
         .replace("$3", "''")
 }
 
-/// Calls until a round ends; how many calls that took.
+/// Calls until a round ends. Returns the number of calls.
 fn round(session: &Session) -> usize {
     (1..100).find(|_| session.value("select hotrow.keep()") == "f").expect("a round ends")
 }
@@ -36,7 +36,7 @@ fn a_round_does_a_piece_of_everything_and_says_whether_there_is_more() {
         update hotrow.sale set next_expiry = next_expiry - interval '2 hours'",
     );
     check_in(&session, "post(9, 'x') -> 1 ok");
-    // A post has been brought to fewer than there may be: it looks again.
+    // The post was brought to fewer followers than the limit, so the round looks again.
     assert_eq!(round(&session), 12);
     assert_eq!(session.value("select remaining, held from hotrow.sale('a')"), "9 0");
     assert_eq!(session.ask("select content from hotrow.consume(1)"), Ok(vec!["x".to_owned()]));
@@ -48,7 +48,7 @@ fn a_round_does_a_piece_of_everything_and_says_whether_there_is_more() {
 }
 
 #[test]
-fn the_orders_of_the_last_queue_go_when_it_is_dropped() {
+fn dropping_the_last_queue_deletes_its_orders() {
     let (_database, session) = check(
         "create_queue('q') -> created
         enqueue('q', '00000000-0000-0000-0000-000000000001') -> 1 enqueued
@@ -69,7 +69,7 @@ fn the_orders_of_the_last_queue_go_when_it_is_dropped() {
 }
 
 #[test]
-fn how_much_at_most_is_no_number_below_zero() {
+fn limits_that_are_negative_or_null_are_refused() {
     check(
         "forget_requests(-1) -> 22023
         forget_requests(null) -> 22004
@@ -83,7 +83,7 @@ fn how_much_at_most_is_no_number_below_zero() {
 }
 
 #[test]
-fn a_transaction_that_is_left_open_after_its_upkeep_stops_nobody() {
+fn a_transaction_left_open_after_its_upkeep_blocks_no_other_session() {
     let database = Database::migrated();
     let (member, other) = (database.login("member", true), database.session("postgres"));
     other.run("set statement_timeout = '20s'; update hotrow.setting set feed_inline = 0");
@@ -95,7 +95,7 @@ fn a_transaction_that_is_left_open_after_its_upkeep_stops_nobody() {
         push(1, 7, 'old', now() - interval '91 days') -> 1 ok
         push(3, 7, 'x', null, '00000000-0000-4000-8000-000000000002') -> 1 ok";
     for calls in 1..=6 {
-        // Whatever piece it has done last, and all pieces before it.
+        // The transaction has the locks of its last piece, whichever that is, and of all pieces before it.
         other.run("update hotrow.setting set history_retention = '7 days'; update hotrow.queue set retention = '1 day'");
         member.run("begin");
         for _ in 0..calls {
@@ -111,7 +111,7 @@ fn a_transaction_that_is_left_open_after_its_upkeep_stops_nobody() {
                 .map(|part| other.value(&format!("select {part}")))
         };
         let before = parts();
-        // Each call by another session, as by a shell.
+        // Each call runs in a session of its own, as from a shell.
         for _ in 0..12 {
             database.session("postgres").run("select hotrow.keep()");
         }
@@ -131,9 +131,9 @@ fn a_transaction_that_is_left_open_after_its_upkeep_stops_nobody() {
 }
 
 #[test]
-fn what_fails_stops_nothing_else() {
+fn a_failing_piece_does_not_stop_the_round() {
     let (_database, session) = check("push(1, 7, 'old', now() - interval '91 days') -> 1 ok");
-    // What is wrong is said as a warning, and the round goes on.
+    // A failing piece raises a warning, and the round goes on.
     session.run("alter table hotrow.fan_out_turn rename to gone");
     assert_eq!(round(&session), 6);
     assert_eq!(session.value("select count(*) from hotrow.inbox_entry"), "0");
@@ -143,14 +143,14 @@ fn what_fails_stops_nothing_else() {
 }
 
 #[test]
-fn nobody_runs_upkeep_that_others_wrote() {
+fn upkeep_that_another_role_wrote_is_not_run() {
     let database = Database::migrated();
     let owner = database.session("postgres");
     assert_eq!(owner.value(&allowed()), "t");
     let member = database.login("member", true);
     assert_eq!(member.value(&allowed()), "t");
     assert_eq!(database.login("stranger", false).value(&allowed()), "f");
-    // The function belongs to somebody else than the schema.
+    // The function belongs to a role other than the schema's owner.
     let name = member.value("select current_user");
     owner.run(&format!(
         "grant create on schema hotrow to {name}; alter function hotrow.keep() owner to {name}"
@@ -172,13 +172,13 @@ fn nobody_runs_upkeep_that_others_wrote() {
     assert_eq!(answers(), "t f f", "it is not the pack's");
     mallory.run("alter function hotrow.keep() security definer");
     assert_eq!(answers(), "t f f");
-    // The schema's owner could put another function into the place of a superuser's.
+    // The schema's owner could replace a superuser's function.
     owner.run("alter function hotrow.keep() owner to postgres");
     assert_eq!(answers(), "f f f");
 }
 
 #[test]
-fn a_mark_is_one_connections_and_gets_another_owner_after_ten_minutes_without_one() {
+fn a_mark_belongs_to_one_connection_and_gets_a_new_owner_after_ten_minutes_without_one() {
     let database = Database::migrated();
     let owner = database.session("postgres");
     let (member, other) = (database.login("member", true), database.login("other", true));
@@ -194,14 +194,14 @@ fn a_mark_is_one_connections_and_gets_another_owner_after_ten_minutes_without_on
     let second = database.session(&name);
     assert_eq!(take(&second, &mark), Ok(vec!["-".to_owned()]), "a connection has it");
     let opened = || second.value("select hotrow.open_mark()");
-    // In use it stays its owner's, however long ago it was once found unused.
+    // A mark in use keeps its owner, however long ago it was found unused.
     let later = || owner.run("update hotrow.mark set unused_since = unused_since - interval '1 hour'");
     owner.run("update hotrow.mark set unused_since = now() - interval '1 hour'");
     assert_ne!(opened().split_once('/').unwrap().0, sequence);
     drop(member);
     let free = || while owner.value("select count(*) from pg_locks where locktype = 'advisory'") != "0" {};
     free();
-    // Found unused now: ten minutes begin.
+    // The mark is now found unused, so ten minutes begin.
     owner.run(&format!("delete from hotrow.mark where 'hotrow.mark_' || key <> '{sequence}'"));
     assert_ne!(opened().split_once('/').unwrap().0, sequence);
     later();

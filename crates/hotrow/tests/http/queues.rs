@@ -337,7 +337,7 @@ async fn those_who_wait_are_told_when_the_queue_is_dropped() {
     assert_eq!(api.ok("DELETE", &path, "").await, json!({"status": "dropped"}));
     let told = waiting.await.unwrap();
     assert_eq!((told.status, told.problem().as_str()), (404, "not-found"));
-    assert_eq!(told.json()["hint"], "Make it with PUT /v1/queues/{queue}.");
+    assert_eq!(told.json()["hint"], "Create it with PUT /v1/queues/{queue}.");
 }
 
 /// A take whose answer is not read.
