@@ -16,7 +16,7 @@ attribute as (
      where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
 ),
 -- The types of the table's columns, the base types of domains, the elements of arrays and the columns of composite
--- types, at any depth. A composite type can contain an array of itself: UNION ends the recursion.
+-- types, at any depth. A composite type can contain an array of its own type: UNION ends the recursion.
 layer (oid) as (
     select a.atttypid from attribute a
     union

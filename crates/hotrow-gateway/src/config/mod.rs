@@ -318,7 +318,10 @@ mod tests {
         assert!("[::1]:6432".parse::<Listen>().is_ok());
         assert!("localhost:6432".parse::<Listen>().is_ok());
         assert_eq!("/tmp/s".parse::<Listen>().unwrap(), Listen::Unix("/tmp/s".into()));
-        assert!("0.0.0.0:6432".parse::<Listen>().is_ok(), "who may come there is checked at the start");
+        assert!(
+            "0.0.0.0:6432".parse::<Listen>().is_ok(),
+            "whether such clients can connect is checked at the start"
+        );
         assert!(matches!("6432".parse::<Listen>(), Err(ListenError::Syntax(_))));
     }
 }
