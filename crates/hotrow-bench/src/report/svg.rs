@@ -2,6 +2,7 @@
 
 mod bars;
 mod canvas;
+mod colour;
 mod dots;
 mod lines;
 mod look;
@@ -10,7 +11,8 @@ mod scale;
 use crate::results::{Report, ScenarioResult};
 use crate::scenario::Figure;
 use canvas::Canvas;
-use look::{Colour, titles_of};
+use colour::Colour;
+use look::titles_of;
 
 /// The width of the picture, and the margins of a panel.
 const WIDTH: f64 = 900.0;

@@ -1,6 +1,6 @@
 //! The elements of SVG for the panels.
 
-use super::look::Colour;
+use super::colour::Colour;
 use std::fmt::Write;
 
 /// An unfinished picture. Sizes are in pixels, y grows downwards.

@@ -2,7 +2,8 @@
 
 use super::super::numbers::whole;
 use super::canvas::{Canvas, Marker};
-use super::look::{Colour, colour_of, marker_of, title_of};
+use super::colour::Colour;
+use super::look::{colour_of, marker_of, title_of};
 use super::scale::LogScale;
 use super::{LEFT, RIGHT, WIDTH};
 use crate::results::{ScenarioResult, TechniqueResult};
