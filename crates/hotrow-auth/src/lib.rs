@@ -9,6 +9,7 @@
 //! | `hash` | HMAC, SHA-256, PBKDF2 and MD5 |
 //! | `hba` | the access file, in `pg_hba.conf` format |
 //! | `md5` | secrets and responses of md5 authentication |
+//! | `robust` | tests with random input from files, clients and servers |
 //! | `scram` | SCRAM-SHA-256, as server and as client |
 //! | `secret` | passwords and keys, which are never printed |
 //! | `stored` | stored forms of a password, and salts for unknown users |

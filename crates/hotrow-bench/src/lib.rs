@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `args.rs`, `plan.rs` | the command line, and the plan made from it |
-//! | `scenario.rs`, `scenarios/`, `sql/` | the scenarios: one file for each, all of one shape |
+//! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios: one file for each, all of one shape |
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
@@ -20,8 +20,9 @@
 //! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
 //! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
 //! | `arrivals.rs` | due times of the requests of an open loop |
-//! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
+//! | `run.rs`, `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
+//! | `error.rs` | why there is no report |
 //! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
 
 mod applications;

@@ -2,7 +2,6 @@
 
 mod bars;
 mod canvas;
-mod colour;
 mod dots;
 mod lines;
 mod look;
@@ -11,8 +10,7 @@ mod scale;
 use crate::results::{Report, ScenarioResult};
 use crate::scenario::Figure;
 use canvas::Canvas;
-use colour::Colour;
-use look::titles_of;
+use look::{Colour, titles_of};
 
 /// The width of the picture, and the margins of a panel.
 const WIDTH: f64 = 900.0;

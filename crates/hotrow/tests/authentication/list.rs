@@ -1,4 +1,4 @@
-//! The list of who may come how: its order, its words, what is refused at the start, and what a reload changes.
+//! The access file: the order of its lines, its keywords, lines that are refused at the start, and reloads.
 
 use std::io::Read;
 use std::process::Stdio;

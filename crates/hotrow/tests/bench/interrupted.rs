@@ -1,4 +1,4 @@
-//! `hotrow bench` on somebody's server when the person interrupts it: it does not wait for what was under way, and leaves
+//! `hotrow bench` on a user's server, interrupted by the user: it does not wait for what was under way, and leaves
 //! nothing behind.
 
 use std::process::Stdio;

@@ -46,7 +46,7 @@ async fn ready(options: &[&str]) -> (Stage, Raw) {
     (stage, raw)
 }
 
-/// The gateway's one lane stands still behind somebody's lock until this client rolls back.
+/// The gateway's one lane stands still behind another client's lock until this client rolls back.
 async fn stand_still(stage: &Stage) -> (Raw, Raw) {
     let (mut holder, mut stuck) =
         (stage.raw(hotrow_testkit::server().port()).await, stage.raw(stage.gateway.port()).await);

@@ -103,7 +103,7 @@ impl Stage {
     /// The lane is connected, its statements are prepared, and it works. There are so many good orders that a bad one
     /// does not get the statement out of the lanes.
     ///
-    /// A cut that was due right behind the last answer of the time before may fall into it, so that nobody can tell
+    /// A cut that was due right behind the last answer of the time before may fall into it, so that it is unknown
     /// what became of these orders: then once more.
     fn warm_up(&mut self) {
         for _ in 0..3 {
@@ -208,16 +208,27 @@ fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_
     stage.finish();
 }
 
-/// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection.
-fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text: &str) {
+/// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection. The
+/// backend that it waited on goes on until it gets the lock.
+fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text: &str) -> String {
     let waiting = format!(
-        "select 1 from pg_stat_activity
+        "select pid from pg_stat_activity
             where pg_blocking_pids(pid) @> '{{{outsider}}}' and application_name <> 'hotrow lane 0' and query like '{text}'"
     );
-    while observer.query(&waiting).rows().is_empty() {
+    loop {
+        if let [row] = &observer.query(&waiting).rows()[..] {
+            stage.proxy.cut_others();
+            return row[0].clone().unwrap();
+        }
         thread::sleep(Duration::from_millis(5));
     }
-    stage.proxy.cut_others();
+}
+
+/// Waits until a backend has ended, so that it is not taken for the next one that waits.
+fn until_ended(observer: &mut Line, pid: &str) {
+    while !observer.query(&format!("select from pg_stat_activity where pid = {pid}")).rows().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn backend(line: &mut Line) -> String {
@@ -236,8 +247,9 @@ fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_m
         assert_eq!(outsider.query("begin").error(), None);
         assert_eq!(outsider.query(touch).error(), None);
         stage.send_block();
-        cut_off_as_it_waits(&stage, &mut observer, &pid, "update %");
+        let cut_off = cut_off_as_it_waits(&stage, &mut observer, &pid, "update %");
         assert_eq!(outsider.query("rollback").error(), None);
+        until_ended(&mut observer, &cut_off);
         assert_eq!(stage.receive_block(), [Fate::Unknown, Fate::Acknowledged], "{:#?}", stage.book.errors);
     }
     stage.finish();
@@ -305,7 +317,7 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() 
         assert_eq!(outsider.query("update inv set sold = sold").error(), None);
         let tasks = [Task::Sell, Task::Order(stage.number()), Task::Order(stage.number())];
         stage.send(&tasks);
-        cut_off_as_it_waits(&stage, &mut observer, &pid, "%update inv%");
+        let cut_off = cut_off_as_it_waits(&stage, &mut observer, &pid, "%update inv%");
         let fates = stage.receive(&tasks);
         assert_eq!(
             fates,
@@ -314,6 +326,7 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() 
             stage.book.errors
         );
         assert_eq!(outsider.query("rollback").error(), None);
+        until_ended(&mut observer, &cut_off);
     }
     stage.finish();
 }

@@ -34,7 +34,7 @@ impl Program {
         twin
     }
 
-    /// Started again, with the same arguments and environment. Its port may be taken for a moment by somebody's
+    /// Started again, with the same arguments and environment. Its port may be taken for a moment by another program's
     /// connection, so it gets several tries.
     pub fn restart(&mut self) {
         for _ in 0..20 {

@@ -2,8 +2,7 @@
 
 use super::super::numbers::{counted, whole};
 use super::canvas::Canvas;
-use super::colour::Colour;
-use super::look::{colour_of, title_of};
+use super::look::{Colour, colour_of, title_of};
 use super::{LEFT, RIGHT, WIDTH};
 use crate::results::ScenarioResult;
 

@@ -1,27 +1,12 @@
 //! The elements of SVG for the panels.
 
-use super::colour::Colour;
+use super::look::{Colour, Marker};
 use std::fmt::Write;
 
 /// An unfinished picture. Sizes are in pixels, y grows downwards.
 #[derive(Debug)]
 pub(super) struct Canvas {
     text: String,
-}
-
-/// The sign at the points of a line: readers can tell lines apart without their colours.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Marker {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Cross,
-    Plus,
-    Down,
-    Ring,
-    Bar,
-    Hourglass,
 }
 
 impl Canvas {

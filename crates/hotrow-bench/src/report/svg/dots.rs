@@ -1,9 +1,8 @@
 //! The panel of a latency scenario: p50, p99 and p99.9 of each technique on one logarithmic axis.
 
 use super::super::numbers::{counted, whole};
-use super::canvas::{Canvas, Marker};
-use super::colour::Colour;
-use super::look::{colour_of, title_of};
+use super::canvas::Canvas;
+use super::look::{Colour, Marker, colour_of, title_of};
 use super::scale::LogScale;
 use super::{LEFT, RIGHT, WIDTH};
 use crate::results::{Figures, ScenarioResult, TechniqueResult};

@@ -1,9 +1,8 @@
 //! The panel of a scenario with several numbers of clients: one line per technique for its throughput.
 
 use super::super::numbers::whole;
-use super::canvas::{Canvas, Marker};
-use super::colour::Colour;
-use super::look::{colour_of, marker_of, title_of};
+use super::canvas::Canvas;
+use super::look::{Colour, Marker, colour_of, marker_of, title_of};
 use super::scale::LogScale;
 use super::{LEFT, RIGHT, WIDTH};
 use crate::results::{ScenarioResult, TechniqueResult};
