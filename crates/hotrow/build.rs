@@ -8,6 +8,7 @@ fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets it for build scripts");
     let build = Path::new(&out).ancestors().find(|folder| folder.ends_with("build"));
     let profile = build.and_then(Path::parent).and_then(Path::file_name).and_then(|name| name.to_str());
-    println!("cargo::rustc-env=HOTROW_PROFILE={}", profile.unwrap_or("unknown"));
+    // Without the prefix HOTROW_: `cargo run` sets this variable for the program too, which would take it for a setting.
+    println!("cargo::rustc-env=BUILD_PROFILE={}", profile.unwrap_or("unknown"));
     println!("cargo::rerun-if-changed=build.rs");
 }

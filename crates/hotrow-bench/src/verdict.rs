@@ -94,7 +94,7 @@ mod tests {
         let judged = |after| super::judge(Each(2), told, reading(5), reading(after));
         assert_eq!(judged(32), Ok(Work { done: 20, turned_away: 0 }));
         assert!(judged(31).is_err() && judged(33).is_err());
-        assert!(judged(11).unwrap_err().contains("went missing"));
+        assert!(judged(11).unwrap_err().contains("are missing"));
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn broken_rows_and_silence_fail() {
         assert!(judge(Sold, 1, reading(0), Reading { done: 1, broken: 1 }).is_err());
-        assert!(judge(Sold, 1, reading(5), reading(4)).unwrap_err().contains("went missing"));
+        assert!(judge(Sold, 1, reading(5), reading(4)).unwrap_err().contains("are missing"));
         assert!(judge(SoldOrTurnedAway, 0, reading(0), reading(0)).is_err());
     }
 }

@@ -70,7 +70,7 @@ fn what_is_not_installed_is_left_out_with_a_reason() {
     let outcome = bench.run(&["queue-lease", "--techniques", "river,pg-boss"]).unwrap();
     assert_eq!(outcome.failures, Vec::<String>::new());
     for name in ["river", "pg-boss"] {
-        let reason = format!("`{name}` was not run: `make peers` installs its program");
+        let reason = format!("`{name}` was not run: install its program with `make peers`");
         assert!(outcome.markdown.contains(&reason), "{}", outcome.markdown);
     }
 

@@ -103,6 +103,6 @@ mod tests {
         assert_eq!(Layout::of(40).entry("server", "PostgreSQL 17"), "  server\n    PostgreSQL 17");
         assert_eq!(Layout::of(80).entry("server", "PostgreSQL 17"), "  server    PostgreSQL 17");
         let words = "one two three four five six seven eight nine";
-        assert_eq!(Layout::of(40).wrapped(words, 2), "  one two three four five six seven eight\n  nine");
+        assert_eq!(Layout::of(40).wrapped(words, 2), "  one two three four five six seven\n  eight nine");
     }
 }

@@ -13,7 +13,7 @@ use super::story::{NEXT, story};
 use super::view::{count, shared, wait};
 
 /// The name of the profile that the program was built with.
-pub const BUILD: &str = env!("HOTROW_PROFILE");
+pub const BUILD: &str = env!("BUILD_PROFILE");
 
 /// A finished demo.
 #[derive(Serialize)]

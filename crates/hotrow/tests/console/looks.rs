@@ -169,7 +169,7 @@ async fn statements_say_why_they_were_not_packed() {
             "explain",
             "--upstream",
             &hotrow_testkit::server().url(),
-            "select count(*) from t where n > 0",
+            "select count(*) from pg_class where relpages > 0",
         ])
         .output()
         .unwrap();

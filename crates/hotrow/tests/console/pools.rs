@@ -136,10 +136,10 @@ async fn unknown_keys_and_nonsense_are_told_with_their_line() {
     let stage = Stage::new("", &[]).await;
     for (settings, words) in [
         ("[[pool]]\ndatabase = \"a\"\nlane = 1\n", "hotrow.toml:3: unknown field `lane`"),
-        ("[[pool]]\n\nlanes = 0\n", "hotrow.toml:3: 0 must be 1 to 64"),
+        ("[[pool]]\n\nlanes = 0\n", "hotrow.toml:3: lanes: 0 must be 1 to 64"),
         ("[[pools]]\nlanes = 1\n", "hotrow.toml:1: unknown field `pools`"),
         ("[[pool]]\nsettings = { a = [1] }\n", "hotrow.toml:2: a setting's value is"),
-        ("[[pool]]\nclients_max = \"many\"\n", "hotrow.toml:2: invalid type"),
+        ("[[pool]]\nclients_max = \"many\"\n", "hotrow.toml:2: clients_max: invalid type"),
     ] {
         let log = stage.reload(settings).await;
         assert!(log.contains("not reloaded") && log.contains(words), "{settings:?}: {log}");

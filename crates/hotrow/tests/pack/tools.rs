@@ -157,8 +157,8 @@ async fn replay_says_how_far_back_a_history_goes_that_has_forgotten() {
         .await;
     holds(&shop.succeeds(&["replay", "log", "--at", "1"]), &["value     1\n"]);
     shop.run("select hotrow.rotate_history()").await;
-    holds(&shop.fails(&["replay", "led", "--at", "22"]), &["back to version 23"]);
-    holds(&shop.fails(&["replay", "log", "--at", "21"]), &["back to version 22"]);
+    holds(&shop.fails(&["replay", "led", "--at", "22"]), &["begins at version 23"]);
+    holds(&shop.fails(&["replay", "log", "--at", "21"]), &["begins at version 22"]);
     holds(&shop.succeeds(&["replay", "log", "--at", "22"]), &["value     8\n", "0 commands"]);
     holds(&shop.succeeds(&["replay", "led", "--at", "24"]), &["value     10\n", "2 commands"]);
     let present = shop.succeeds(&["replay", "log"]);
