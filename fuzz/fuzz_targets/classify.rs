@@ -1,4 +1,5 @@
-//! Any text from a client: it is normalised and analysed without a panic, and its shape means what it meant.
+//! Normalises and analyses arbitrary text from a client. There must be no panic, and the shape must have a
+//! parameter for each literal.
 #![no_main]
 
 use hotrow_core::classify::{self, Analysis, Facts};

@@ -1,7 +1,8 @@
-//! Any bytes from a client: no view panics, no frame runs past its buffer, and a unit made of them is looked at.
+//! Parses arbitrary bytes from a client. No view must panic, and no frame must extend past its buffer. The
+//! messages are gathered as a unit.
 #![no_main]
 
-use hotrow_core::gather::Gather;
+use hotrow_core::unit::gather::Gather;
 use hotrow_wire::backend::Report;
 use hotrow_wire::frontend::{self, Bind};
 use hotrow_wire::{split, startup};

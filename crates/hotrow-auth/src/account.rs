@@ -1,22 +1,22 @@
-//! A user as far as log-ins go: the secret, and the verifier that a proof is checked against.
+//! A user for authentication: the secret, and the verifier that checks a proof.
 
 use crate::secret::Password;
 use crate::stored::{ProcessKey, Secret};
 use crate::verifier::Verifier;
 
-/// What PostgreSQL uses for new passwords; unknown users are asked for as many.
+/// PostgreSQL's default for new passwords. Unknown users get the same number of iterations.
 pub(crate) const ITERATIONS: u32 = 4096;
 
-/// One of them.
+/// A user's secret and verifier.
 #[derive(Clone, Debug)]
 pub struct Account {
     secret: Secret,
-    /// Of a plain password.
+    /// Derived from a plain password.
     derived: Option<Verifier>,
 }
 
 impl Account {
-    /// Derives a verifier from a plain password, which takes about a millisecond: do it once.
+    /// Derives a verifier from a plain password. This takes about a millisecond and should be done once.
     pub fn new(user: &str, secret: Secret, key: &ProcessKey) -> Self {
         let derived = match &secret {
             Secret::Plain(password) => Some(Verifier::derive(password, &key.salt_for(user), ITERATIONS)),
@@ -25,7 +25,7 @@ impl Account {
         Account { secret, derived }
     }
 
-    /// What a SCRAM proof is checked against; an md5 hash can't be.
+    /// The verifier that checks a SCRAM proof. An md5 hash has none.
     pub(crate) fn verifier(&self) -> Option<&Verifier> {
         match &self.secret {
             Secret::Scram(verifier) => Some(verifier),
@@ -33,7 +33,7 @@ impl Account {
         }
     }
 
-    /// The verifier, if it was given and not made here, so that it may be the server's own.
+    /// The verifier, if it was given and not derived here. It can be the server's own.
     pub(crate) fn own_verifier(&self) -> Option<&Verifier> {
         match &self.secret {
             Secret::Scram(verifier) => Some(verifier),
@@ -41,7 +41,7 @@ impl Account {
         }
     }
 
-    /// The password, where that is known.
+    /// The password, if known.
     pub fn password(&self) -> Option<&Password> {
         match &self.secret {
             Secret::Plain(password) => Some(password),
@@ -49,7 +49,7 @@ impl Account {
         }
     }
 
-    /// What md5 is checked against: `md5` and the digits.
+    /// The secret that checks an md5 response: `md5` and the digits.
     pub(crate) fn md5(&self, user: &str) -> Option<Password> {
         match &self.secret {
             Secret::Plain(password) => Some(crate::md5::md5_secret(user, password)),
@@ -58,7 +58,7 @@ impl Account {
         }
     }
 
-    /// What was given.
+    /// The secret as given.
     pub fn secret(&self) -> &Secret {
         &self.secret
     }

@@ -1,5 +1,5 @@
-//! By what a pool of clients logs in at the server: whatever the clients have proven, or is known of them. It stays with
-//! the pool, since lanes have to log in again when no client is about to.
+//! Credentials with which a pool logs in at the server: everything that clients have proven or that is known
+//! about them. The pool keeps them, because lanes have to log in again when no client is logging in.
 
 use crate::account::Account;
 use crate::exchange::Proven;
@@ -9,10 +9,10 @@ use crate::secret::{Key, Password};
 use crate::stored::Secret;
 use crate::verifier::{Keys, Verifier};
 
-/// All that is known; the server chooses what it asks for.
+/// All known credentials. The server chooses which of them it requests.
 #[derive(Clone, Debug, Default)]
 pub struct Credential {
-    /// The key that a client has proven to have, and the verifier that it fits.
+    /// The key that a client has proven to have, and its verifier.
     scram: Option<(Key, Verifier)>,
     password: Option<Password>,
     /// `md5` and digits.
@@ -20,8 +20,8 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Of a user whose account may be known and who may have proven something. `fallback` is a password that is used where
-    /// nothing else is known.
+    /// Credentials of a user from the account, if known, and from a proof. `fallback` is a password that is
+    /// used if no other credential is known.
     pub fn new(account: Option<&Account>, proven: Proven, fallback: Option<Password>) -> Self {
         let mut credential = Credential {
             scram: None,
@@ -43,7 +43,7 @@ impl Credential {
         credential
     }
 
-    /// What a client has brought that came later counts; what it has not brought stays.
+    /// Replaces credentials by newer ones. Credentials that the newer set lacks stay.
     pub fn renewed(&self, newer: Credential) -> Self {
         Credential {
             scram: newer.scram.or_else(|| self.scram.clone()),
@@ -52,12 +52,12 @@ impl Credential {
         }
     }
 
-    /// The password, where a server asks for it as it is.
+    /// The password, for a server that requests it in cleartext.
     pub fn password(&self) -> Option<&Password> {
         self.password.as_ref()
     }
 
-    /// The answer where a server asks for md5 with this salt.
+    /// The response to a server that requests md5 with this salt.
     pub fn md5(&self, user: &str, salt: [u8; 4]) -> Option<Md5Response> {
         let secret = match (&self.md5, &self.password) {
             (Some(hash), _) => hash.clone(),
@@ -67,15 +67,15 @@ impl Credential {
         Some(md5_response(&secret, salt))
     }
 
-    /// Whether a SCRAM proof can be made at once: the server's salt and iterations are those of the verifier for which the
-    /// key was proven.
+    /// The keys, if a SCRAM proof can be computed without another log-in: the server's salt and iterations
+    /// must be those of the verifier for which the key was proven.
     pub fn keys(&self, challenge: &Challenge) -> Option<Keys> {
         let (client_key, verifier) = self.scram.as_ref()?;
         let same = verifier.salt == challenge.salt && verifier.iterations == challenge.iterations;
         same.then(|| Keys { client_key: client_key.clone(), server_key: verifier.server_key.clone() })
     }
 
-    /// Whether a client has shown a key, whatever verifier it fits.
+    /// Whether a client has proven a key, for any verifier.
     pub fn has_key(&self) -> bool {
         self.scram.is_some()
     }

@@ -1,4 +1,5 @@
-//! A log-in as messages: what to ask a client next, and what its answer means. Whoever carries the messages decides nothing.
+//! The authentication exchange: the next message to a client, and the meaning of its answer. The caller that
+//! carries the messages decides nothing.
 
 use std::sync::Arc;
 
@@ -10,18 +11,18 @@ use crate::secret::{Key, Password};
 use crate::stored::ProcessKey;
 use crate::verifier::Verifier;
 
-/// What is known before the first message.
+/// The data that an exchange starts with.
 #[derive(Debug)]
 pub struct LoginContext {
-    /// Who the client says it is.
+    /// The user name from the start-up packet.
     pub user: String,
-    /// What is known of that user.
+    /// The user's account, if known.
     pub account: Option<Arc<Account>>,
-    /// For salts of users who aren't there.
+    /// The key for salts of unknown users.
     pub key: ProcessKey,
-    /// Random.
+    /// A random nonce.
     pub nonce: [u8; 18],
-    /// The hash of our certificate, with TLS.
+    /// The hash of the gateway's certificate, with TLS.
     pub end_point: Option<Vec<u8>>,
 }
 
@@ -40,7 +41,7 @@ pub enum AuthMessage {
     Cleartext,
 }
 
-/// Where a log-in is. It has the last message to the client behind it and waits for the answer.
+/// An exchange that has sent its last message and waits for the client's answer.
 #[derive(Debug)]
 pub struct Exchange(Box<State>);
 
@@ -52,59 +53,60 @@ enum State {
     Cleartext(LoginContext),
 }
 
-/// What comes of an answer.
+/// The result of an answer.
 #[derive(Debug)]
 pub enum Step {
-    /// Go on with this message.
+    /// Continue with this message.
     Continue(AuthMessage, Exchange),
-    /// The client is who it says; tell it this, if anything.
+    /// The client is authenticated. Send it this message, if there is one.
     Done(Option<AuthMessage>, Proven),
 }
 
-/// What the client has shown that the server would like to see, too.
+/// Credentials that the client has proven and that the server may request too.
 #[derive(Debug)]
 pub enum Proven {
     /// Nothing that could be passed on.
     Nothing,
     /// The password.
     Password(Password),
-    /// The key that makes SCRAM's proofs.
+    /// The key with which SCRAM proofs are computed.
     Key(Key),
 }
 
-/// Why a client isn't let in.
+/// The reason why a client is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The message isn't what it should be.
+    /// An invalid message.
     #[error("{0}")]
     Protocol(&'static str),
-    /// SCRAM's messages have a form of their own.
+    /// A malformed SCRAM message.
     #[error("malformed SCRAM message: {0}")]
     Malformed(&'static str),
-    /// Nothing was typed.
+    /// An empty password.
     #[error("empty password returned by client")]
     Empty,
-    /// Somebody between us says that we can't bind.
+    /// An attacker in between claims that this side does not support channel binding.
     #[error(
-        "SCRAM channel binding negotiation error: the client believes that this side can't bind, and it can"
+        "SCRAM channel binding negotiation error: the client supports SCRAM channel binding but thinks the server does not"
     )]
     Downgrade,
-    /// Somebody between us passes the messages on.
+    /// An attacker in between relays the messages.
     #[error("SCRAM channel binding check failed")]
     OtherConnection,
-    /// The proof is wrong, or there is no such user: nobody learns which.
+    /// The proof is wrong, or the user does not exist. The message does not tell which.
     #[error("password authentication failed for user \"{0}\"")]
     Wrong(String),
 }
 
 impl Exchange {
-    /// The first message for this method; none where nothing has to be asked.
+    /// The first message of this method. `None` if the method needs no message.
     pub fn begin(method: Method, context: LoginContext) -> Option<(AuthMessage, Self)> {
         match method {
             Method::Trust | Method::Reject | Method::Cert => None,
             Method::Password => Some((AuthMessage::Cleartext, Exchange(Box::new(State::Cleartext(context))))),
             Method::Md5 => {
-                // As in PostgreSQL: md5 where that is what is known, SCRAM for the others and for those who aren't there.
+                // As in PostgreSQL: md5 if the secret is an md5 hash or a password, SCRAM for other secrets
+                // and for unknown users.
                 match context.account.as_ref().and_then(|account| account.md5(&context.user)) {
                     Some(secret) => {
                         let salt = *context.nonce.first_chunk().expect("18 bytes begin with 4");
@@ -124,12 +126,13 @@ impl Exchange {
         (AuthMessage::Sasl(server.mechanisms()), Exchange(Box::new(State::First(server))))
     }
 
-    /// Whether the next answer takes a millisecond to check, and should not be checked where others wait.
+    /// Whether checking the next answer takes a millisecond. It should not run on a thread for which others
+    /// wait.
     pub fn is_expensive(&self) -> bool {
         matches!(*self.0, State::Cleartext(_))
     }
 
-    /// Takes the body of the client's answer. `user` is for the words of a refusal.
+    /// Processes the body of the client's answer. `user` is for the text of an error.
     pub fn answer(self, user: &str, body: &[u8]) -> Result<Step, Refusal> {
         let scram = |failure| match failure {
             Failure::Malformed(detail) => Refusal::Malformed(detail),
@@ -167,13 +170,13 @@ impl Exchange {
     }
 }
 
-/// The same work whether there is such a user or not.
+/// Does the same work for known and unknown users.
 fn is_password(context: &LoginContext, password: &Password) -> bool {
     let LoginContext { user, account, key, .. } = context;
     match account.as_ref().and_then(|account| account.verifier()) {
         Some(verifier) => verifier.is_of(password),
         None => {
-            // What comes of it is of no use; that it takes its time is.
+            // The result is not used. The work takes the same time as for a known user.
             let _ = Verifier::derive(password, &key.salt_for(user), ITERATIONS);
             let known = account.as_ref().and_then(|account| account.md5(user));
             known.is_some_and(|secret| secret == md5_secret(user, password))

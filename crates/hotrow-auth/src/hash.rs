@@ -1,4 +1,4 @@
-//! The hash functions that log-ins are made of, each in one place, so that what they cost can be counted.
+//! The hash functions of log-ins. All calls go through this file, which makes their cost countable.
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
@@ -20,7 +20,7 @@ pub fn sha256(bytes: &[u8]) -> Key {
     Key::new(Sha256::digest(bytes).into())
 }
 
-/// PBKDF2 with HMAC-SHA-256: what makes a password expensive to guess.
+/// PBKDF2 with HMAC-SHA-256, which makes a password expensive to guess.
 pub fn pbkdf2(password: &[u8], salt: &[u8], iterations: u32) -> Key {
     count(u64::from(iterations));
     let mut salted = Key::new([0; 32]);
@@ -54,7 +54,7 @@ fn count(hashes: u64) {
     COUNT.with(|count| count.set(count.get() + hashes));
 }
 
-/// How many hashes `work` takes.
+/// Number of hashes that `work` computes.
 #[cfg(test)]
 pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     COUNT.with(|count| count.set(0));
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn md5_in_digits() {
+    fn md5_in_hexadecimal_digits() {
         assert_eq!(&md5_hex(&[b"message", b" ", b"digest"]), b"f96b697d7cb7938d525a2f31aaf161d0"); // RFC 1321
     }
 }

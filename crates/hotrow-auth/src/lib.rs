@@ -1,13 +1,20 @@
-//! Which clients can log in, and how they prove who they are: everything about log-ins that is decided. No I/O, no clock, no
-//! random numbers of its own: the caller passes them in.
+//! Authentication: which clients can log in, and how they prove their identity. No I/O, no clock, no random
+//! numbers of its own: the caller passes them in.
 //!
-//! | question | module |
+//! | module | what lives there |
 //! |---|---|
-//! | which proof a client has to give | `hba`: the access file, in `pg_hba.conf` format |
-//! | what is known of a user | `users` (a file), `stored`, `account`; `secret` are passwords and keys |
-//! | whether the proof is right | `exchange`: `scram`, `md5` and cleartext; `verifier` and `hash` compute |
-//! | how to log in at the server as the same user | `credential`, `scram` |
-//! | random input | `robust` (tests) |
+//! | `account` | a user's secret and the verifier that checks a proof |
+//! | `credential` | credentials with which the gateway logs in at the server as the same user |
+//! | `exchange` | the messages of an authentication exchange and the meaning of the answers |
+//! | `hash` | HMAC, SHA-256, PBKDF2 and MD5 |
+//! | `hba` | the access file, in `pg_hba.conf` format |
+//! | `md5` | secrets and responses of md5 authentication |
+//! | `robust` | tests with random input from files, clients and servers |
+//! | `scram` | SCRAM-SHA-256, as server and as client |
+//! | `secret` | passwords and keys, which are never printed |
+//! | `stored` | stored forms of a password, and salts for unknown users |
+//! | `users` | the user file, in PgBouncer's `userlist.txt` format |
+//! | `verifier` | SCRAM verifiers |
 
 mod account;
 mod credential;

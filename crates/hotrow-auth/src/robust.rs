@@ -1,4 +1,4 @@
-//! Whatever bytes come, from files, clients and servers: a refusal at most, never a panic.
+//! Tests that no bytes from files, clients or servers cause a panic. The worst result is an error.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::scram::client::ClientFirst;
 use crate::stored::{ProcessKey, Secret};
 use crate::{Account, Exchange, Hba, LoginContext, Method, Step, Users};
 
-/// Texts that go deeper than noise does.
+/// Texts that get further than random bytes do.
 fn texts() -> impl Strategy<Value = String> {
     let words = "[a-z0-9=,:$+/.\"\\\\#@ \n]|host|hostssl|local|all|trust|md5|10\\.0\\.0\\.0/8|::1/128|SCRAM-SHA-256|n,,n=,r=|c=biws|,p=|,s=AAAA|,i=";
     prop_oneof![any::<String>(), proptest::collection::vec(words, 0..24).prop_map(|words| words.concat())]

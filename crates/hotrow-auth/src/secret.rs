@@ -1,5 +1,5 @@
-//! What nobody may see: passwords and keys. They print as nothing, compare without telling where they differ, and are
-//! overwritten when dropped.
+//! Passwords and keys. They are never printed, are compared in constant time, and are overwritten when
+//! dropped.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use zeroize::Zeroizing;
 
 const HIDDEN: &str = "(secret)";
 
-/// A password as it was typed.
+/// A password as the user typed it.
 #[derive(Clone)]
 pub struct Password(Zeroizing<Vec<u8>>);
 
 impl Password {
-    /// Takes it over.
+    /// Takes ownership of the bytes.
     pub fn new(bytes: Vec<u8>) -> Self {
         Password(Zeroizing::new(bytes))
     }
 
-    /// Its bytes, for whoever sends or hashes it.
+    /// Its bytes, for sending or hashing.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// As it goes into a hash: normalised by SASLprep where it can be, as it is where not, like PostgreSQL does.
+    /// The input for hashes: normalised with SASLprep if possible, otherwise unchanged, as in PostgreSQL.
     pub(crate) fn prepared(&self) -> Zeroizing<Vec<u8>> {
         let prepared = std::str::from_utf8(&self.0).ok().and_then(|text| stringprep::saslprep(text).ok());
         Zeroizing::new(prepared.map_or_else(|| self.0.to_vec(), |text| text.into_owned().into_bytes()))
@@ -42,7 +42,7 @@ impl PartialEq for Password {
     }
 }
 
-/// 32 bytes that are a key, or what a key is checked against.
+/// A key of 32 bytes, or a value that checks one.
 #[derive(Clone)]
 pub struct Key(Zeroizing<[u8; 32]>);
 
@@ -61,7 +61,7 @@ impl Key {
         &mut self.0
     }
 
-    /// Bit by bit, one or the other.
+    /// The exclusive or of two keys.
     pub(crate) fn xor(&self, other: &Key) -> Key {
         let mut result = self.clone();
         result.0.iter_mut().zip(other.0.iter()).for_each(|(byte, other)| *byte ^= other);
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_counts() {
+    fn all_bytes_are_compared() {
         let password = |text: &str| Password::new(text.into());
         assert!(password("hunter2") == password("hunter2"));
         for other in ["", "hunter", "hunter22", "Hunter2", "hunter3"] {
@@ -101,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_normalised_where_they_can_be() {
+    fn passwords_are_normalised_if_possible() {
         let prepared = |text: &[u8]| Password::new(text.to_vec()).prepared().to_vec();
         assert_eq!(prepared("\u{2168}".as_bytes()), b"IX"); // RFC 4013
-        assert_eq!(prepared("\u{7}".as_bytes()), b"\x07"); // prohibited: as it is
+        assert_eq!(prepared("\u{7}".as_bytes()), b"\x07"); // prohibited: unchanged
         assert_eq!(prepared(b"\xff"), b"\xff");
     }
 }

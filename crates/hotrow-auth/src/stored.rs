@@ -1,23 +1,22 @@
-//! What is stored of a user's password: in one of the forms that `rolpassword` and `userlist.txt` have. And the key for salts of
-//! users of whom nothing is stored.
+//! Stored secrets, in the forms of `rolpassword` and `userlist.txt`, and the key for salts of unknown users.
 
 use crate::hash;
 use crate::secret::{Key, Password};
 use crate::verifier::Verifier;
 
-/// What is known of a user's password, in one of the forms that `rolpassword` and `userlist.txt` have.
+/// A user's stored secret, in one of the forms of `rolpassword` and `userlist.txt`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Secret {
     /// The password itself.
     Plain(Password),
-    /// `md5` and the digits: as good as the password where md5 is asked for.
+    /// `md5` and the digits. For md5 authentication it is equivalent to the password.
     Md5(Password),
-    /// `SCRAM-SHA-256$...`: proves nothing to anybody.
+    /// `SCRAM-SHA-256$...`. It checks proofs but cannot produce them.
     Scram(Verifier),
 }
 
 impl Secret {
-    /// Tells the forms apart as PostgreSQL does. An empty one is none: nobody comes in with it.
+    /// Distinguishes the forms as PostgreSQL does. An empty text is no secret, and no password matches it.
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -33,8 +32,8 @@ impl Secret {
     }
 }
 
-/// What this process alone knows. Salts for users that have none of their own come from it: always the same for one
-/// user, and nobody can tell them from random ones.
+/// A key that only this process knows. It determines salts for users without a stored salt. One user always
+/// gets the same salt, which is indistinguishable from a random one.
 #[derive(Clone, Debug)]
 pub struct ProcessKey(Key);
 
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_are_told_apart() {
+    fn forms_are_distinguished_as_in_postgresql() {
         assert!(matches!(Secret::parse("hunter2"), Some(Secret::Plain(_))));
         assert!(matches!(Secret::parse("md5"), Some(Secret::Plain(_))));
         assert!(matches!(Secret::parse("md5a3556571e93b0d20722ba62be61e8c2d"), Some(Secret::Md5(_))));
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn secrets_are_not_printed() {
         let secret = Secret::parse("hunter2").unwrap();
         assert_eq!(format!("{secret:?}"), "Plain((secret))");
         assert_eq!(format!("{:?}", ProcessKey::new([65; 32])), "ProcessKey((secret))");

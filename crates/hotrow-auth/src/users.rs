@@ -1,4 +1,4 @@
-//! `userlist.txt` as PgBouncer has it: a user and a secret in each line, both in double quotes.
+//! The user file, in PgBouncer's `userlist.txt` format: a user and a secret per line, both in double quotes.
 
 use std::collections::HashMap;
 
@@ -11,25 +11,25 @@ use crate::stored::Secret;
 #[derive(Clone, Debug, Default)]
 pub struct Users(HashMap<String, Secret>);
 
-/// Why a list can't be used.
+/// The reason why a user file is rejected.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UsersError {
-    /// A line that isn't understood. What stands in it may be a password, and is not repeated.
-    #[error("line {0} isn't understood: write \"user\" \"password\", a quote within as two")]
+    /// An invalid line. It can contain a password and is not repeated in the message.
+    #[error("line {0} is invalid: write \"user\" \"password\" and double any quote inside")]
     Syntax(usize),
-    /// A user is there twice.
-    #[error("line {0} names a user for the second time: which of the secrets is right?")]
+    /// A user occurs twice.
+    #[error("line {0} names a user for the second time: remove one of the lines")]
     Twice(usize),
-    /// Too many.
+    /// Too many users.
     #[error(
-        "there are more than {} users: let the server be asked for their secrets by auth_query",
+        "there are more than {} users: use auth_query to read their secrets from the server",
         limits::USERS_MAX
     )]
     TooMany,
 }
 
 impl Users {
-    /// Reads a list. Lines that begin with `;` or `#` are comments; what comes behind the secret counts for nothing.
+    /// Parses a user file. Lines that begin with `;` or `#` are comments. Text after the secret is ignored.
     pub fn parse(text: &str) -> Result<Self, UsersError> {
         let mut users = HashMap::new();
         for (index, line) in text.lines().enumerate() {
@@ -43,7 +43,7 @@ impl Users {
             if user.is_empty() {
                 return Err(syntax());
             }
-            // One without a secret is there for other ways to come in, and can't come in by a password.
+            // A user without a secret can authenticate with other methods, but not with a password.
             let Some(secret) = Secret::parse(&secret) else { continue };
             if users.insert(user.to_string(), secret).is_some() {
                 return Err(UsersError::Twice(index + 1));
@@ -55,13 +55,13 @@ impl Users {
         Ok(Users(users))
     }
 
-    /// All of them.
+    /// All accounts.
     pub fn into_secrets(self) -> impl Iterator<Item = (String, Secret)> {
         self.0.into_iter()
     }
 }
 
-/// A text in quotes at the front, and what is behind it.
+/// A quoted text at the front, and the text after it.
 fn quoted(text: &str) -> Option<(Zeroizing<String>, &str)> {
     let mut rest = text.strip_prefix('"')?;
     let mut value = Zeroizing::new(String::with_capacity(rest.len()));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_no_secret() {
+    fn errors_contain_the_line_and_no_secret() {
         for (text, error) in [
             ("\"ann\" \"x\"\nann hunter2", UsersError::Syntax(2)),
             ("\"ann\" hunter2", UsersError::Syntax(1)),

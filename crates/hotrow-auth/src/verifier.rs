@@ -1,4 +1,4 @@
-//! What a server keeps of a password for SCRAM: enough to check a proof, not enough to make one.
+//! A SCRAM verifier: it can check a proof but cannot produce one.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,8 @@ pub struct Verifier {
     pub(crate) server_key: Key,
 }
 
-/// What a password becomes with one salt: the key that proves it, and the key by which the server proves itself.
+/// The keys of a password with one salt: the key that proves the password, and the key with which the server
+/// authenticates.
 #[derive(Clone, Debug)]
 pub struct Keys {
     pub(crate) client_key: Key,
@@ -24,7 +25,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Takes as long as the iterations say.
+    /// Takes time in proportion to the iterations.
     pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
         let salted = hash::pbkdf2(&password.prepared(), salt, iterations);
         Keys {
@@ -35,7 +36,7 @@ impl Keys {
 }
 
 impl Verifier {
-    /// From `SCRAM-SHA-256$iterations:salt$stored key:server key`.
+    /// Parses `SCRAM-SHA-256$iterations:salt$stored key:server key`.
     pub fn parse(text: &str) -> Option<Self> {
         let (salted, keys) = text.strip_prefix("SCRAM-SHA-256$")?.split_once('$')?;
         let (iterations, salt) = salted.split_once(':')?;
@@ -51,7 +52,7 @@ impl Verifier {
         })
     }
 
-    /// From a password. Takes as long as the iterations say.
+    /// Derives a verifier from a password. Takes time in proportion to the iterations.
     pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
         let keys = Keys::derive(password, salt, iterations);
         Verifier {
@@ -62,7 +63,7 @@ impl Verifier {
         }
     }
 
-    /// Whether this is the password. Takes as long as the iterations say.
+    /// Whether this is the password. Takes time in proportion to the iterations.
     pub fn is_of(&self, password: &Password) -> bool {
         Verifier::derive(password, &self.salt, self.iterations).stored_key == self.stored_key
     }
@@ -72,11 +73,11 @@ impl Verifier {
 mod tests {
     use super::*;
 
-    /// What PostgreSQL 15 made of `create role ann password 'hunter2'`.
+    /// PostgreSQL 15's verifier for `create role ann password 'hunter2'`.
     pub const OF_HUNTER2: &str = "SCRAM-SHA-256$4096:2QYwsOD1yJ9vxMnV9L2zMw==$pS1Zr5eEYnoXiJ7oHJVkPMWv3HjqPzjHtzdOOyxfr/c=:NbdVfmLiJfaERlJpRu1ZyQj3dTweP1R3rjsmJQhXPgM=";
 
     #[test]
-    fn the_servers_own_verifiers() {
+    fn verifiers_of_postgresql_are_accepted() {
         let verifier = Verifier::parse(OF_HUNTER2).unwrap();
         assert_eq!((verifier.iterations, verifier.salt.len()), (4096, 16));
         assert!(verifier.is_of(&Password::new(b"hunter2".to_vec())));

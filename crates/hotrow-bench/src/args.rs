@@ -1,4 +1,4 @@
-//! What a person types after `hotrow bench`; the plan it becomes is in `plan.rs`.
+//! The command line of `hotrow bench`. The plan made from it is in `plan.rs`.
 
 use crate::scenario::Scenario;
 use crate::scenarios;
@@ -7,42 +7,42 @@ use clap::builder::PossibleValue;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Compares Hotrow with the techniques people use today, side by side, on a private server.
+/// Compares Hotrow with other techniques in one run, on a private server.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// What to measure
+    /// Scenario, or group of scenarios
     #[arg(value_enum)]
     pub scenario: Choice,
 
-    /// Measure on this server (in a schema hotrow_bench, dropped afterwards) instead of a private one
+    /// Server to measure on instead of a private one; the schema hotrow_bench is created and dropped there
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
 
-    /// Measure this running gateway before the upstream instead of starting one
+    /// Running gateway of that server, instead of one that the benchmark starts
     #[arg(long, value_name = "URL")]
     pub gateway: Option<String>,
 
-    /// How long each run lasts
+    /// Length of each run, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 
-    /// How long each run is warmed up for
+    /// Warm-up before each run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub warmup: u32,
 
-    /// How often each technique is measured; the median is reported
+    /// Runs of each technique; the report has the median
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
 
-    /// How many clients at once, as a list [default: what the scenario is about]
+    /// Numbers of concurrent clients, as a list [default: those of the scenario]
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Vec<u32>,
 
-    /// Only these techniques, as a list of their names in the report
+    /// Techniques to measure, as a list of their names in the report [default: all]
     #[arg(long, value_name = "NAME,NAME,...", value_delimiter = ',')]
     pub techniques: Vec<String>,
 
-    /// Requests a second in an open loop [default: 20000 in `open-loop`, 10000 in `counter-http`]
+    /// Requests per second in an open loop [default: 20000 in `open-loop`, 10000 in `counter-http`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
 
@@ -50,40 +50,40 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Let Debezium and Kafka read the change stream of the payment service, run by this script (examples/payments/cdc/cdc.sh)
+    /// Script that runs Debezium and Kafka to read the payment service's change stream (examples/payments/cdc/cdc.sh)
     #[arg(long, value_name = "SCRIPT")]
     pub change_stream: Option<PathBuf>,
 
-    /// Also measure River, graphile-worker and pg-boss in `queue-lease` and `queue-batch`: where `make peers` has installed them
-    /// (crates/hotrow-bench/peers)
+    /// Folder with River, graphile-worker and pg-boss, which `make peers` installs (crates/hotrow-bench/peers), to measure them
+    /// in `queue-lease` and `queue-batch`
     #[arg(long, value_name = "DIR")]
     pub peers: Option<PathBuf>,
 
-    /// See that everything works: one short round on few rows; its figures mean little
+    /// Check that everything works: one short round on few rows, without meaningful figures
     #[arg(long)]
     pub quick: bool,
 
-    /// The program that is run as the gateway, instead of this one
+    /// Program to run as the gateway, instead of this one
     #[arg(long, value_name = "PROGRAM", hide = true)]
     pub gateway_program: Option<PathBuf>,
 }
 
-/// Scenarios that are asked for together.
+/// Groups of scenarios.
 const FAMILIES: [&str; 2] = ["queue", "feed"];
 
 /// One scenario, or several of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Choice {
-    /// Each one after the other.
+    /// All scenarios that do not take long.
     All,
-    /// Those whose names begin with this.
+    /// Scenarios whose names begin with this.
     Family(&'static str),
-    /// This one.
+    /// One scenario.
     One(&'static Scenario),
 }
 
 impl Choice {
-    /// What it's called on the command line and in the report's folder.
+    /// Its name on the command line and in the report's folder.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -92,7 +92,7 @@ impl Choice {
         }
     }
 
-    /// The scenarios it stands for.
+    /// Its scenarios.
     pub fn scenarios(self) -> Vec<&'static Scenario> {
         match self {
             Self::All => scenarios::ALL.into_iter().filter(|scenario| !scenario.takes_long).collect(),
@@ -121,10 +121,10 @@ impl ValueEnum for Choice {
         Some(
             PossibleValue::new(self.name()).help(match self {
                 Self::All => {
-                    "All of these but `platform`, `counter-restart`, `queue-held`, `queue-batch-held` and the payment service's, one after the other"
+                    "All scenarios except `platform`, `counter-restart`, `queue-held`, `queue-batch-held` and those of the payment service"
                         .to_owned()
                 }
-                Self::Family(name) => format!("All of `{name}-...` that don't take long, in one report"),
+                Self::Family(name) => format!("All scenarios `{name}-...` that do not take long, in one report"),
                 Self::One(scenario) => scenario.shows.to_owned(),
             }),
         )
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_says_what_each_scenario_shows() {
+    fn the_help_describes_each_scenario() {
         Command::command().debug_assert();
         let help = Command::command().term_width(0).render_long_help().to_string();
         for scenario in crate::scenarios::ALL {

@@ -89,7 +89,7 @@ impl Child {
 
     fn last_said(&self) -> String {
         let lines = self.last_said.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.is_empty() { "it said nothing".into() } else { Vec::from(lines.clone()).join("\n") }
+        if lines.is_empty() { "no output".into() } else { Vec::from(lines.clone()).join("\n") }
     }
 
     /// Kills it, as a crash would.

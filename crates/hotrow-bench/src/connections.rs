@@ -18,7 +18,7 @@ pub async fn run(endpoint: &Endpoint, clients: u32, seconds: u32) -> Result<Answ
     let mut latencies = Latencies::new();
     let mut acknowledged = 0;
     while let Some(visits) = crowd.join_next().await {
-        let visits = visits.map_err(|error| Failure(format!("a client has failed: {error}")))??;
+        let visits = visits.map_err(|error| Failure(format!("a client failed: {error}")))??;
         acknowledged += visits.len() as u64;
         visits.into_iter().for_each(|microseconds| latencies.record(microseconds));
     }
@@ -33,7 +33,7 @@ async fn visits(config: tokio_postgres::Config, end: Instant) -> Result<Vec<u64>
         let began = Instant::now();
         let connected = config.connect(NoTls).await;
         let (client, connection) =
-            connected.map_err(|error| Failure(format!("a client was not let in: {error}")))?;
+            connected.map_err(|error| Failure(format!("a client could not log in: {error}")))?;
         visits.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
         drop(client);
         // Says goodbye, and waits until the other side has closed: what it costs to let go belongs to the next visit.

@@ -1,124 +1,124 @@
-//! What can keep the benchmark from giving figures, and what to do about it; a run whose check fails is no error but a result.
+//! The errors of the benchmark, each with its next step. A failed check of a run is a result and no error.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why no report could be made.
+/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No private server could be started.
-    #[error("no private PostgreSQL server for the benchmark: {0}")]
+    #[error("cannot start a private PostgreSQL server for the benchmark: {0}")]
     Server(#[from] hotrow_postgres::Error),
 
-    /// The URL of `--upstream` or `--gateway` can't be used.
-    #[error("{url:?} can't be used: {reason}; write it as postgres://user:password@host:port/database")]
+    /// The URL of `--upstream` or `--gateway` cannot be used.
+    #[error("cannot use the URL {url:?}: {reason}; write it as postgres://user:password@host:port/database")]
     Url {
-        /// What was given, without its password.
+        /// The URL without its password.
         url: String,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
 
-    /// A gateway was named, but not the server behind it.
-    #[error("--gateway also needs --upstream: name the server that the gateway stands before")]
+    /// A gateway was named without its server.
+    #[error("--gateway needs --upstream: name the gateway's server with --upstream")]
     GatewayWithoutUpstream,
 
-    /// A technique that no chosen scenario has.
-    #[error("there is no technique {name:?} in the chosen scenarios; there is {known}")]
+    /// No chosen scenario has the technique.
+    #[error("the chosen scenarios have no technique {name:?}; choose from: {known}")]
     UnknownTechnique {
-        /// What was asked for.
+        /// The name in --techniques.
         name: String,
-        /// What could have been.
+        /// The existing names.
         known: String,
     },
 
-    /// pgbench isn't on this machine.
+    /// pgbench is not installed.
     #[error(
-        "pgbench is not on this machine; it makes the load: install it (`apt install postgresql-contrib`, \
-         `dnf install postgresql-contrib`, `brew install postgresql`) or name the folder that holds it in HOTROW_PG_BIN"
+        "pgbench, which makes the load, is not installed: install it (`apt install postgresql-contrib`, \
+         `dnf install postgresql-contrib`, `brew install postgresql`) or name its folder in HOTROW_PG_BIN"
     )]
     NoPgbench,
 
-    /// The server refused what the benchmark needs to do on it.
-    #[error("the server refused to {what}: {reason}")]
+    /// The server reports an error.
+    #[error("the server failed to {what}: {reason}; check the user's rights and the server's log")]
     Refused {
-        /// What was tried.
+        /// The action.
         what: &'static str,
-        /// What the server or the connection said.
+        /// The error of the server or the connection.
         reason: String,
     },
 
-    /// The schema of an earlier benchmark, or of somebody else, is in the way.
+    /// The schema of the benchmark exists.
     #[error(
-        "the schema hotrow_bench exists on the server already: another benchmark is running there, or one was killed; \
-         if nobody needs it, `drop schema hotrow_bench cascade` and start again"
+        "the schema hotrow_bench exists on the server: another benchmark is running there, or one was killed; if it is not \
+         needed, run `drop schema hotrow_bench cascade` and start again"
     )]
     SchemaExists,
 
-    /// The schema pack is there already, with rows that may be somebody's.
+    /// The schema pack exists and may have rows in use.
     #[error(
-        "the schema hotrow exists on the server already, and this scenario installs and drops it: name another database, \
-         or no server at all to have a private one"
+        "the schema hotrow exists on the server, and this scenario installs and drops it: name another database with --upstream, \
+         or omit --upstream for a private server"
     )]
     PackExists,
 
-    /// The schema pack couldn't be installed.
-    #[error("the schema pack could not be installed: {0}")]
+    /// The schema pack cannot be installed.
+    #[error("cannot install the schema pack: {0}")]
     Pack(#[source] hotrow_sql::Error),
 
-    /// A program that was started didn't get ready.
-    #[error("{program} did not get ready within {waited:?}: {said}")]
+    /// A program did not become ready.
+    #[error("{program} did not become ready within {waited:?}; its last output: {said}")]
     NotReady {
-        /// Which one.
+        /// The program.
         program: PathBuf,
-        /// How long was waited for it.
+        /// The time limit.
         waited: Duration,
-        /// The last it said.
+        /// The end of its output.
         said: String,
     },
 
     /// A program ended before it was ready.
-    #[error("{program} ended before it was ready: {said}")]
+    #[error("{program} ended before it was ready; its last output: {said}")]
     Ended {
-        /// Which one.
+        /// The program.
         program: PathBuf,
-        /// The last it said.
+        /// The end of its output.
         said: String,
     },
 
-    /// A file or a program of the benchmark's own couldn't be used.
-    #[error("can't {what} {path}: {source}")]
+    /// A file or a program of the benchmark cannot be used.
+    #[error("cannot {what} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The action.
         what: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 
-    /// The runtime, or a child process, couldn't be had from the system.
-    #[error("the system refused to {what}: {source}")]
+    /// The runtime or a child process cannot be started.
+    #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The action.
         what: &'static str,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 
-    /// pgbench said something that this program can't read.
-    #[error("pgbench's output has no line {missing:?}: is its version between 14 and 18?")]
+    /// The output of pgbench cannot be read.
+    #[error("the output of pgbench has no line {missing:?}; use pgbench of version 14 to 18")]
     UnreadableOutput {
-        /// The line that is missing.
+        /// The missing line.
         missing: &'static str,
     },
 
-    /// The person ended it.
-    #[error("interrupted: servers are stopped and the schema hotrow_bench is dropped, nothing was reported")]
+    /// The user interrupted the benchmark.
+    #[error("interrupted: servers are stopped and the schema hotrow_bench is dropped; there is no report")]
     Interrupted,
 }
 
-/// Says what was tried, and what the server itself said about it.
+/// The error of an action with the server's message.
 pub fn refused(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Error {
     move |error| {
         let reason = match error.as_db_error() {

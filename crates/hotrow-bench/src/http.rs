@@ -88,7 +88,9 @@ pub async fn run(load: Load<'_, impl Kind>) -> Result<Answers, Failure> {
     let patience = Duration::from_secs(load.seconds.into()) + FOR_CONNECTING_AND_ENDING;
     match tokio::time::timeout(patience, send_and_gather(load)).await {
         Ok(answers) => answers,
-        Err(_) => Err(Failure(format!("HTTP requests had no answer {patience:?} after the load began"))),
+        Err(_) => {
+            Err(Failure(format!("HTTP requests had no answer {patience:?} after the start of the load")))
+        }
     }
 }
 
@@ -125,7 +127,7 @@ async fn send_and_gather(load: Load<'_, impl Kind>) -> Result<Answers, Failure> 
             let (arrived_per_second, late_p99_us) = unless_panicked(sending.await);
             Some(Pace { arrived_per_second, late_p99_us, refused })
         }
-        None if refused > 0 => return Err(Failure(format!("{refused} requests were refused"))),
+        None if refused > 0 => return Err(Failure(format!("{refused} requests were rejected"))),
         None => None,
     };
     Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace })

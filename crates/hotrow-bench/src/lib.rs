@@ -1,28 +1,29 @@
-//! The benchmark behind `hotrow bench`: the map of its files and the one way in. It measures; it never judges a bound.
+//! The benchmark of `hotrow bench`: the map of its files and its entry point. It measures and checks no bounds.
 //!
-//! Goals: one run on one machine sets Hotrow beside what people do today, on the same server with the same durability; load
-//! comes from pgbench wherever pgbench can make it; each run is checked against the rows before it counts; machine, settings
-//! and date stay with the figures. No goals: absolute records, regression gates, and clients faster than pgbench.
+//! Goals: one run on one machine compares Hotrow with other techniques, on the same server with the same durability. pgbench
+//! makes the load wherever it can. Each run is compared with the rows before it counts. Machine, settings and date are in the
+//! report. These are no goals: absolute records, regression gates, and clients faster than pgbench.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `args.rs`, `plan.rs` | what was typed, and what that means |
-//! | `scenario.rs`, `scenarios/`, `sql/` | what can be shown: one file per scenario, all of one shape |
+//! | `args.rs`, `plan.rs` | the command line, and the plan made from it |
+//! | `scenario.rs`, `scenarios/`, `sql/` | the scenarios: one file for each, all of one shape |
 //! | `benchmark.rs` | one benchmark from beginning to end |
-//! | `testbed.rs` | what runs are made on, of which: |
+//! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
-//! | `slow_flush.rs` | how its flushes are held up |
+//! | `slow_flush.rs` | slower flushes |
 //! | `pack.rs`, `snapshot.rs` | the schema pack, and a held snapshot, for the scenarios that need them |
-//! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs that are started before the server, and what a gateway speaks TLS with |
-//! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and where programs are looked for |
-//! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load of other kinds, which pgbench can't make |
-//! | `peers.rs`, `peers/` | queues that others wrote |
-//! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and whoever reads its change stream |
-//! | `watch.rs` | what a load costs the server, and what its sessions wait for |
-//! | `arrivals.rs` | when the requests of an open loop are due |
-//! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
-//! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and what it all ran on |
-//! | `results.rs`, `report.rs`, `progress.rs` | what is reported, how it is written, and what is seen meanwhile |
+//! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs in front of the server, and a certificate for TLS |
+//! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and the search for programs |
+//! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
+//! | `peers.rs`, `peers/` | queues of other projects |
+//! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
+//! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
+//! | `arrivals.rs` | due times of the requests of an open loop |
+//! | `run.rs`, `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
+//! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
+//! | `error.rs` | why there is no report |
+//! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
 
 mod applications;
 mod args;
@@ -73,9 +74,9 @@ pub use benchmark::Outcome;
 pub use error::Error;
 pub use slow_flush::SlowFlush;
 
-/// Runs a benchmark and writes its report. Blocks, so it must be called outside of an asynchronous runtime.
+/// Runs a benchmark and writes its report. Blocks, and must be called outside of an asynchronous runtime.
 ///
-/// Progress goes to standard error; whoever calls decides what becomes of the report's text in the outcome.
+/// Progress goes to standard error. The outcome has the report's text.
 pub fn run(args: Args) -> Result<Outcome, Error> {
     let plan = plan::Plan::resolve(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,28 +1,28 @@
-//! What the benchmark runs on: processor, memory, system; never who or where, so that a report can be published.
+//! The machine of the benchmark: processor, memory, system. Names of users and hosts are left out: reports can be published.
 
 use serde::Serialize;
 use std::fs::read_to_string;
 use std::process::Command;
 
-/// A machine, as far as it can be found out; what can't is said to be unknown.
+/// A machine. Facts that cannot be read are "unknown".
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// How many threads may run at once.
+    /// The number of hardware threads.
     pub cores: usize,
-    /// How much memory there is, in bytes.
+    /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// The operating system's name and version.
     pub system: String,
     /// The kernel's name and version.
     pub kernel: String,
-    /// How many processes wanted a core in the minute before: above a fraction of the cores, the figures suffer.
+    /// Average number of runnable processes in the last minute. Above a fraction of the cores, the figures suffer.
     pub load_average: Option<f64>,
 }
 
 impl Machine {
-    /// The one this program runs on.
+    /// The machine of this program.
     pub fn this() -> Self {
         let unknown = || "unknown".to_owned();
         Self {
@@ -62,7 +62,7 @@ fn load_average() -> Option<f64> {
     text.split_whitespace().find_map(|word| word.parse().ok())
 }
 
-/// The value of the first line that has this name.
+/// The value of the first line with this name.
 fn field(text: &str, name: &str, separator: char) -> Option<String> {
     let value = |line: &str| {
         let (found, value) = line.split_once(separator)?;

@@ -80,7 +80,7 @@ pub async fn measure(
         && let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
         && flush_us < f64::from(LONGER_US)
     {
-        return Ok(Err(Failure(format!("a flush took {flush_us:.0} µs: it was not held up"))));
+        return Ok(Err(Failure(format!("a flush took {flush_us:.0} µs and was not delayed"))));
     }
     if let Some(snapshot) = snapshot
         && let Err(lost) = snapshot.release().await
@@ -162,7 +162,7 @@ async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Resu
     if let Err(failure) = enqueue(testbed, part).await {
         return Ok(Err(failure));
     }
-    let unreadable = |error: Error| Ok(Err(Failure(format!("its check could not be made: {error}"))));
+    let unreadable = |error: Error| Ok(Err(Failure(format!("its check failed to run: {error}"))));
     let before = match testbed.read(scenario, technique).await {
         Ok(before) => before,
         Err(error) => return unreadable(error),
@@ -276,7 +276,7 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
     Ok(match (answers?, others?) {
         (Ok(answers), Ok(others)) => Ok(Answers { beside: others.acknowledged, ..answers }),
         (Err(failure), _) => Err(failure),
-        (Ok(_), Err(failure)) => Err(Failure(format!("the load beside it: {}", failure.0))),
+        (Ok(_), Err(failure)) => Err(Failure(format!("the second load: {}", failure.0))),
     })
 }
 
@@ -295,7 +295,7 @@ async fn pay(
     gateway_dies: bool,
 ) -> Result<Result<Answers, Failure>, Error> {
     let Some(payments) = &mut testbed.payments else {
-        return Ok(Err(Failure("the payment service does not run".into())));
+        return Ok(Err(Failure("the payment service is not running".into())));
     };
     let measured = part.warmed_up.is_some();
     let addresses = [payments.address];

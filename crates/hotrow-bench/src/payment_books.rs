@@ -42,7 +42,7 @@ pub(crate) fn difference(ours: &BTreeSet<Done>, theirs: &BTreeSet<Done>) -> Opti
     };
     (ours != theirs).then(|| {
         format!(
-            "successes that are not so in the payment gateways' books: {}; that are only there: {}",
+            "successful payments that are not in the payment gateways' books: {}; that are only there: {}",
             only(ours, theirs),
             only(theirs, ours)
         )

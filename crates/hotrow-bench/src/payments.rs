@@ -34,7 +34,7 @@ impl Programs {
             return Ok(programs);
         }
         Err(format!(
-            "the payment service is not in {}: build it with `cargo build --release --package payments`",
+            "there is no payment service in {}: build it with `cargo build --release --package payments`",
             folder.display()
         ))
     }

@@ -57,7 +57,7 @@ impl Peers {
     pub async fn find(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else {
             let why =
-                || Err("`make peers` installs its program, whose folder --peers has to name".to_owned());
+                || Err("install its program with `make peers` and name the folder with --peers".to_owned());
             return Self { node: why(), go: why() };
         };
         let node = folder.join("node");
@@ -153,5 +153,5 @@ impl Program {
 fn complaint(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let named = said.lines().find(|line| line.contains("rror: "));
-    named.or_else(|| said.lines().next()).unwrap_or("it said nothing").trim().to_owned()
+    named.or_else(|| said.lines().next()).unwrap_or("no output").trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Writes a report: for people, for programs, and as a picture; computes no figures.
+//! Writes a report as Markdown, as JSON and as a chart. It computes no figures.
 
 mod json;
 mod markdown;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::results::Report;
 use std::path::Path;
 
-/// Writes report.md, report.json and plot.svg into a folder, and gives back the text of the first.
+/// Writes report.md, report.json and plot.svg into a folder, and returns the text of report.md.
 pub fn write(report: &Report, folder: &Path) -> Result<String, Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::File {
         what: "create",

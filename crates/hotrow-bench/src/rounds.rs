@@ -89,16 +89,16 @@ async fn closed(
     let asks = |technique: &&&'static Technique| matches!(technique.arrivals, Arrivals::OfClosed { .. });
     let Some(yardstick) = techniques.iter().find(asks).and_then(|asking| scenario.technique(asking.against))
     else {
-        return Ok(Err(Trouble::Skipped("no technique has asked for a yardstick's rate".into())));
+        return Ok(Err(Trouble::Skipped("no technique needs the rate of a baseline".into())));
     };
     if let Err(reason) = testbed.can_be_reached(yardstick, clients) {
         return Ok(Err(Trouble::Skipped(reason)));
     }
-    progress.note(&format!("{}: looking for the most that `{}` can do", scenario.name, yardstick.name));
+    progress.note(&format!("{}: measuring the maximum of `{}`", scenario.name, yardstick.name));
     let run = Run { scenario, technique: yardstick, clients, rate: None };
     Ok(match measure(plan, testbed, run).await? {
         Ok(best) => Ok(best.round.per_second),
-        Err(failure) => Err(Trouble::Failed(format!("no rate could be found: {}", failure.0))),
+        Err(failure) => Err(Trouble::Failed(format!("cannot determine a rate: {}", failure.0))),
     })
 }
 

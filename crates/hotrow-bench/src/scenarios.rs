@@ -1,4 +1,4 @@
-//! The scenarios there are and what several of them share; a scenario itself lives in its own file.
+//! The list of scenarios, and the parts that several of them share. Each scenario has its own file.
 
 mod connect;
 mod counter;
@@ -21,7 +21,7 @@ mod transaction;
 
 use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
-/// All scenarios, in the order in which `hotrow bench all` runs those of them that don't take long.
+/// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
 pub static ALL: [&Scenario; 29] = [
     &hot_row::HOT_ROW,
     &single::SINGLE,
@@ -62,10 +62,10 @@ const INVENTORY_TABLES: &[&str] = &["hotrow_bench.inv"];
 
 const SELL: &str = include_str!("../sql/pgbench/sell.sql");
 
-/// The plain statement, sent straight to the server: what every other way of selling is set against.
+/// The plain statement, sent directly to the server: the baseline of the other techniques.
 const SELL_DIRECT: Technique = Technique {
     name: "direct",
-    about: "the plain statement, straight to the server",
+    about: "the plain statement, directly to the server",
     extension: None,
     prepare: "",
     ageing: None,
@@ -90,10 +90,10 @@ const SELL_HOTROW: Technique = Technique {
     ..SELL_DIRECT
 };
 
-/// The cheapest request there is.
+/// The cheapest request.
 const SELECT_ONE: Technique = Technique {
     name: "select-1",
-    about: "`select 1`, straight to the server: what any request costs",
+    about: "`select 1`, directly to the server: the cost of any request",
     script: include_str!("../sql/pgbench/select_one.sql"),
     warm_up: include_str!("../sql/pgbench/select_one_checked.sql"),
     worth: Worth::Read,
@@ -106,19 +106,19 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_are_unique_and_every_yardstick_exists() {
+    fn names_are_unique_and_every_baseline_exists() {
         let scenarios: HashSet<_> = ALL.iter().map(|scenario| scenario.name).collect();
         assert_eq!(scenarios.len(), ALL.len());
         for scenario in ALL {
             let names: HashSet<_> = scenario.techniques.iter().map(|technique| technique.name).collect();
             assert_eq!(names.len(), scenario.techniques.len(), "{}: a name is used twice", scenario.name);
             let length = scenario.shows.chars().count();
-            assert!(length <= 130, "{}: the picture is too narrow for {length} letters", scenario.name);
+            assert!(length <= 130, "{}: {length} letters do not fit the chart", scenario.name);
             for technique in scenario.techniques {
                 let yardstick = scenario.technique(technique.against);
                 assert!(
                     yardstick.is_some_and(|yardstick| yardstick.against == yardstick.name),
-                    "{}: {} is set against {}, which is not a yardstick of its own",
+                    "{}: {} is compared with {}, which is no baseline",
                     scenario.name,
                     technique.name,
                     technique.against

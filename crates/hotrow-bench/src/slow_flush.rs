@@ -23,7 +23,7 @@ impl SlowFlush {
     /// Looks for strace, and tries it: an answer of `Err` says why flushes can't be held up here.
     pub async fn find() -> Result<Self, String> {
         let Some(program) = programs::find("strace", None) else {
-            return Err("strace, which holds up flushes, is not on this machine".into());
+            return Err("strace, which delays flushes, is not installed".into());
         };
         let mut strace = vec![program.into_os_string()];
         // The server keeps the process id that it was started with, and stops at this system call only.
@@ -37,9 +37,9 @@ impl SlowFlush {
             Ok(output) if output.status.success() => Ok(Self { strace }),
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr);
-                Err(format!("strace, which holds up flushes, does not work here: {}", said.trim()))
+                Err(format!("strace, which delays flushes, does not work here: {}", said.trim()))
             }
-            Err(error) => Err(format!("strace, which holds up flushes, can't be run: {error}")),
+            Err(error) => Err(format!("cannot run strace, which delays flushes: {error}")),
         }
     }
 

@@ -77,11 +77,11 @@ impl Testbed {
         };
         let payment_programs = match &plan.gateway {
             GatewaySource::Program(hotrow) => Programs::beside(hotrow),
-            GatewaySource::Running(_) => Err("the gateway is not the benchmark's own".into()),
+            GatewaySource::Running(_) => Err("the benchmark did not start the gateway, see --gateway".into()),
         };
         let recv_logical = || {
             let program = programs::find("pg_recvlogical", binaries.as_ref()).map(Reader::RecvLogical);
-            program.ok_or_else(|| "pg_recvlogical is not on this machine".to_owned())
+            program.ok_or_else(|| "pg_recvlogical is not installed".to_owned())
         };
         let change_stream_reader = match &plan.change_stream {
             Some(script) => Ok(Reader::Debezium(script.clone())),
@@ -207,9 +207,7 @@ impl Testbed {
         let clients = clients + technique.beside.map_or(0, |beside| beside.clients);
         if let Some(extension) = technique.extension {
             if self.server.is_none() {
-                return Err(format!(
-                    "the extension {extension} is created on the benchmark's own server only"
-                ));
+                return Err(format!("the extension {extension} is created on a private server only"));
             }
             if !self.extensions.iter().any(|available| available == extension) {
                 return Err(format!("the server has no extension {extension}"));
@@ -217,12 +215,12 @@ impl Testbed {
         }
         match (technique.load_by, technique.through) {
             (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
-                Err("the gateway is not the benchmark's own, so it can't be started afresh".into())
+                Err("the benchmark did not start the gateway and cannot restart it, see --gateway".into())
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
             (LoadBy::Http, _) => self.http_addresses().map(drop),
             (LoadBy::Peer(_), _) if self.server.is_none() => {
-                Err("queues that others wrote make schemas, which they do on a private server only".into())
+                Err("queues of other projects create schemas, on a private server only".into())
             }
             (LoadBy::Peer(peer), through) => {
                 self.peers.can_run(peer).and_then(|()| self.endpoint(through, clients).map(drop))
@@ -235,7 +233,7 @@ impl Testbed {
     /// The payment service makes tables and slots, which it may only on a server of its own.
     fn payments_can_run(&self, technique: &Technique) -> Result<(), String> {
         if self.server.is_none() {
-            return Err("the payment service is only run on a private server".into());
+            return Err("the payment service runs on a private server only".into());
         }
         if technique.change_stream {
             self.change_stream_reader.clone()?;
@@ -292,14 +290,14 @@ impl Testbed {
     /// Redis, if it is there.
     pub fn redis(&self) -> Result<&Redis, String> {
         self.redis.as_ref().ok_or_else(|| {
-            "Redis is not on this machine (redis-server, redis-cli and redis-benchmark are needed)".into()
+            "Redis is not installed (redis-server, redis-cli and redis-benchmark are needed)".into()
         })
     }
 
     /// Where gateways serve HTTP, if they could be started.
     pub fn http_addresses(&self) -> Result<&[SocketAddr], String> {
         self.http_gateways.as_ref().map(|gateways| gateways.addresses.as_slice()).ok_or_else(|| {
-            "the gateway is not the benchmark's own, so two that serve HTTP can't be started".into()
+            "the benchmark did not start the gateway and cannot start two with HTTP, see --gateway".into()
         })
     }
 
@@ -308,19 +306,17 @@ impl Testbed {
         let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
         match through {
             Through::Direct if clients > self.room => Err(format!(
-                "the server has room for {} of {clients} connections (max_connections less what is reserved and in use)",
+                "the server has room for {} of {clients} connections (max_connections less reserved and used ones)",
                 self.room
             )),
             Through::Direct | Through::Application => Ok(&self.upstream),
             Through::Hotrow => {
-                gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway runs".into())
+                gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway is running".into())
             }
-            Through::HotrowTls => {
-                self.with_tls.as_ref().ok_or_else(|| "the gateway does not speak TLS".into())
-            }
+            Through::HotrowTls => self.with_tls.as_ref().ok_or_else(|| "the gateway has no TLS".into()),
             Through::PgBouncer => match &self.pgbouncer {
                 Some(pgbouncer) => Ok(&pgbouncer.endpoint),
-                None => Err("PgBouncer is not on this machine".into()),
+                None => Err("PgBouncer is not installed".into()),
             },
             Through::HotrowHttp => Err("HTTP is not PostgreSQL's protocol".into()),
             Through::Redis => Err("Redis does not speak PostgreSQL's protocol".into()),

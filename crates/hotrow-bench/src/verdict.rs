@@ -41,19 +41,19 @@ pub fn judge(worth: Worth, told: Told, before: Reading, after: Reading) -> Resul
     let changed = u64::try_from(after.done - before.done).ok().and_then(|all| all.checked_sub(beside));
     let changed = changed.ok_or_else(|| {
         format!(
-            "units went missing: {} before the run, {} after it, in which others were told of {beside}",
+            "units are missing: {} before the run, {} after it, and {beside} acknowledged to other clients",
             before.done, after.done
         )
     })?;
     match worth {
         Worth::Each(pieces) if changed != acknowledged * u64::from(pieces) => Err(format!(
-            "{acknowledged} requests for {pieces} each were acknowledged, but the rows show {changed}: did they run out?"
+            "{acknowledged} requests for {pieces} each were acknowledged, but the rows show {changed}; the rows may have run out"
         )),
         Worth::Sold if changed != acknowledged => {
             Err(format!("{acknowledged} requests were acknowledged, but the rows show {changed}"))
         }
         Worth::SoldOrTurnedAway if changed > acknowledged => {
-            Err(format!("only {acknowledged} attempts were answered, but the rows show {changed}"))
+            Err(format!("only {acknowledged} attempts got an answer, but the rows show {changed}"))
         }
         Worth::Read if changed != 0 => {
             Err(format!("requests that change nothing changed the rows: they show {changed}"))

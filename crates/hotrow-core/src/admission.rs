@@ -1,38 +1,42 @@
-//! Whether a client gets into a pool that is open: the pool's connections say nothing of whether its user may still log in, nor
-//! whether the name still means the role, and the settings, that they were made with.
+//! Decides whether a client can join an open pool. The pool's connections do not show whether the client's
+//! user can still log in, whether the name still means the same role, or whether the server's settings are
+//! still the same.
 
 use std::time::Duration;
 
 use crate::limits;
 
-/// What the server refuses a log-in with if it, or the role, or the database has as many connections as are allowed.
+/// SQLSTATE of a log-in that the server refuses because the server, the role or the database has reached its
+/// connection limit.
 const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Settings whose values differ between connections to one server, and between the servers of a failover.
 const OF_ONE_CONNECTION: [&str; 2] = ["application_name", "in_hot_standby"];
 
-/// What the server says on a connection that has just logged in.
+/// The settings that the server reports on a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// The settings that it reports by itself.
+    /// The settings that the server reports without a query.
     pub parameters: Vec<(String, String)>,
-    /// Its answer when it is asked for the other settings that matter to the gateway, and for the role's OID.
+    /// The server's answer to a query for the other settings that matter to the gateway, and for the role's
+    /// OID.
     pub answer: Option<Vec<Option<String>>>,
 }
 
-/// Whether the server has to be asked again if the user may log in, so long after the answer. Roles may have changed at once if
-/// the catalogue has, through this gateway.
+/// Whether the gateway has to check again if the user can log in. `age` is the age of the last check. A
+/// change of the catalogue through this gateway may have changed roles, so it makes a check due immediately.
 pub fn is_due(age: Duration, catalogue_changed: bool) -> bool {
     catalogue_changed || age >= Duration::from_millis(limits::LOG_IN_AGE_MS)
 }
 
-/// Whether a client has to leave if the server refuses its user's log-in with this SQLSTATE, while the pool has so many
-/// connections. Where no connection more is allowed, the client can share those that there are.
+/// Whether a client has to leave if the server refuses a log-in of its user with this SQLSTATE while the pool
+/// has `connections` connections. If only the connection limit is reached, the client can share the open
+/// connections.
 pub fn keeps_out(code: &str, connections: usize) -> bool {
     code != TOO_MANY_CONNECTIONS || connections == 0
 }
 
 impl ServerSettings {
-    /// Whether connections that were made when the server said this differ from those that are made now.
+    /// Whether connections that were made under these settings differ from connections that are made now.
     pub fn are_outdated_by(&self, now: &Self) -> bool {
         self.answer != now.answer || self.contradicts(&now.parameters)
     }
@@ -44,7 +48,8 @@ impl ServerSettings {
             .any(|(name, value)| self.value(name).is_some_and(|before| before != value))
     }
 
-    /// The settings that a client has to be told which was told the earlier ones. Its own name is the client's to know.
+    /// The settings that changed for a client that knows the earlier ones. The client's own name is left out
+    /// because the client sets it.
     pub fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.parameters.iter().map(|(name, value)| (&**name, &**value));
         all.filter(|(name, value)| *name != "application_name" && earlier.value(name) != Some(*value))
@@ -68,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_in_counts_for_a_while() {
+    fn a_log_in_is_valid_for_a_limited_time() {
         assert!(!is_due(Duration::ZERO, false));
         assert!(!is_due(Duration::from_millis(limits::LOG_IN_AGE_MS - 1), false));
         assert!(is_due(Duration::from_millis(limits::LOG_IN_AGE_MS), false));
@@ -76,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_limit_of_connections_lets_a_client_share_those_that_there_are() {
+    fn at_the_connection_limit_a_client_shares_open_connections() {
         assert!(!keeps_out("53300", 1));
         assert!(keeps_out("53300", 0));
         for code in ["28000", "28P01", "42501", "3D000"] {
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_told_what_has_changed_but_for_its_own_name() {
+    fn a_client_gets_the_changed_settings_except_its_own_name() {
         let before =
             settings(&[("TimeZone", "UTC"), ("DateStyle", "ISO, MDY"), ("application_name", "a")], &[]);
         let now = settings(

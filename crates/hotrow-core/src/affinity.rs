@@ -1,13 +1,13 @@
-//! Which lane a unit goes to: all units of one key that are on their way share a lane; a unit that is free to choose
-//! takes the first lane that is not full, so that few lanes with large batches do the work while that is enough. A lane
-//! whose batch takes long gets no such units.
+//! Chooses the lane of a unit. All units of one key that are under way share a lane. A unit without a fixed
+//! lane takes the first lane that is not full, which keeps batches large on few lanes. A lane whose batch
+//! takes long gets no such units.
 
 use std::collections::HashMap;
 
 use crate::key::Key;
 use crate::limits;
 
-/// How the units on their way are spread over the lanes of one kind.
+/// The distribution of units under way over the lanes of one kind.
 #[derive(Debug)]
 pub struct Affinity {
     loads: Vec<usize>,
@@ -17,15 +17,15 @@ pub struct Affinity {
 }
 
 impl Affinity {
-    /// No units on so many lanes.
+    /// A set of lanes without units.
     pub fn new(lanes: usize) -> Self {
         let lanes = lanes.max(1);
         Affinity { loads: vec![0; lanes], slow: vec![false; lanes], keys: HashMap::new() }
     }
 
-    /// The lane for a unit of these keys. Where the session has units on their way in lane `only`, it can't be
-    /// another one, or they might overtake each other: none if it would have to be, or if units of its keys are on
-    /// their way in different lanes.
+    /// The lane for a unit of these keys. If the session has units under way in lane `only`, the unit has to
+    /// use that lane, or it could overtake them. Returns `None` if it would need another lane, or if units of
+    /// its keys are under way in different lanes.
     pub fn assign(&mut self, keys: impl Iterator<Item = Key> + Clone, only: Option<usize>) -> Option<usize> {
         let mut lane = only;
         for (bound, _) in keys.clone().filter_map(|key| self.keys.get(&key)) {
@@ -55,18 +55,19 @@ impl Affinity {
         }
     }
 
-    /// Notes whether a lane's batch takes long. Returns whether another lane's does not.
+    /// Records whether a lane's batch takes long. Returns whether another lane is fast.
     pub fn set_slow(&mut self, lane: usize, slow: bool) -> bool {
         self.slow[lane] = slow;
         self.slow.iter().enumerate().any(|(other, slow)| other != lane && !slow)
     }
 
-    /// Units on their way in each lane.
+    /// Units under way in each lane.
     pub fn loads(&self) -> &[usize] {
         &self.loads
     }
 
-    /// The first lane that is not full, or else the one with the fewest units; slow lanes only where all are.
+    /// The first lane that is not full, or else the lane with the fewest units. Slow lanes are used only if
+    /// all lanes are slow.
     fn least(&self) -> usize {
         let lanes = || (0..self.loads.len()).filter(|lane| !self.slow[*lane]);
         let roomy = lanes().find(|lane| self.loads[*lane] < limits::LANE_FULL_UNITS);
@@ -83,15 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_a_key_stay_together_while_they_are_on_their_way() {
+    fn units_of_a_key_share_a_lane_while_they_are_under_way() {
         let key = |hash| std::iter::once(Key { table: 1, hash });
         let mut affinity = Affinity::new(2);
         for _ in 0..limits::LANE_FULL_UNITS {
             assert_eq!(affinity.assign(key(7), None), Some(0));
         }
         assert_eq!(affinity.assign(key(8), None), Some(1), "lane 0 is full");
-        assert_eq!(affinity.assign(key(7), None), Some(0), "but key 7 is there");
-        assert_eq!(affinity.assign(key(7), Some(1)), None, "and not for a session with units in lane 1");
+        assert_eq!(affinity.assign(key(7), None), Some(0), "units of key 7 are in lane 0");
+        assert_eq!(
+            affinity.assign(key(7), Some(1)),
+            None,
+            "the session has units in lane 1, the key in lane 0"
+        );
         assert_eq!(affinity.assign(key(9), Some(0)), Some(0));
         assert_eq!(affinity.assign(key(7).chain(key(8)), None), None, "its rows are in different lanes");
         assert_eq!(affinity.assign(key(10).chain(key(8)), None), Some(1));
@@ -107,26 +112,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_lane_gets_only_what_has_to_go_there() {
+    fn a_slow_lane_gets_only_units_that_have_to_use_it() {
         let key = |hash| std::iter::once(Key { table: 1, hash });
         let none = || std::iter::empty();
         let mut affinity = Affinity::new(3);
         assert_eq!(affinity.assign(key(7), None), Some(0));
-        assert!(affinity.set_slow(0, true), "the others are not");
+        assert!(affinity.set_slow(0, true), "the other lanes are fast");
         assert_eq!(affinity.assign(none(), None), Some(1));
         assert_eq!(affinity.assign(key(8), None), Some(1));
-        assert_eq!(affinity.assign(key(7), None), Some(0), "its row is there");
-        assert_eq!(affinity.assign(none(), Some(0)), Some(0), "its session is there");
+        assert_eq!(affinity.assign(key(7), None), Some(0), "units of its key are in lane 0");
+        assert_eq!(affinity.assign(none(), Some(0)), Some(0), "units of its session are in lane 0");
         for _ in 0..2 * limits::LANE_FULL_UNITS {
             affinity.assign(none(), None);
         }
-        assert_eq!(affinity.loads()[0], 3, "also when the others are full");
+        assert_eq!(affinity.loads()[0], 3, "even if the other lanes are full");
         assert!(affinity.set_slow(1, true) && !affinity.set_slow(2, true));
-        assert_eq!(
-            affinity.assign(none(), None),
-            Some(0),
-            "the one with the fewest units, where all are slow"
-        );
+        assert_eq!(affinity.assign(none(), None), Some(0), "the lane with the fewest units, if all are slow");
         affinity.set_slow(1, false);
         assert_eq!(affinity.assign(none(), None), Some(1));
     }

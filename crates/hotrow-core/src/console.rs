@@ -1,48 +1,48 @@
-//! The words of the admin console: what an operator may say to the gateway, and what is told to whom says anything else.
+//! The commands of the admin console, and the texts of its help and hints.
 
-/// What can be looked at.
+/// The topics of SHOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// Who is connected.
+    /// Connected clients.
     Clients,
-    /// The lanes and how they do.
+    /// Lanes and their state.
     Lanes,
-    /// What waits or runs in lanes now.
+    /// Units that wait or run in lanes.
     Units,
-    /// What was packed and what was not, and why, by shape.
+    /// Statement shapes with the number of packed and passed-through executions and the reasons.
     Statements,
-    /// Users and databases.
+    /// Pools by user and database.
     Pools,
-    /// The settings in force.
+    /// The current settings.
     Config,
-    /// Which version this is.
+    /// The gateway's version.
     Version,
-    /// All these words.
+    /// The list of commands.
     Help,
 }
 
-/// All topics with their words and what they show.
+/// All topics with their keywords and descriptions.
 pub const TOPICS: [(Topic, &str, &str); 8] = [
-    (Topic::Clients, "CLIENTS", "who is connected, in which state, with which backend"),
-    (Topic::Lanes, "LANES", "the lanes: connection, queue, pace"),
-    (Topic::Units, "UNITS", "what waits or runs in lanes now"),
-    (Topic::Statements, "STATEMENTS", "why statements were packed or not, by shape, with counts"),
-    (Topic::Pools, "POOLS", "users and databases, with what is different for them"),
-    (Topic::Config, "CONFIG", "the settings in force"),
-    (Topic::Version, "VERSION", "which version this is"),
+    (Topic::Clients, "CLIENTS", "connected clients, with their state and backend"),
+    (Topic::Lanes, "LANES", "the lanes, with their connection, queue and pace"),
+    (Topic::Units, "UNITS", "units that wait or run in lanes"),
+    (Topic::Statements, "STATEMENTS", "statement shapes, with counts and reasons for passing through"),
+    (Topic::Pools, "POOLS", "pools by user and database, with their own settings"),
+    (Topic::Config, "CONFIG", "the current settings"),
+    (Topic::Version, "VERSION", "the gateway's version"),
     (Topic::Help, "HELP", "this list"),
 ];
 
-/// The other commands and what they do.
+/// The other commands with their descriptions.
 pub const COMMANDS: [(&str, &str); 5] = [
-    ("PAUSE [database]", "let nothing new through; done when all connections to the server are closed"),
-    ("RESUME [database]", "go on"),
-    ("RECONNECT [database]", "make new connections to the server instead of those that there are"),
-    ("RELOAD", "read the settings file again, and reconnect"),
-    ("SHUTDOWN", "finish what is under way, then stop"),
+    ("PAUSE [database]", "hold new work; returns when all connections to the server are closed"),
+    ("RESUME [database]", "continue after PAUSE"),
+    ("RECONNECT [database]", "replace the connections to the server with new ones"),
+    ("RELOAD", "read the settings file again, then reconnect"),
+    ("SHUTDOWN", "finish the work under way, then stop"),
 ];
 
-/// What was said.
+/// A console command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// SHOW.
@@ -57,45 +57,47 @@ pub enum Command {
     Reload,
     /// SHUTDOWN.
     Shutdown,
-    /// What drivers say before or around a query, and what the server would answer; nothing is done.
+    /// A command that drivers send before or around a query. The console answers it like the server and does
+    /// nothing.
     Ignored(IgnoredCommand),
-    /// Nothing.
+    /// An empty command.
     Empty,
 }
 
-/// What drivers say of themselves.
+/// A command that drivers send and that the console ignores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredCommand {
-    /// A transaction begins, in which nothing can be undone.
+    /// Begins a transaction. Console commands cannot be rolled back.
     Begin,
-    /// It ends.
+    /// Ends the transaction.
     Commit,
-    /// It ends, and nothing is undone.
+    /// Ends the transaction without undoing anything.
     Rollback,
-    /// A setting.
+    /// Changes a setting.
     Set,
 }
 
-/// What a user may do on the console.
+/// The commands that a user can run on the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everything.
+    /// All commands.
     Admin,
-    /// SHOW, and what drivers say before and around it.
+    /// SHOW, and the commands that drivers send before and around it.
     Reader,
 }
 
-/// The users whom the settings let onto the console.
+/// The users with access to the console, from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users {
-    /// The users who may give every command; without a list, only the gateway's own user.
+    /// Users who can run all commands. If the list is not set, only the gateway's own user can.
     pub admins: Option<Vec<String>>,
-    /// The users who may look; without a list, all users on this machine.
+    /// Users who can run SHOW. If the list is not set, all users on this machine can.
     pub readers: Option<Vec<String>>,
 }
 
 impl Users {
-    /// What this user may do, who connects from this machine or from another one. `own` is the gateway's own user.
+    /// The access of this user, who connects from this machine or from another one. `own` is the gateway's
+    /// own user.
     pub fn access(&self, user: &str, is_local: bool, own: &str) -> Option<Access> {
         let names = |list: &[String]| list.iter().any(|name| name == user);
         if self.admins.as_deref().map_or(user == own, names) {
@@ -108,13 +110,13 @@ impl Users {
     }
 }
 
-/// The user names of a setting, with commas between them.
+/// The user names of a setting, separated by commas.
 pub fn user_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 impl Command {
-    /// The word of a command that only administrators may give.
+    /// The keyword of a command that only administrators can run.
     pub fn admin_keyword(&self) -> Option<&'static str> {
         match self {
             Command::Pause(_) => Some("PAUSE"),
@@ -127,19 +129,19 @@ impl Command {
     }
 }
 
-/// Nothing that the console knows.
+/// A command that the console does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the gateway's console does not know {0:?}")]
+#[error("unknown console command {0:?}")]
 pub struct UnknownCommand(pub String);
 
-/// What to say instead.
+/// The hint after an unknown command.
 pub fn hint() -> String {
     let topics: Vec<&str> = TOPICS.iter().map(|(_, word, _)| *word).collect();
     let commands: Vec<&str> = COMMANDS.iter().map(|(words, _)| *words).collect();
-    format!("Say SHOW {}, or {}.", topics.join(" | "), commands.join(", "))
+    format!("Available commands: SHOW {}, {}.", topics.join(" | "), commands.join(", "))
 }
 
-/// Takes one command, with or without a semicolon behind it.
+/// Parses one command, with or without a semicolon at its end.
 pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
     let unknown = || UnknownCommand(text.trim().chars().take(100).collect());
     let text_only = text.trim().trim_end_matches(';').trim_end();
@@ -171,7 +173,7 @@ pub fn parse(text: &str) -> Result<Command, UnknownCommand> {
     })
 }
 
-/// The commands of a text, by the semicolons that are not within quotes.
+/// The commands of a text, split at semicolons outside quotes.
 pub fn split(text: &str) -> Vec<&str> {
     let (mut commands, mut start, mut quote) = (Vec::new(), 0, None);
     for (index, c) in text.char_indices() {
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_in_any_case_with_or_without_a_semicolon() {
+    fn commands_are_parsed_in_any_case_with_or_without_a_semicolon() {
         assert_eq!(parse("SHOW CLIENTS"), Ok(Command::Show(Topic::Clients)));
         assert_eq!(parse(" show  statements ; "), Ok(Command::Show(Topic::Statements)));
         assert_eq!(parse("help;"), Ok(Command::Show(Topic::Help)));
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lists_the_gateways_own_user_commands_and_users_of_this_machine_look() {
+    fn without_lists_the_gateways_own_user_is_admin_and_local_users_are_readers() {
         let users = Users::default();
         assert_eq!(users.access("gate", false, "gate"), Some(Access::Admin));
         assert_eq!(users.access("ann", true, "gate"), Some(Access::Reader));
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drivers_say_does_no_harm() {
+    fn commands_that_drivers_send_are_ignored() {
         for (text, command) in [
             ("BEGIN", IgnoredCommand::Begin),
             ("BEGIN ISOLATION LEVEL SERIALIZABLE", IgnoredCommand::Begin),
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_the_words() {
+    fn an_unknown_command_gets_a_hint_with_all_commands() {
         for text in [
             "SHOW",
             "SHOW TABLES",
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_hold_several() {
+    fn a_text_can_have_several_commands() {
         assert_eq!(split("begin; show clients;"), ["begin", " show clients"]);
         assert_eq!(split("pause \"a;b\"; set x = 'a;b'"), ["pause \"a;b\"", " set x = 'a;b'"]);
         assert!(split(" ; ").is_empty());

@@ -1,22 +1,23 @@
-//! What Hotrow decides: how a statement is classified, which row it contends for, what a lane does next, and every
-//! bound. No I/O, no clock, no threads: everything a decision needs is handed in.
+//! The decisions of the gateway: how a statement is classified, for which row it contends, what a lane does
+//! next, and every bound. No I/O, no clock, no threads: the caller passes in everything that a decision
+//! needs.
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `normalise` | a simple query's text: its literals become parameters |
-//! | `classify` | which statements can be packed, and with which key |
-//! | `key` | the row that a unit contends for |
-//! | `unit` | units: what they are, what a lane sends for them, what their clients are told |
-//! | `session` | the order of a client's units and of their answers |
-//! | `affinity` | which lane runs a unit |
-//! | `lane` | the next action of a lane |
-//! | `pace` | how long a unit would wait in a lane |
-//! | `witness` | what became of a commit whose answer was lost |
-//! | `waiting` | which waiting calls run again |
-//! | `expect` | which replies a connection owes, and the meaning of the client's names |
-//! | `admission` | whether a client gets into an open pool |
-//! | `console` | the commands of the admin console |
+//! | `admission` | whether a client can join an open pool |
+//! | `affinity` | the choice of a unit's lane |
+//! | `classify` | whether a statement can be packed, with which key, and why |
+//! | `console` | commands of the admin console |
+//! | `expect` | replies that the server owes on a held connection, and the meaning of statement names |
+//! | `key` | the row for which a unit contends, as a hash |
+//! | `lane` | the state machine of a lane |
 //! | `limits` | every bound |
+//! | `normalise` | the shape of a statement: its text with parameters for literals |
+//! | `pace` | the estimated wait in a lane |
+//! | `session` | the order of a client's units and of their replies |
+//! | `unit` | one client's transaction: its messages for the lane and its reply |
+//! | `waiting` | calls that found nothing and wait for a notification |
+//! | `witness` | the outcome of a transaction in doubt |
 
 pub mod admission;
 pub mod affinity;

@@ -1,233 +1,269 @@
-//! Every bound of the gateway, units last in the name. What an operator may change is in the configuration and
-//! starts from the values here; what stands here alone was measured or follows from PostgreSQL.
+//! Every bound of the gateway. The unit is the last part of the name. Each comment says what is bounded and what happens
+//! beyond the bound. The configuration can change some of these values. The others were measured or follow from
+//! PostgreSQL.
 
-/// PostgreSQL cuts longer names of users, databases and clients.
+/// Bytes of the name of a user, database or client. PostgreSQL truncates longer names.
 pub const IDENTIFIER_BYTES_MAX: usize = 63;
-/// Clients at once; one more is refused with 53300.
+/// Clients connected at one time. The gateway rejects one more with SQLSTATE 53300.
 pub const CLIENTS_MAX: usize = 10_000;
-/// Upstream connections that sessions may hold at once, beside the lanes.
+/// Upstream connections that sessions hold at one time, in addition to the lanes. A session that needs one
+/// more waits.
 pub const HELD_CONNECTIONS_MAX: usize = 80;
-/// How long a session waits for an upstream connection of its own before 53300.
+/// Time that a session waits for an upstream connection. After that its client gets SQLSTATE 53300.
 pub const HELD_WAIT_MS: u64 = 10_000;
-/// Held connections that may begin to work at once for each core, where the server is on the same machine.
+/// Held connections per core that can start work at one time, if the server is on the same machine. Others
+/// wait for a turn.
 pub const HELD_TURNS_PER_CORE: usize = 8;
-/// The same for all cores together.
+/// Held connections on all cores that can start work at one time, if the server is on the same machine.
+/// Others wait for a turn.
 pub const HELD_TURNS_MAX: usize = 40;
-/// How long a session waits for its turn before it goes without.
+/// Time that a session waits for a turn. After that it starts without one.
 pub const HELD_TURN_WAIT_MS: u64 = 10;
-/// How long a connection that no session holds is kept.
+/// Time that an upstream connection without a session stays open. After that the gateway closes it.
 pub const HELD_IDLE_MS: u64 = 60_000;
-/// Lanes for writes of one user, database and set of start-up settings; as many again for point reads.
+/// Lanes for writes of one pool. Point reads have the same number of lanes of their own. More units share
+/// these lanes.
 pub const LANES: usize = 4;
-/// Sets of lanes (user, database, start-up settings). A client that needs one more takes the place of the one that has been
-/// unused for longest; if all are in use, it is refused with 53300.
+/// Pools (user, database and start-up settings). A client that needs one more replaces the pool that has been
+/// unused for the longest time. If all pools are in use, the gateway rejects the client with SQLSTATE 53300.
 pub const POOLS_MAX: usize = 100;
-/// How many of them one role may have.
+/// Pools of one role. A client of the role that needs one more replaces the pool of the role that has been
+/// unused for the longest time. If all of them are in use, the gateway rejects the client with SQLSTATE
+/// 53300.
 pub const POOLS_PER_ROLE_MAX: usize = 50;
-/// How long a set of lanes without clients is kept.
+/// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
 
-/// Units that may wait in one lane; one more is refused with 53000.
+/// Units that wait in one lane. The lane rejects one more with SQLSTATE 53000.
 pub const LANE_QUEUE_UNITS_MAX: usize = 10_000;
-/// How long a unit may be about to wait in a lane, by the lane's present pace; one that would wait longer is refused
-/// with 53000 at once, so that nobody learns late that he came too late.
+/// Longest estimated wait in a lane, by the lane's current pace. A unit that would wait longer is rejected
+/// immediately with SQLSTATE 53000, before it has waited in vain.
 pub const QUEUE_WAIT_MS: u64 = 10_000;
-/// Bytes that may wait in one lane.
+/// Bytes of the units that wait in one lane. The lane rejects a unit that exceeds them with SQLSTATE 53000.
 pub const LANE_QUEUE_BYTES_MAX: usize = 64 << 20;
-/// Units in one batch. More of them gain nothing: at 128 the commit is a percent of the batch's work.
+/// Units in one batch. More units wait for the next batch. A larger batch gains nothing: at 128 units the
+/// commit is one percent of the batch's work.
 pub const BATCH_UNITS_MAX: usize = 256;
-/// Statements of a unit that may be packed; a longer one is passed through.
+/// Statements of a packed unit. A unit with more statements is passed through.
 pub const UNIT_STATEMENTS_MAX: usize = 100;
-/// Statements in one batch.
+/// Statements in one batch. More statements wait for the next batch.
 pub const BATCH_STATEMENTS_MAX: usize = 1_000;
-/// Bytes of one batch.
+/// Bytes of one batch. More units wait for the next batch.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
-/// Versions of one narrow row in one commit. Past 155 they no longer fit the heap page, and each update that
-/// leaves the page adds an index entry and grows the table.
+/// Versions of one narrow row in one commit. More units of the row wait for the next batch. More than 155
+/// versions do not fit the heap page, and each update that leaves the page adds an index entry and grows the
+/// table.
 pub const ROWS_PER_COMMIT_MAX: u16 = 128;
-/// A wide row gets at least so many: fewer would cost more in commits than in pages.
+/// Versions of one wide row that a commit can always have. With fewer versions, commits would cost more than
+/// pages.
 pub const ROWS_PER_COMMIT_MIN: u16 = 16;
-/// Units that are always enough for a second batch behind the one under way. While the server commits that one, as many as it
-/// has are enough too; fewer would make the batches smaller and smaller.
+/// Waiting units that are always enough for a second batch after the one under way. While the server commits
+/// the first batch, as many units as the first batch has are enough too. With fewer units, batches would
+/// become smaller and smaller.
 pub const SECOND_BATCH_UNITS_MIN: usize = 32;
-/// Batches of one lane under way at once.
+/// Batches of one lane under way at one time. Other units wait.
 pub const BATCHES_UNDER_WAY_MAX: usize = 2;
-/// A lane with so many units is left alone by units that are free to choose.
+/// Units in a lane above which units without a fixed lane prefer another lane.
 pub const LANE_FULL_UNITS: usize = 64;
-/// Connections that may be lost under a unit before it has to run on one of its own.
+/// Connections that a unit can lose in lanes. After one more, it runs on a connection of its session.
 pub const UNIT_LOSSES_MAX: u8 = 2;
-/// Batches in which a unit was fine and another one was not before it has to run on its own, so that it is not
-/// starved by neighbours that fail or are blocked again and again.
+/// Batches in which a unit succeeds and another unit fails or is blocked. After one more, the unit runs on a
+/// connection of its session. Otherwise such neighbours could starve it.
 pub const UNIT_RERUNS_MAX: u8 = 16;
-/// How long a statement in a lane waits for somebody else's lock before it leaves the lane.
+/// Time that a statement in a lane waits for an outsider's lock. After that it leaves the lane.
 pub const LANE_LOCK_TIMEOUT_MS: u64 = 100;
-/// How long a statement may run in a lane, beside what it may wait for a lock, before it leaves the lane; and how long a
-/// batch may run before the lane gets no new units and what waits there moves on.
+/// Run time of a statement in a lane, without its wait for a lock. After that it leaves the lane. If a batch
+/// runs longer, its lane gets no new units and its waiting units move to other lanes.
 pub const LANE_SLOW_MS: u64 = 100;
-/// Batches that lock their rows ahead after one has met another's lock with units of several rows: long enough that
-/// finding out anew costs next to nothing.
+/// Batches that lock their rows first, after a batch with units of several rows has met another transaction's
+/// lock. After them the lane tries without locks. The number is large enough to make that trial almost free.
 pub const LOCK_AHEAD_BATCHES: u32 = 10_000;
-/// Keys of one table that are blocked by outsiders before the whole table is taken out of its lane.
+/// Keys of one table that outsiders block. If one more is blocked, all units of the table are parked.
 pub const BLOCKED_KEYS_MAX: usize = 4;
 
-/// Calls of one pool that may wait for something to answer; one more is refused with 53000.
+/// Calls of one pool that wait for a result. The gateway rejects one more with SQLSTATE 53000.
 pub const WAITING_CALLS_MAX: usize = 5_000;
-/// How long a call may wait in the gateway; one that asks for more gets its empty answer then.
+/// Time that a call waits in the gateway. A call that requests more gets its empty result after this time.
 pub const WAITING_CALL_MS_MAX: u64 = 3_600_000;
-/// A call that waits is not asked again sooner, whatever its function says, unless it is woken.
+/// Shortest time before a waiting call is retried without a notification. A function that requests a shorter
+/// time gets this one.
 pub const WAITING_AGAIN_MS_MIN: u64 = 10;
-/// How often a call that is due looks whether a pause is over.
+/// Interval at which a call that is due checks for the end of a pause.
 pub const WAITING_PAUSED_MS: u64 = 1_000;
-/// Key spaces of calls that wait that are remembered.
+/// Key spaces of waiting calls that the gateway remembers. With one more it forgets all, and calls that are
+/// under way are retried once.
 pub const WAITING_SPACES_MAX: usize = 1_000;
-/// A call that waits and has been sent away from its lane by somebody's lock stops the other calls of its key for so long at
-/// most: it may have got the lock and wait for something to answer.
+/// Time that a waiting call that left its lane because of a lock blocks other calls of its key. After that
+/// they run: the call may have got the lock and may wait for a result.
 pub const WAITING_ALONE_MS_MAX: u64 = 1_000;
 
-/// Between two rounds of the schema pack's upkeep: posts to more followers than are brought at once wait so long.
+/// Interval between two rounds of the schema pack's upkeep. Posts to more followers than one call delivers to
+/// wait for it.
 pub const UPKEEP_MS: u64 = 15_000;
 
-/// Bytes of one message from a client; PostgreSQL's own limit is 1 GiB.
+/// Bytes of one message from a client. A longer message ends the connection with SQLSTATE 08P01. PostgreSQL's
+/// own limit is 1 GiB.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
-/// Bytes of the messages that carry no data (Describe, Execute, Close, Sync, ...), as in PostgreSQL.
+/// Bytes of a message without data (Describe, Execute, Close, Sync and others). A longer message ends the
+/// connection, as in PostgreSQL.
 pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
-/// Bytes of a start-up packet, as in PostgreSQL.
+/// Bytes of a start-up packet. A longer packet ends the connection, as in PostgreSQL.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
-/// Bytes of a unit that may be packed; a larger one is passed through.
+/// Bytes of a packed unit. A larger unit is passed through.
 pub const UNIT_BYTES_MAX: usize = 64 << 10;
-/// Bytes that all clients together may have in half-received messages and unread answers.
+/// Bytes of partial messages and unread replies of all clients. Beyond that, a client whose message does not
+/// fit is disconnected with SQLSTATE 53200, and each client can have only [`SESSION_BUFFER_BYTES`] of unread
+/// replies.
 pub const BUFFERED_BYTES_MAX: usize = 1 << 30;
-/// What a session may buffer without asking the common budget.
+/// Bytes that a session can buffer outside [`BUFFERED_BYTES_MAX`].
 pub const SESSION_BUFFER_BYTES: usize = 64 << 10;
-/// Unread answers of one client past which nothing more is read from it or for it.
+/// Bytes of unread replies of one client. Beyond that the gateway reads nothing more from the client or for
+/// it.
 pub const UNREAD_BYTES_MAX: usize = 256 << 10;
-/// Units that one client may have sent without waiting for answers; then it is not read until some are answered.
+/// Units that one client can send without reading replies. Beyond that the gateway reads nothing from the
+/// client until some of them are answered.
 pub const PIPELINE_UNITS_MAX: usize = 1_000;
-/// Bytes that a packed statement which writes may answer. A statement with a larger answer is passed through from then on.
+/// Bytes of the reply to a packed statement that writes. A statement with a larger reply is passed through
+/// from then on.
 pub const WRITE_ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Bytes of answers that a batch of reads gathers; the reads that have no room are run again in a later batch.
+/// Bytes of the replies to a batch of reads. Reads without room run again in a later batch.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Bytes of one row a read may bring through a lane; a larger one is fetched again on a connection of its own.
+/// Bytes of one row that a read returns through a lane. A read with a larger row runs again on a connection
+/// of its session.
 pub const READ_ROW_BYTES_MAX: usize = 256 << 10;
 
-/// HTTP connections at once; one more is answered 503.
+/// HTTP connections at one time. One more gets status 503.
 pub const HTTP_CONNECTIONS_MAX: usize = 2_000;
-/// Requests of one HTTP/2 connection at once.
+/// Requests of one HTTP/2 connection at one time. The client cannot open more streams.
 pub const HTTP_STREAMS_MAX: u32 = 250;
-/// HTTP requests under way at once; one more is answered 503.
+/// HTTP requests under way at one time. One more gets status 503.
 pub const HTTP_REQUESTS_MAX: usize = 4_000;
-/// Groups of sessions of the gateway that HTTP requests share, for calls that are merged; as many for the others. Calls
-/// that meet on one key share a group, so that a row which somebody holds locked stops one group and no other.
+/// Groups of gateway sessions that HTTP requests share, for calls that are merged. Other calls have the same
+/// number of groups. Calls of one key share a group. A locked row therefore stops one group only.
 pub const HTTP_GROUPS: usize = 8;
-/// Sessions of one group.
+/// Sessions of one group. More requests share them.
 pub const HTTP_GROUP_SESSIONS: usize = 4;
-/// HTTP requests under way in one group; one more is answered 503.
+/// HTTP requests under way in one group. One more gets status 503.
 pub const HTTP_GROUP_REQUESTS_MAX: usize = 1_000;
-/// Bytes of an HTTP request's body.
+/// Bytes of the body of an HTTP request. A larger body gets status 413.
 pub const HTTP_BODY_BYTES_MAX: usize = 64 << 10;
-/// Bytes of the body of an HTTP request that brings many orders.
+/// Bytes of the body of an HTTP request with many orders. A larger body gets status 413.
 pub const HTTP_BATCH_BYTES_MAX: usize = 1 << 20;
-/// Such requests at once; one more is answered 503.
+/// HTTP requests with many orders at one time. One more gets status 503.
 pub const HTTP_BATCHES_MAX: usize = 100;
-/// HTTP requests that wait for an order to come, each on a session of its own; one more is answered 503.
+/// HTTP requests that wait for an order, each on a session of its own. One more gets status 503.
 pub const HTTP_WAITS_MAX: usize = 256;
-/// Sessions that are kept for such requests while there are none.
+/// Sessions that stay open for such requests while there are none. More sessions are closed.
 pub const HTTP_WAIT_SESSIONS_KEPT: usize = 32;
-/// How long such a request may ask to wait.
+/// Longest wait that such a request can ask for. A longer one is an error.
 pub const HTTP_WAIT_SECONDS_MAX: i64 = 60;
-/// Bytes of an HTTP request's line and headers.
+/// Bytes of the request line and the headers of an HTTP request. A request with more is rejected.
 pub const HTTP_HEADER_BYTES_MAX: usize = 16 << 10;
-/// How long an HTTP client may take to send its request's headers, and as long again for the body.
+/// Time that an HTTP client has to send the headers, and again to send the body. After that the request times
+/// out.
 pub const HTTP_REQUEST_TIMEOUT_MS: u64 = 30_000;
-/// How long a request waits for the server to take it before it is answered 503.
+/// Time that a request waits until the server accepts it. After that it gets status 503.
 pub const HTTP_SEND_TIMEOUT_MS: u64 = 10_000;
-/// How long a request waits for its answer before it is answered 504.
+/// Time that a request waits for its answer. After that it gets status 504.
 pub const HTTP_ANSWER_TIMEOUT_MS: u64 = 60_000;
-/// How long an HTTP connection may be silent.
+/// Time that an HTTP connection can be idle. After that it is closed.
 pub const HTTP_IDLE_MS: u64 = 150_000;
-/// Bytes of a name in the schema pack: of a counter, an item, a buyer.
+/// Bytes of a name in the schema pack: of a counter, an item or a buyer. A longer name is an error.
 pub const NAME_BYTES_MAX: usize = 500;
 
-/// Statements that an operator's session may have prepared.
+/// Statements that a console session can prepare. Preparing one more is an error.
 pub const CONSOLE_STATEMENTS_MAX: usize = 100;
-/// Units of one lane that the console shows; the queue's length says how many more there are.
+/// Units of one lane that the console shows. The length of the queue shows how many more there are.
 pub const SHOWN_UNITS_MAX: usize = 1_000;
-/// Shapes that the console shows: those passed through most often. More would hold up whoever works beside it.
+/// Statement shapes that the console shows, those passed through most often first. A longer list would delay
+/// other work.
 pub const SHOWN_STATEMENTS_MAX: usize = 1_000;
-/// Characters of a statement's shape that the console shows among other things.
+/// Characters of a statement's shape in the console's lists. A longer shape is truncated.
 pub const SHOWN_SHAPE_CHARS_MAX: usize = 100;
 
-/// Statement shapes remembered per database; twice as many for a moment.
+/// Statement shapes that the gateway remembers per database, and for a short time twice as many. Beyond that
+/// it forgets old ones.
 pub const SHAPES_MAX: usize = 5_000;
-/// Bytes of their texts.
+/// Bytes of the texts of remembered shapes. Beyond that the gateway forgets old ones.
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
-/// Statements prepared on one upstream connection; the oldest is closed for a new one.
+/// Statements prepared on one upstream connection. The gateway closes the oldest for one more.
 pub const PREPARED_MAX: usize = 500;
-/// Tables that the batches of one lane are checked for; past that the lane begins with those of the next batch.
+/// Tables that the batches of one lane are checked for. Beyond that the lane starts again with the tables of
+/// the next batch.
 pub const LANE_TABLES_MAX: usize = 32;
-/// Tables that bear a name of one statement and are looked into; past that it is not known what it leaves behind.
+/// Tables with a name from one statement that the gateway examines. Beyond that the statement's effects on
+/// the session count as unknown.
 pub const REACHED_TABLES_MAX: usize = 20;
-/// Named statements that one client may hold.
+/// Named statements of one client. A Parse of one more is an error.
 pub const CLIENT_STATEMENTS_MAX: usize = 10_000;
-/// Bytes of a statement that is parsed; a longer one is passed through unread.
+/// Bytes of a statement that is parsed. A longer one is passed through without being read.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
-/// Tokens of a statement that is parsed: the parser takes half a microsecond for each. A longer statement is passed through,
-/// and its tokens show what it may leave behind.
+/// Tokens of a statement that is parsed. The parser needs half a microsecond per token. A longer statement is
+/// passed through, and its tokens show its possible effects on the session.
 pub const PARSED_TOKENS_MAX: usize = 4_096;
-/// Bytes of a statement that is classified on the thread that carries bytes. A longer one is classified on a thread of its own.
+/// Bytes of a statement that is classified on an I/O thread. A longer one is classified on a thread of its
+/// own.
 pub const CLASSIFIED_INLINE_BYTES_MAX: usize = 4 << 10;
-/// Long statements that are classified at once; the others wait.
+/// Long statements that are classified at one time. Others wait.
 pub const CLASSIFIED_AT_ONCE_MAX: usize = 2;
-/// How long what the catalogue said of a table is believed without asking again.
+/// Time that the gateway uses facts about a table without a new query of the catalogue.
 pub const CATALOGUE_AGE_MS: u64 = 5_000;
 
-/// Bytes that a TLS handshake may take from the other side; certificates of several authorities take 10 KB.
+/// Bytes of a TLS handshake from the peer. More bytes end the connection. Certificates of several authorities
+/// need 10 KB.
 pub const TLS_HANDSHAKE_BYTES_MAX: usize = 128 << 10;
-/// Bytes that are encrypted ahead of the socket: four of the largest records.
+/// Bytes that are encrypted before the socket accepts them: four records of the largest size. More bytes
+/// wait.
 pub const TLS_WRITE_BYTES: usize = 64 << 10;
 
-/// How long a client may take to say who it is and to prove it.
+/// Time that a client has to authenticate. After that the connection is closed.
 pub const STARTUP_TIMEOUT_MS: u64 = 10_000;
-/// Lines of the list of who may come how.
+/// Lines of the access file. A longer file is rejected.
 pub const HBA_RULES_MAX: usize = 1_000;
-/// Users in the file of users. Plain passwords among them cost a millisecond each when it is read.
+/// Users in the user file. A longer file is rejected. Each plain password needs one millisecond when the file
+/// is read.
 pub const USERS_MAX: usize = 10_000;
-/// Bytes of each of these two files.
+/// Bytes of the access file and of the user file. A larger file is rejected.
 pub const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
-/// Iterations of SCRAM's hash that are done for anybody; PostgreSQL's default is 4,096.
+/// Iterations of the SCRAM hash. A peer that requests more is rejected. PostgreSQL's default is 4,096.
 pub const SCRAM_ITERATIONS_MAX: u32 = 1_000_000;
-/// Users whose secrets the server was asked for that are remembered.
+/// Users whose secrets from the server are cached. With one more, old ones are forgotten.
 pub const SECRETS_MAX: usize = 10_000;
-/// How long a secret from the server is believed without asking again.
+/// Time that the gateway uses a secret from the server without asking again.
 pub const SECRET_AGE_MS: u64 = 5_000;
-/// How long a log-in at the server lets further clients of the same user, database and start-up settings in.
+/// Time after a log-in at the server during which more clients of the same user, database and start-up
+/// settings are accepted without another log-in.
 pub const LOG_IN_AGE_MS: u64 = 1_000;
-/// How long a connection to the server may take to come up.
+/// Time to open a connection to the server. After that the attempt fails.
 pub const CONNECT_TIMEOUT_MS: u64 = 5_000;
-/// How long the other end of a connection to the server may acknowledge nothing before the connection is lost: a machine
-/// without power says no goodbye.
+/// Time without an acknowledgement from the server's machine. After that the connection is lost: a machine
+/// without power sends no reset.
 pub const SERVER_SILENT_MS: u64 = 16_000;
-/// The first pause after a failed connection; it doubles up to the next.
+/// Pause after the first failed connection. It doubles up to [`RECONNECT_MAX_MS`].
 pub const RECONNECT_MIN_MS: u64 = 50;
-/// The longest pause between two attempts to connect.
+/// Longest pause between two attempts to connect.
 pub const RECONNECT_MAX_MS: u64 = 2_000;
-/// How long units that were not sent wait for the server to come back before 57P03.
+/// Time that unsent units wait for an unreachable server. After that their clients get SQLSTATE 57P03.
 pub const SERVER_WAIT_MS: u64 = 5_000;
-/// So many times as long the gateway asks what became of a commit before it says 08007.
+/// Multiple of [`SERVER_WAIT_MS`] for which the gateway asks for the outcome of a commit. After that the
+/// client gets SQLSTATE 08007.
 pub const RESOLVE_WAITS: u32 = 6;
-/// How long a new connection of a lane waits for the backend of the one before to end, whose mark it takes.
+/// Time that a lane's new connection waits for the old connection's backend to end and to release its mark.
+/// After that the connection takes a new mark, if it can.
 pub const MARK_WAIT_MS: u64 = 100;
-/// The same with a commit in doubt: the backend finds its connection gone when it has run what it had received.
+/// The same time if a commit is in doubt. The backend notices the lost connection only after it has run
+/// everything that it received.
 pub const MARK_IN_DOUBT_WAIT_MS: u64 = 1_000;
-/// Of so many transaction ids at most the gateway asks whether one is committed, to find out what became of a batch whose
-/// id did not arrive.
+/// Transaction IDs that the gateway checks if a batch's ID did not arrive. With more candidates the outcome
+/// is unknown.
 pub const DOUBT_IDS_MAX: u64 = 1_000;
-/// How long a client that got into a gateway which has been replaced may be silent before it is sent away: as long as a
-/// client may need to say what it came for.
+/// Time that a client of a replaced gateway process can be idle. After that its connection is closed. A
+/// client may need this time to send its first request.
 pub const HANDED_QUIET_MS: u64 = 1_000;
-/// How long a gateway that is to take over may take to serve.
+/// Time that a new gateway process has to start serving. After that it is ended and the old process keeps
+/// running.
 pub const SUCCESSOR_MS: u64 = 30_000;
-/// How long a stop waits for what is under way.
+/// Time that a stop waits for work under way. After that the gateway ends.
 pub const DRAIN_TIMEOUT_MS: u64 = 10_000;
 
 const _: () = {
@@ -235,16 +271,16 @@ const _: () = {
     assert!(ROWS_PER_COMMIT_MAX as usize <= BATCH_UNITS_MAX);
     assert!(SECOND_BATCH_UNITS_MIN <= LANE_FULL_UNITS && LANE_FULL_UNITS <= LANE_QUEUE_UNITS_MAX);
     assert!(UNIT_BYTES_MAX <= BATCH_BYTES_MAX);
-    assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all may be woken at once
+    assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all calls can be woken at one time
     assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
-    assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot have all
-    assert!(READ_ROW_BYTES_MAX <= WRITE_ANSWER_BYTES_MAX); // what a read may bring, a write may
+    assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot use all pools
+    assert!(READ_ROW_BYTES_MAX <= WRITE_ANSWER_BYTES_MAX); // a write can return everything that a read can
     assert!(READ_ROW_BYTES_MAX <= BATCH_ANSWER_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= UNREAD_BYTES_MAX);
     assert!(CLASSIFIED_INLINE_BYTES_MAX < STATEMENT_BYTES_MAX);
     assert!(SESSION_BUFFER_BYTES <= MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= BUFFERED_BYTES_MAX);
-    assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL looks for a culprit
+    assert!(LANE_LOCK_TIMEOUT_MS < 1_000); // below deadlock_timeout: a lane gives way before PostgreSQL searches for deadlocks
     assert!(RECONNECT_MAX_MS < SERVER_WAIT_MS);
     assert!(HTTP_GROUP_REQUESTS_MAX < HTTP_REQUESTS_MAX && HTTP_REQUESTS_MAX <= LANE_QUEUE_UNITS_MAX);
     assert!(HTTP_GROUP_REQUESTS_MAX <= HTTP_GROUP_SESSIONS * PIPELINE_UNITS_MAX);
@@ -252,8 +288,8 @@ const _: () = {
     assert!(
         SERVER_WAIT_MS < HTTP_SEND_TIMEOUT_MS
             && HTTP_ANSWER_TIMEOUT_MS > SERVER_WAIT_MS * RESOLVE_WAITS as u64
-    ); // the gateway's own word is better
-    // Who waits for an answer is silent.
+    ); // the gateway's own error is more precise than a timeout
+    // A client that waits for an answer is idle.
     assert!(
         HTTP_SEND_TIMEOUT_MS + HTTP_WAIT_SECONDS_MAX as u64 * 1_000 + HTTP_ANSWER_TIMEOUT_MS < HTTP_IDLE_MS
     );

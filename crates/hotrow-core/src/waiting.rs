@@ -1,45 +1,46 @@
-//! Calls that have found nothing and wait, and which of them are asked again when the server says that there is something.
-//! No clock: a call whose time is over is taken out by whoever knows the time.
+//! Calls that found nothing and wait, and the calls to retry after a notification from the server. This
+//! module has no clock: the caller removes calls that time out.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::key::{Key, KeySource, KeySpec, ValueForm, key_space};
 use crate::limits;
 
-/// The calls of one pool that wait.
+/// The waiting calls of one pool.
 #[derive(Debug)]
 pub struct Waiting<C> {
     calls: HashMap<Key, BTreeMap<u64, C>>,
     count: usize,
     /// The last number that was given to a call.
     last: u64,
-    /// How many words the server has said.
+    /// Number of notifications from the server so far.
     notifications: u64,
-    /// Of each key what the last word about it was. A call that was sent before may have been answered before, too.
+    /// The number of the last notification for each key. A call that was sent earlier may have been answered
+    /// before that notification.
     woken: HashMap<Key, u64>,
-    /// Words up to this one are forgotten: each may have been about any key.
+    /// Notifications up to this one are forgotten. Each of them can have been about any key.
     forgotten: u64,
-    /// The key spaces of calls that were sent, and in which forms their keys come.
+    /// The key spaces of calls that were sent, and the forms of their keys.
     spaces: Vec<(u32, ValueForm)>,
 }
 
-/// What was known when a call was sent.
+/// The number of notifications when a call was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotificationCount(u64);
 
-/// A call's place among those that wait.
+/// Identifies a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     key: Key,
     number: u64,
 }
 
-/// What becomes of a call that has found nothing.
+/// The result of registering a call that found nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entered {
     /// It waits.
     Waits(Ticket),
-    /// There was a word about its key since it was sent: it has to be asked again.
+    /// A notification about its key has arrived since it was sent. The call must be retried.
     Again,
     /// Too many wait already.
     Full,
@@ -60,17 +61,17 @@ impl<C> Default for Waiting<C> {
 }
 
 impl<C> Waiting<C> {
-    /// How many wait.
+    /// Number of waiting calls.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// None waits.
+    /// Whether no call waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Those that wait, of one key in the order in which they came.
+    /// The waiting calls, those of one key in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
         self.calls.values().flat_map(BTreeMap::values)
     }
@@ -90,7 +91,7 @@ impl<C> Waiting<C> {
         NotificationCount(self.notifications)
     }
 
-    /// A call that was sent then has found nothing.
+    /// A call that was sent at that time has found nothing.
     pub fn enter(&mut self, key: Key, sent_at: NotificationCount, call: C) -> Entered {
         if sent_at.0 < self.forgotten || self.woken.get(&key).is_some_and(|word| *word > sent_at.0) {
             return Entered::Again;
@@ -104,7 +105,7 @@ impl<C> Waiting<C> {
         Entered::Waits(Ticket { key, number: self.last })
     }
 
-    /// A call waits no more; none if it was woken.
+    /// Removes a waiting call. `None` if it was woken.
     pub fn leave(&mut self, ticket: Ticket) -> Option<C> {
         let of_key = self.calls.get_mut(&ticket.key)?;
         let call = of_key.remove(&ticket.number)?;
@@ -115,7 +116,7 @@ impl<C> Waiting<C> {
         Some(call)
     }
 
-    /// The server says that there is something for a key of a key space: `space key`. The calls that are to be asked again.
+    /// Processes a notification, `space key`. Returns the calls to retry.
     pub fn notified(&mut self, payload: &str) -> Vec<C> {
         let Some((space, key)) = payload.split_once(' ') else { return Vec::new() };
         let table = key_space(space);
@@ -138,7 +139,8 @@ impl<C> Waiting<C> {
         calls
     }
 
-    /// From now on all words are heard; what was said before may not have been. All calls are to be asked again.
+    /// From now on all notifications arrive. Earlier ones may have been lost. Returns all calls, which must
+    /// be retried.
     pub fn listens(&mut self) -> Vec<C> {
         self.forget();
         self.count = 0;
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_a_key_are_woken_in_the_order_in_which_they_came() {
+    fn calls_of_a_key_are_woken_in_order_of_arrival() {
         let mut waiting = Waiting::default();
         for (name, call) in [("a b", "1"), ("c", "2"), ("a b", "3")] {
             assert!(matches!(enters(&mut waiting, name, call), Entered::Waits(_)));
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_comes_before_the_answer_is_not_missed() {
+    fn a_notification_that_overtakes_the_empty_reply_is_not_missed() {
         let mut waiting = Waiting::default();
         let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
         assert!(waiting.notified("shop.box a").is_empty());
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_while_nobody_listened_may_have_been_about_anything() {
+    fn notifications_missed_without_a_listener_can_be_about_any_key() {
         let mut waiting = Waiting::default();
         let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
         enters(&mut waiting, "b", "1");
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_not_woken() {
+    fn a_removed_call_is_not_woken() {
         let mut waiting = Waiting::default();
         let Entered::Waits(ticket) = enters(&mut waiting, "a", "1") else { panic!() };
         enters(&mut waiting, "a", "2");
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_known_by_its_value_whatever_its_spelling() {
+    fn a_key_is_recognised_in_every_representation() {
         let mut waiting = Waiting::default();
         let spec = spec(ValueForm::Integer, "7");
         let sent_at = waiting.sends(&spec);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_what_is_forgotten_is_asked_again() {
+    fn memory_is_bounded_and_forgotten_notifications_cause_a_retry() {
         let mut waiting = Waiting::default();
         let sent_at = waiting.sends(&spec(ValueForm::Bytes, "a"));
         for number in 0..limits::WAITING_CALLS_MAX {

@@ -1,91 +1,95 @@
-//! Decides which of a server's statements about a transaction in doubt are believed, by comparing the server that answers
-//! with the one that was sent the transaction. Never asks; the gateway does.
+//! Decides which answers of a server about a transaction in doubt can be trusted, by comparing the server
+//! that answers with the server that got the transaction. The gateway sends the queries.
 //!
-//! A transaction's id means nothing by itself. After a crash or a failover, ids of transactions that did not reach the log
-//! (or the standby) are given out again, so that *committed* may be said of another transaction. *Aborted*, and an id from
-//! the future, deny that the id was ever committed in this server's history; but another cluster's history says nothing of
-//! ours, and neither does a standby that has not yet replayed all it will.
+//! A transaction ID means nothing by itself. After a crash or a failover, IDs of transactions that did not
+//! reach the log (or the standby) are assigned again, and *committed* can refer to another transaction.
+//! *Aborted*, and an ID from the future, prove that the ID was never committed in this server's history. They
+//! prove nothing about another cluster's history, or about a standby that has not replayed all of its log.
 //!
-//! A server's life begins with a checkpoint of its own, whose next id is the first one that the life gives out. Compared
-//! with that id:
-//! - An id at or above it was lost with the old life's log, or its status would be known: rolled back, whatever the status
-//!   says of the transaction that has the id now.
-//! - *Committed* below it is not proof. If the server crashed twice, the life in between may have given the id out again,
-//!   and nothing that the server shows says how often it crashed.
-//! - A batch whose id did not arrive has some id between the last one of its connection and the first one of the new life.
-//!   If no id in between is committed, neither is the batch, however many lives lie in between.
+//! A server's life begins with its own checkpoint. The next ID in that checkpoint is the first ID that the
+//! life assigns. Compared with that first ID:
 //!
-//! A mark closes the gap. It is a sequence that one connection of one lane writes: each batch sets it to the transaction's id,
-//! after all that the batch writes. A sequence is not rolled back, and recovery keeps its record exactly if it keeps the log up
-//! to there. A later connection finds the same mark only if the earlier connection's backend has ended. Then:
-//! - A mark at or above an id proves that the id was logged before a crash. No later life has given it out again, and its
-//!   status is the batch's.
-//! - A mark that still is the last known id proves that a batch whose id did not arrive ended before its commit, or that its
-//!   commit was not logged: rolled back.
+//! - An ID at or above it was lost with the old life's log, or its status would be known. The transaction was
+//!   rolled back, whatever the status of the transaction that has the ID now.
+//! - *Committed* below it is not proof. If the server crashed twice, the life in between may have assigned
+//!   the ID again, and the server does not show how often it crashed.
+//! - A batch whose ID did not arrive has an ID between the last one of its connection and the first one of
+//!   the new life. If no ID in this range is committed, the batch is not committed either, regardless of the
+//!   number of lives in between.
 //!
-//! A mark below an id that the lane knows proves nothing. The client's role may have set it back, for example with a script
-//! that resets all sequences.
+//! A mark closes the gap. It is a sequence that one connection of one lane writes: each batch sets it to the
+//! transaction's ID after all its other writes. A sequence is not rolled back, and recovery keeps its record
+//! if and only if it keeps the log up to there. A later connection gets the same mark only after the earlier
+//! connection's backend has ended. Therefore:
+//!
+//! - A mark at or above an ID proves that the ID was logged before a crash. No later life has assigned it
+//!   again, and its status is the batch's status.
+//! - If the mark still equals the last known ID, a batch whose ID did not arrive ended before its commit, or
+//!   its commit was not logged. It was rolled back.
+//!
+//! A mark below an ID that the lane knows proves nothing. The client's role may have reset it, for example
+//! with a script that resets all sequences.
 
 use std::ops::Range;
 
 use crate::lane::{Doubt, Outcome};
 use crate::limits;
 
-/// A server as it was when a connection was made.
+/// A server at the time a connection was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Changes with each start, and when the server restarts its own children after a crash.
+    /// Changes with each start, and when the server restarts its processes after a crash.
     pub life: String,
-    /// The cluster's identifier, which its standbys share; none where the role may not know it.
+    /// The cluster's identifier, which its standbys share. `None` if the role cannot read it.
     pub cluster: Option<String>,
-    /// Where its log stood; none where the role may not know it.
+    /// The position of its log. `None` if the role cannot read it.
     pub log: Option<Log>,
-    /// The lane's mark; none where the schema pack is not installed for the role.
+    /// The lane's mark. `None` if the schema pack is not installed for the role.
     pub mark: Option<Mark>,
 }
 
-/// A lane's mark as a connection found it.
+/// A lane's mark when a connection took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its sequence and the number of its owner. If two connections have the same, the backend of the first had ended before the
-    /// second had it, and nobody had it in between.
+    /// Its sequence and the number of its owner. If two connections have the same name, the backend of the
+    /// first had ended before the second took the mark, and no other backend had it in between.
     pub name: String,
-    /// The id of the last batch that has set it; 0 if none has.
+    /// The ID of the last batch that set it, 0 if none did.
     pub at: u64,
 }
 
-/// What the connection's first look at the log showed.
+/// The log when the connection first looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Where the last checkpoint was written.
+    /// The position of the last checkpoint.
     pub checkpoint: u64,
-    /// The first id that this life gives out; none if the last checkpoint is not the one that began it.
+    /// The first ID that this life assigns. `None` if the last checkpoint is not the one that began the life.
     pub first_id: Option<u64>,
-    /// No transaction of the connection has a smaller id.
+    /// All transactions of the connection have this ID or a greater one.
     pub next_id: u64,
 }
 
-/// What binds the server that answers to the one that was sent the transaction.
+/// The relation between the server that answers and the server that got the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuity {
-    /// It is the same one, and has not crashed since.
+    /// It is the same server and has not crashed since.
     SameLife,
-    /// It has the same history up to some point: the same one after a crash, or a standby that was promoted.
+    /// They share their history up to some point: the same server after a crash, or a promoted standby.
     SameCluster {
-        /// The first id of its life, if that life is known to have begun after the connection was made.
+        /// The first ID of its life, if that life is known to have begun after the connection was made.
         first_id: Option<u64>,
     },
-    /// It has the same history, and the lane's mark proves that the transaction's id was logged in it.
+    /// They share their history, and the lane's mark proves that the transaction's ID was logged in it.
     Logged,
-    /// It is the same one or has the same history, and the lane's mark proves that the transaction, whose id did not arrive, did
-    /// not commit in it.
+    /// It is the same server or shares its history. The lane's mark proves that the transaction, whose ID did
+    /// not arrive, did not commit in it.
     NotLogged,
-    /// It may be anything.
+    /// Unknown.
     None,
 }
 
 impl Continuity {
-    /// Between the server before and the one now, for a transaction in doubt.
+    /// The relation between the server before and the server now, for a transaction in doubt.
     pub fn for_doubt(doubt: Doubt, before: Option<&Server>, now: Option<&Server>) -> Self {
         let continuity = Self::between(before, now);
         match (continuity, doubt, is_marked(doubt, before, now)) {
@@ -97,7 +101,7 @@ impl Continuity {
         }
     }
 
-    /// Between the server before and the one now.
+    /// The relation between the server before and the server now.
     pub fn between(before: Option<&Server>, now: Option<&Server>) -> Self {
         let (Some(before), Some(now)) = (before, now) else { return Continuity::None };
         match before.cluster == now.cluster {
@@ -110,14 +114,14 @@ impl Continuity {
     }
 }
 
-/// While a life lasts it writes no checkpoint like the one that began it. So one that was written after the connection was
-/// made has begun a new life, and all transactions of the old one have ended.
+/// During a life, the server writes no checkpoint like the one that began it. Such a checkpoint after the
+/// connection was made therefore began a new life, and all transactions of the old life have ended.
 fn first_id_since(before: &Server, now: &Server) -> Option<u64> {
     let (before, now) = (before.log?, now.log?);
     now.first_id.filter(|_| before.checkpoint < now.checkpoint)
 }
 
-/// Whether a transaction in doubt has set its lane's mark; none if that can't be told.
+/// Whether a transaction in doubt has set its lane's mark. `None` if this cannot be decided.
 fn is_marked(doubt: Doubt, before: Option<&Server>, now: Option<&Server>) -> Option<bool> {
     let (before, now) = (before?.mark.as_ref()?, now?.mark.as_ref()?);
     let is_marked = match doubt {
@@ -127,18 +131,18 @@ fn is_marked(doubt: Doubt, before: Option<&Server>, now: Option<&Server>) -> Opt
     is_marked.filter(|_| before.name == now.name)
 }
 
-/// What has to be asked about a transaction in doubt.
+/// The query that a transaction in doubt needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// What became of this id.
+    /// The status of this ID.
     Status(u64),
-    /// Whether any of these ids may be committed.
+    /// Whether any of these IDs can be committed.
     AnyCommitted(Range<u64>),
-    /// Nothing: this is the outcome.
+    /// No query. This is the outcome.
     Nothing(Outcome),
 }
 
-/// What to ask about a batch that was sent to the server `before`.
+/// The query about a batch that was sent to the server `before`.
 pub fn question(doubt: Doubt, before: Option<&Server>, continuity: Continuity) -> Question {
     if continuity == Continuity::NotLogged {
         return Question::Nothing(Outcome::Aborted);
@@ -160,7 +164,7 @@ pub fn question(doubt: Doubt, before: Option<&Server>, continuity: Continuity) -
     }
 }
 
-/// What a server said of an id.
+/// A server's answer about a transaction ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XactStatus {
     /// It is committed.
@@ -169,15 +173,15 @@ pub enum XactStatus {
     Aborted,
     /// It is not done yet.
     InProgress,
-    /// It has not been given out yet.
+    /// It has not been assigned.
     NotGivenOut,
-    /// It is too old to be known.
+    /// It is too old. The server no longer knows its status.
     Forgotten,
-    /// The server replays another's log, and does not know yet what it will know.
+    /// The server replays another server's log, and its answer can still change.
     InRecovery,
 }
 
-/// What is believed of this id; none if it has to be asked again.
+/// The outcome to trust for this ID. `None` if the query must be repeated.
 pub fn believe(id: u64, status: XactStatus, continuity: Continuity) -> Option<Outcome> {
     match (status, continuity) {
         (XactStatus::InRecovery, _) => None,
@@ -192,7 +196,7 @@ pub fn believe(id: u64, status: XactStatus, continuity: Continuity) -> Option<Ou
     }
 }
 
-/// What is believed of a batch that had one of the ids of [`Question::AnyCommitted`].
+/// The outcome to trust for a batch with one of the IDs of [`Question::AnyCommitted`].
 pub fn believe_none_committed(none_is_committed: bool) -> Outcome {
     if none_is_committed { Outcome::Aborted } else { Outcome::Unknown }
 }

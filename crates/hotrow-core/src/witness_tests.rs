@@ -1,4 +1,4 @@
-//! Tables of what is believed, for each bond between two servers and each thing a server can say.
+//! Tables of trusted outcomes for each relation between two servers and each possible answer.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn with_log(life: &str, checkpoint: u64, first_id: Option<u64>, next_id: u64) ->
 const SAME_CLUSTER: Continuity = Continuity::SameCluster { first_id: None };
 
 #[test]
-fn what_binds_two_servers() {
+fn the_relation_between_two_servers() {
     let before = server("1", Some("c"));
     let continuity = |now: Server| Continuity::between(Some(&before), Some(&now));
     assert_eq!(continuity(before.clone()), Continuity::SameLife);
@@ -35,7 +35,7 @@ fn the_first_id_of_a_life_counts_only_if_the_life_began_after_the_connection() {
         (with_log("2", 600, Some(90), 91), Some(90)),
         // An ordinary checkpoint has replaced the one that began the life, or a standby was promoted.
         (with_log("2", 600, None, 91), None),
-        // The server's children changed, and its life did not.
+        // The server's processes restarted, but its life did not change.
         (with_log("2", 500, Some(60), 91), None),
         // Restored from a backup.
         (with_log("2", 400, Some(60), 61), None),
@@ -53,9 +53,9 @@ fn the_first_id_of_a_life_counts_only_if_the_life_began_after_the_connection() {
 }
 
 #[test]
-fn only_what_can_be_proven_is_believed() {
+fn only_proven_outcomes_are_trusted() {
     let (yes, no, unknown) = (Some(Outcome::Committed), Some(Outcome::Aborted), Some(Outcome::Unknown));
-    // The id asked about is 7; two lives give out 7 and 8 as their first id.
+    // The query is about ID 7. Two lives assign 7 and 8 as their first ID.
     let lost = Continuity::SameCluster { first_id: Some(7) };
     let below = Continuity::SameCluster { first_id: Some(8) };
     for (status, same_life, same_cluster, lost_id, below_first, none) in [
@@ -77,7 +77,7 @@ fn only_what_can_be_proven_is_believed() {
 }
 
 #[test]
-fn a_batch_without_an_id_is_looked_for_between_its_connections_last_id_and_the_new_life() {
+fn a_batch_without_an_id_is_searched_between_its_connections_last_id_and_the_new_life() {
     let before = with_log("1", 500, None, 70);
     let ask = |doubt, continuity| question(doubt, Some(&before), continuity);
     let crashed = |first| Continuity::SameCluster { first_id: Some(first) };
@@ -90,7 +90,7 @@ fn a_batch_without_an_id_is_looked_for_between_its_connections_last_id_and_the_n
     let far = 70 + limits::DOUBT_IDS_MAX;
     assert_eq!(ask(Doubt::IdAfter(None), crashed(far)), Question::AnyCommitted(70..far));
     assert_eq!(ask(Doubt::IdAfter(None), crashed(far + 1)), Question::Nothing(Outcome::Unknown));
-    // While the old life may go on, so may the batch.
+    // While the old life may continue, so may the batch.
     for continuity in [Continuity::SameLife, SAME_CLUSTER, Continuity::None] {
         assert_eq!(ask(Doubt::IdAfter(Some(80)), continuity), Question::Nothing(Outcome::Unknown));
     }
@@ -102,18 +102,18 @@ fn with_mark(server: Server, name: &str, at: u64) -> Server {
 }
 
 #[test]
-fn a_mark_proves_what_the_log_has_kept() {
+fn a_mark_proves_which_ids_were_logged() {
     let before = with_mark(with_log("1", 500, None, 70), "m", 60);
     let crashed = |name, at| with_mark(with_log("2", 600, Some(90), 91), name, at);
     let continuity = |doubt, now: &Server| Continuity::for_doubt(doubt, Some(&before), Some(now));
     let unmarked = Continuity::SameCluster { first_id: Some(90) };
     for (doubt, at, expected) in [
-        // The client's role may have set it back.
+        // The client's role may have reset it.
         (Doubt::Id(80), 79, unmarked),
         (Doubt::Id(80), 80, Continuity::Logged),
         (Doubt::Id(80), 85, Continuity::Logged),
         (Doubt::IdAfter(Some(80)), 80, Continuity::NotLogged),
-        // It may be the batch's own id, or that of the batch behind it.
+        // It can be the batch's own ID, or the ID of the next batch.
         (Doubt::IdAfter(Some(80)), 81, unmarked),
         (Doubt::IdAfter(Some(80)), 1, unmarked),
         (Doubt::IdAfter(None), 60, Continuity::NotLogged),
@@ -129,7 +129,8 @@ fn a_mark_proves_what_the_log_has_kept() {
     assert_eq!(continuity(Doubt::IdAfter(None), &now), Continuity::NotLogged);
     assert_eq!(continuity(Doubt::Id(80), &now), SAME_CLUSTER);
     assert_eq!(continuity(Doubt::Id(60), &now), Continuity::Logged);
-    // The same life has everything in memory: a known id's status is enough, and another id can only be the one that is marked.
+    // The same life has its whole state in memory. The status of a known ID is enough, and an unknown ID can
+    // only be the marked one.
     assert_eq!(continuity(Doubt::Id(80), &before), Continuity::SameLife);
     assert_eq!(continuity(Doubt::IdAfter(None), &before), Continuity::NotLogged);
     assert_eq!(continuity(Doubt::IdAfter(None), &with_mark(before.clone(), "m", 61)), Continuity::SameLife);
@@ -137,7 +138,7 @@ fn a_mark_proves_what_the_log_has_kept() {
 }
 
 #[test]
-fn a_logged_id_is_believed_as_in_the_same_life_and_nothing_is_asked_if_a_missing_id_was_not_logged() {
+fn a_logged_id_is_trusted_like_one_of_the_same_life_and_an_unlogged_one_needs_no_query() {
     for (status, outcome) in [
         (XactStatus::Committed, Some(Outcome::Committed)),
         (XactStatus::Aborted, Some(Outcome::Aborted)),

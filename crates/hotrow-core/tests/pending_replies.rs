@@ -1,11 +1,12 @@
-//! That the work for one message on a held connection does not depend on how many others are not answered.
+//! Tests that the work for one message on a held connection does not depend on the number of unanswered
+//! messages.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hotrow_core::expect::{Expected, Message, Preparation, Prepared, Reply, RunEffects};
 
-/// Sends so many units, each with a statement of its own, and has them answered.
+/// Sends `count` units, each with a statement of its own, and processes the replies.
 fn run(count: u64) -> Duration {
     let begin = Instant::now();
     let (mut expected, mut prepared) = (Expected::default(), Prepared::default());
@@ -29,7 +30,7 @@ fn run(count: u64) -> Duration {
 }
 
 #[test]
-fn a_message_costs_the_same_however_many_are_owed() {
+fn a_message_costs_the_same_regardless_of_pending_replies() {
     let least = |count| (0..5).map(|_| run(count)).min().expect("five runs");
     let (one, ten) = (least(2_000), least(20_000));
     assert!(ten < one * 40, "{one:?} for 2,000 units, {ten:?} for 20,000");

@@ -6,7 +6,7 @@ use crate::{Binaries, Error, settings};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Collects what a private server shall be, then starts it. From [`PrivateServer::builder`].
+/// Collects the properties of a private server, then starts it. From [`PrivateServer::builder`].
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     pub(crate) binaries: Option<Binaries>,
@@ -60,7 +60,7 @@ impl Builder {
 }
 
 impl PrivateServer {
-    /// Says what server it shall be; its `start` starts it.
+    /// A builder with the properties of a server; its `start` starts the server.
     pub fn builder() -> Builder {
         Builder::default()
     }

@@ -1,26 +1,26 @@
-//! What can go wrong with a private server, each with what to do about it. Never a refusal of the gateway.
+//! The errors of a private server, each with its next step.
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no server, or why it did not do as asked.
+/// Why there is no server, or why a request to it failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither installed nor to be fetched.
+    /// No server is installed, and none can be downloaded.
     #[error(
         "no PostgreSQL {} or later was found on this machine. Install one (`apt install postgresql`, `brew \
          install postgresql@17`), name its bin directory in HOTROW_PG_BIN, or pass --upstream with the URL of \
-         a running server. Downloading one failed too: {fetch}",
+         a running server. The download of a server also failed: {fetch}",
         crate::OLDEST
     )]
     NoBinaries {
-        /// Why it could not be fetched either.
+        /// Why the download failed.
         fetch: String,
     },
 
-    /// A directory that was named or found holds no usable server.
+    /// A directory has no usable server.
     #[error(
-        "{} holds no PostgreSQL server that can be used: {reason}. HOTROW_PG_BIN must name a directory with \
+        "{} has no usable PostgreSQL server: {reason}. HOTROW_PG_BIN must name a directory with \
          `postgres` and `initdb` of version {} or later, such as /usr/lib/postgresql/17/bin",
         dir.display(),
         crate::OLDEST
@@ -28,47 +28,47 @@ pub enum Error {
     BinDir {
         /// The directory.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
 
-    /// There are no binaries to fetch for this machine.
+    /// There are no binaries to download for this machine.
     #[error("there are no server binaries to download for {platform}")]
     Platform {
         /// Operating system and processor.
         platform: String,
     },
 
-    /// The download did not arrive.
+    /// The download failed.
     #[error(
-        "{url} could not be downloaded: {reason}. HTTPS_PROXY and SSL_CERT_FILE are obeyed, a small container \
-         may lack the package ca-certificates, and HOTROW_MAVEN_URL names another mirror"
+        "cannot download {url}: {reason}. Check the proxy (HTTPS_PROXY) and the certificates (SSL_CERT_FILE, or the \
+         package ca-certificates in a small container), or name another mirror in HOTROW_MAVEN_URL"
     )]
     Download {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// Why it did not come.
+        /// Why it failed.
         reason: String,
     },
 
-    /// The download is not the archive this program was built to trust.
+    /// The checksum of the download is wrong.
     #[error(
-        "{url} was refused: its SHA-256 is {found}, not {expected}. Something on the way changed it, or \
-         HOTROW_MAVEN_URL names a mirror that serves other files"
+        "the file from {url} was rejected: its SHA-256 is {found} and must be {expected}. A proxy may have changed it, or \
+         the mirror in HOTROW_MAVEN_URL has other files"
     )]
     Checksum {
-        /// What was downloaded.
+        /// The URL.
         url: String,
         /// The pinned checksum.
         expected: String,
-        /// The checksum of what came.
+        /// The checksum of the download.
         found: String,
     },
 
-    /// The archive arrived whole and can't be unpacked.
-    #[error("the downloaded server binaries could not be unpacked: {reason}")]
+    /// The archive cannot be unpacked.
+    #[error("cannot unpack the downloaded server binaries: {reason}")]
     Archive {
-        /// What the archive reader said.
+        /// The archive reader's error.
         reason: String,
     },
 
@@ -79,120 +79,119 @@ pub enum Error {
     )]
     NoAccount,
 
-    /// A file or folder could not be used.
+    /// A file or folder cannot be used.
     #[error("{} could not be {action}: {source}", path.display())]
     Folder {
-        /// Which one.
+        /// The file or folder.
         path: PathBuf,
         /// "created", "written", ...
         action: &'static str,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 
-    /// No place for a server's folder whose socket path is short enough.
+    /// There is no place for a server's folder with a short enough socket path.
     #[error(
-        "no folder for a private server could be made ({tried}): it must be writable, and short enough \
-         that the path of a Unix socket in it has at most {} bytes. Set XDG_CACHE_HOME to such a folder",
+        "cannot create a folder for a private server ({tried}): the folder must be writable, and the path of a Unix socket \
+         in it can have at most {} bytes. Set XDG_CACHE_HOME to such a folder",
         crate::folder::LONGEST_SOCKET
     )]
     NoHome {
-        /// The places that were tried, and why each was not taken.
+        /// The places, and why each cannot be used.
         tried: String,
     },
 
-    /// A setting that the server's owner may not choose, or that can't be written down.
-    #[error("the setting `{name}` can't be given to a private server: {reason}")]
+    /// A setting that the private server determines, or that cannot be written to its file.
+    #[error("cannot set `{name}` for a private server: {reason}")]
     Setting {
-        /// The setting's name as given.
+        /// The setting's name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 
-    /// A program of PostgreSQL did not start at all.
+    /// A program of PostgreSQL cannot be started.
     #[error(
-        "{} could not be run{}: {source}",
+        "cannot run {}{}: {source}",
         program.display(),
         account.as_deref().map(|name| format!(" as {name}")).unwrap_or_default()
     )]
     Spawn {
         /// The program.
         program: PathBuf,
-        /// The account it was to run as, if another one than ours.
+        /// The account for it, if it is not our own.
         account: Option<String>,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 
     /// `initdb` failed.
     #[error("initdb failed: {output}")]
     Initdb {
-        /// What it printed.
+        /// Its output.
         output: String,
     },
 
-    /// A server's folder could not be copied.
-    #[error("the folder for a standby could not be copied: {output}")]
+    /// The folder of a server cannot be copied.
+    #[error("cannot copy the folder for a standby: {output}")]
     Copy {
-        /// What was printed.
+        /// The output of the copy.
         output: String,
     },
 
     /// The server ended during start-up, or did not get ready in time.
     #[error("the private server {how}. The end of its log:\n{log}")]
     Start {
-        /// What happened.
+        /// The failure.
         how: String,
         /// The last lines of its log.
         log: String,
     },
 
-    /// The server runs with less durability than was asked for, which makes every figure measured on it a
-    /// lie.
+    /// The server runs with less durability than requested, which would make every figure wrong.
     #[error(
-        "the private server runs with {name} = {found}, not on: nothing may be measured on it. \
-         Use other binaries, or set {name} in words if that is wanted"
+        "the private server runs with {name} = {found} instead of on, so figures from it would be wrong. Use other binaries, or \
+         set {name} explicitly"
     )]
     NotDurable {
-        /// Which setting.
+        /// The setting.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         found: String,
     },
 
-    /// The server refused a query.
-    #[error("the server refused `{sql}`: {message} (SQLSTATE {sqlstate})")]
+    /// The server rejected a query.
+    #[error("the server rejected `{sql}`: {message} (SQLSTATE {sqlstate})")]
     Refused {
-        /// What was asked.
+        /// The query.
         sql: String,
         /// The error code.
         sqlstate: String,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
 
     /// The connection for a query failed.
-    #[error("the private server could not be asked `{sql}`: {source}. Has it been stopped?")]
+    #[error("cannot run `{sql}` on the private server: {source}. Check whether it is still running")]
     Connection {
-        /// What was asked.
+        /// The query.
         sql: String,
-        /// What the connection said.
+        /// The connection's error.
         source: io::Error,
     },
 
-    /// A process could not be signalled, or outlived the signal.
-    #[error("process {pid} could not be ended: {reason}")]
+    /// A process cannot be signalled, or survived the signal.
+    #[error("cannot end process {pid}: {reason}")]
     Process {
         /// The process.
         pid: u32,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Error {
-    /// For `map_err` on what std::fs does to `path`.
+    /// For `map_err` on an operation of std::fs on `path`.
     pub(crate) fn folder(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Folder { path, action, source }

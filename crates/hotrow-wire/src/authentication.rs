@@ -1,34 +1,34 @@
-//! Messages of a log-in, for both sides: what a server asks, and what a client answers.
+//! Authentication messages for both sides: requests of a server and answers of a client.
 
 use bytes::BytesMut;
 
 use crate::backend::tag;
 use crate::{Error, Reader, put_cstr, put_frame};
 
-/// The tag of everything that a client answers.
+/// The tag of all answers of a client.
 pub const RESPONSE: u8 = b'p';
 
-/// What a server asks or says.
+/// A server's authentication message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// The log-in is done.
+    /// The client is authenticated.
     Ok,
-    /// The password as it is.
+    /// Requests the password in cleartext.
     Cleartext,
-    /// The password hashed with this salt.
+    /// Requests the password hashed with this salt.
     Md5([u8; 4]),
-    /// One of these mechanisms; each ends with a zero, and so does the list.
+    /// Offers these mechanisms. Each name, and the list, ends with a zero byte.
     Sasl(&'a [u8]),
     /// The mechanism's next message.
     SaslContinue(&'a [u8]),
     /// The mechanism's last message.
     SaslFinal(&'a [u8]),
-    /// Something else.
+    /// Another message.
     Other(u32),
 }
 
 impl<'a> Request<'a> {
-    /// Takes the body apart.
+    /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let request = match reader.u32()? {
@@ -70,7 +70,7 @@ pub fn mechanisms(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).take_while(|name| !name.is_empty())
 }
 
-/// Such a list.
+/// A list of mechanisms.
 pub fn mechanism_list(names: &[&str]) -> Vec<u8> {
     let mut list: Vec<u8> = names.iter().flat_map(|name| [name.as_bytes(), &[0]].concat()).collect();
     list.push(0);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_there_and_back() {
+    fn requests_survive_a_round_trip() {
         let list = mechanism_list(&["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]);
         for request in [
             Request::Ok,

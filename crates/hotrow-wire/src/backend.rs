@@ -1,4 +1,5 @@
-//! Messages that a server sends: views of the few whose insides matter, and those that the gateway writes itself.
+//! Messages of a server: views of the messages whose contents matter, and the messages that the gateway
+//! writes.
 
 use bytes::BytesMut;
 
@@ -50,20 +51,20 @@ pub mod tag {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// Whether the sender of these bytes is in a transaction.
+/// The server's transaction status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// In none.
+    /// Idle.
     Idle,
-    /// In one.
+    /// In a transaction block.
     Transaction,
-    /// In one that has failed.
+    /// In a failed transaction block.
     Failed,
 }
 
 /// ReadyForQuery outside a transaction.
 pub const READY_IDLE: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
-/// ReadyForQuery within a transaction.
+/// ReadyForQuery inside a transaction block.
 pub const READY_IN_TRANSACTION: &[u8] = &[b'Z', 0, 0, 0, 5, b'T'];
 /// ParseComplete.
 pub const PARSE_COMPLETE: &[u8] = &[b'1', 0, 0, 0, 4];
@@ -90,10 +91,10 @@ pub fn status(body: &[u8]) -> Result<Status, Error> {
     }
 }
 
-/// The fields of an ErrorResponse or NoticeResponse that the gateway looks at.
+/// The fields of an ErrorResponse or NoticeResponse that the gateway uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report<'a> {
-    /// ERROR, FATAL, PANIC, WARNING, ..., never translated.
+    /// ERROR, FATAL, PANIC, WARNING and others. Never translated.
     pub severity: &'a [u8],
     /// The SQLSTATE.
     pub code: &'a [u8],
@@ -102,7 +103,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Takes the body apart.
+    /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let mut report = Report::default();
@@ -120,7 +121,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether the connection lives on behind this error.
+    /// Whether the connection stays open after this error.
     pub fn is_error(&self) -> bool {
         self.severity == b"ERROR"
     }
@@ -134,7 +135,7 @@ pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Error> {
     Ok(status)
 }
 
-/// A DataRow's values; none is NULL.
+/// A DataRow's values. `None` is NULL.
 pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, Error> {
     let mut reader = Reader::new(body);
     let count = reader.u16()?;
@@ -165,7 +166,7 @@ pub fn put_backend_key_data(out: &mut BytesMut, process_id: u32, secret: &[u8]) 
     });
 }
 
-/// Appends NegotiateProtocolVersion: we speak this minor version and know none of these options.
+/// Appends NegotiateProtocolVersion: the gateway supports this minor version and none of these options.
 pub fn put_negotiate<'a>(out: &mut BytesMut, minor: u32, unknown: impl Iterator<Item = &'a str> + Clone) {
     put_frame(out, b'v', |out| {
         out.extend_from_slice(&((crate::startup::MAJOR << 16) | minor).to_be_bytes());
@@ -182,21 +183,21 @@ pub fn put_command_complete(out: &mut BytesMut, command: &str) {
     put_frame(out, tag::COMMAND_COMPLETE, |out| put_cstr(out, command.as_bytes()));
 }
 
-/// What the gateway itself has to report to a client.
+/// An error or warning of the gateway for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// FATAL when the connection ends with it, ERROR otherwise.
+    /// FATAL if the connection ends, otherwise ERROR.
     pub fatal: bool,
     /// The SQLSTATE.
     pub code: &'static str,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// What to do.
+    /// The hint.
     pub hint: String,
 }
 
 impl Problem {
-    /// An error after which the session goes on.
+    /// An error after which the session continues.
     pub fn error(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Problem { fatal: false, code, message: message.into(), hint: hint.into() }
     }
@@ -219,7 +220,7 @@ impl Problem {
             ];
             for (field, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
                 out.extend_from_slice(&[field]);
-                // A zero would end the field early.
+                // A zero byte would end the field early.
                 out.extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
                 out.extend_from_slice(&[0]);
             }

@@ -1,4 +1,4 @@
-//! Messages that a client sends: views of their bodies, and the few that the gateway writes itself.
+//! Messages of a client: views of their bodies, and the messages that the gateway writes.
 
 use bytes::BytesMut;
 
@@ -26,7 +26,7 @@ pub mod tag {
     pub const FUNCTION_CALL: u8 = b'F';
     /// Parse.
     pub const PARSE: u8 = b'P';
-    /// Password, SASL and GSS answers.
+    /// Password, SASL and GSS responses.
     pub const PASSWORD: u8 = b'p';
     /// Query.
     pub const QUERY: u8 = b'Q';
@@ -36,8 +36,8 @@ pub mod tag {
     pub const TERMINATE: u8 = b'X';
 }
 
-/// How many bytes a message of this tag may have, as in PostgreSQL: those that carry data may be large.
-/// Zero for tags that no client may send, so that [`check_tag`] is not the only guard.
+/// Maximum number of bytes of a message with this tag, as in PostgreSQL: messages with data can be large. It
+/// is zero for tags that no client can send, as a second check besides [`check_tag`].
 pub fn bytes_max(tag: u8, small: usize, large: usize) -> usize {
     match tag {
         tag::QUERY | tag::PARSE | tag::BIND | tag::FUNCTION_CALL | tag::COPY_DATA => large,
@@ -47,7 +47,7 @@ pub fn bytes_max(tag: u8, small: usize, large: usize) -> usize {
     }
 }
 
-/// Fails for a tag that no client may send.
+/// Fails for a tag that no client can send.
 pub fn check_tag(tag: u8) -> Result<(), Error> {
     if bytes_max(tag, 1, 1) == 0 { Err(Error::UnknownTag(tag)) } else { Ok(()) }
 }
@@ -67,12 +67,12 @@ pub struct Parse<'a> {
     pub name: &'a [u8],
     /// Its text.
     pub text: &'a [u8],
-    /// The parameter types given, four bytes each.
+    /// The declared parameter types, four bytes each.
     pub types: &'a [u8],
 }
 
 impl<'a> Parse<'a> {
-    /// Takes the body apart.
+    /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let (name, text) = (reader.cstr()?, reader.cstr()?);
@@ -101,7 +101,7 @@ pub struct Bind<'a> {
     pub portal: &'a [u8],
     /// The statement's name.
     pub statement: &'a [u8],
-    /// What comes behind the names: formats, values, result formats.
+    /// The bytes after the names: formats, values, result formats.
     pub rest: &'a [u8],
     formats: &'a [u8],
     values: &'a [u8],
@@ -109,17 +109,17 @@ pub struct Bind<'a> {
     count: usize,
 }
 
-/// A parameter's value as it came.
+/// A parameter's value as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value<'a> {
-    /// Whether it is in the type's binary format.
+    /// Whether it is in binary format.
     pub binary: bool,
-    /// The bytes; none is NULL.
+    /// The bytes. `None` is NULL.
     pub bytes: Option<&'a [u8]>,
 }
 
 impl<'a> Bind<'a> {
-    /// Takes the body apart and checks every length in it.
+    /// Parses the body and checks every length in it.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let (portal, statement) = (reader.cstr()?, reader.cstr()?);
@@ -143,17 +143,17 @@ impl<'a> Bind<'a> {
         Ok(Bind { portal, statement, rest, formats, values, results, count })
     }
 
-    /// How many parameters it has.
+    /// Number of parameters.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The formats that the results shall have, two bytes each.
+    /// The requested formats of the results, two bytes each.
     pub fn results(&self) -> &'a [u8] {
         self.results
     }
 
-    /// The parameter at this index, counted from 0.
+    /// The parameter with this index, counted from 0.
     pub fn value(&self, index: usize) -> Option<Value<'a>> {
         if index >= self.count {
             return None;
@@ -170,7 +170,7 @@ impl<'a> Bind<'a> {
         Some(Value { binary: format != [0, 0], bytes: value(&mut reader).ok()? })
     }
 
-    /// Appends the message for other names.
+    /// Appends the message with other names.
     pub fn put(&self, portal: &[u8], statement: &[u8], out: &mut BytesMut) {
         put_frame(out, tag::BIND, |out| {
             put_cstr(out, portal);
@@ -191,7 +191,7 @@ fn value<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, Error> {
     }
 }
 
-/// Appends a Bind of text values to the unnamed portal, asking for text results.
+/// Appends a Bind of text values to the unnamed portal. It requests text results.
 pub fn put_bind_text<'a>(
     out: &mut BytesMut,
     statement: &[u8],
@@ -212,8 +212,8 @@ pub fn put_bind_text<'a>(
     });
 }
 
-/// Appends a Bind of values as they came in another one to the unnamed portal, with these formats of results: text where
-/// there are none.
+/// Appends a Bind to the unnamed portal with values from another Bind. `results` are the formats of the
+/// results, text if empty.
 pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>], results: &[u16]) {
     put_frame(out, tag::BIND, |out| {
         out.extend_from_slice(&[0]);
@@ -233,17 +233,17 @@ pub fn put_bind_values(out: &mut BytesMut, statement: &[u8], values: &[Value<'_>
     });
 }
 
-/// A view of Describe and of Close: what kind of thing, and its name.
+/// A view of Describe and of Close: the kind of object, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<'a> {
-    /// Whether it is a statement; a portal otherwise.
+    /// Whether the object is a statement. Otherwise it is a portal.
     pub statement: bool,
     /// The name.
     pub name: &'a [u8],
 }
 
 impl<'a> Named<'a> {
-    /// Takes the body apart.
+    /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let statement = match reader.u8()? {
@@ -270,12 +270,12 @@ impl<'a> Named<'a> {
 pub struct Execute<'a> {
     /// The portal's name.
     pub portal: &'a [u8],
-    /// The most rows to return; 0 is all.
+    /// Maximum number of rows. 0 means all.
     pub rows_max: i32,
 }
 
 impl<'a> Execute<'a> {
-    /// Takes the body apart.
+    /// Parses the body.
     pub fn read(body: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body);
         let execute = Execute { portal: reader.cstr()?, rows_max: reader.i32()? };

@@ -1,15 +1,15 @@
-//! Frames of the PostgreSQL protocol, version 3: bytes to views of them and back. No I/O, no state.
+//! Frames of the PostgreSQL protocol, version 3: parsing and writing. No I/O, no state.
 //!
-//! A frame is a tag, a length and a body. Whoever reads a socket calls [`split`] until it asks for more bytes, looks
-//! at a frame through the views in [`frontend`] and [`backend`], and passes the bytes on as they came.
+//! A frame is a tag, a length and a body. A caller that reads a socket calls [`split`] until it needs more
+//! bytes, reads a frame through the views in [`frontend`] and [`backend`], and forwards the bytes unchanged.
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `startup` | the first packets of a connection |
-//! | `authentication` | the messages of a log-in |
-//! | `frontend` | messages from clients |
-//! | `backend` | messages from servers |
-//! | `reader` | reads numbers and strings from a body |
+//! | `authentication` | authentication messages of both sides |
+//! | `backend` | messages of a server |
+//! | `frontend` | messages of a client |
+//! | `reader` | a cursor over the body of a message |
+//! | `startup` | packets without a tag: start-up, SSLRequest, GSSENCRequest, CancelRequest |
 
 pub mod authentication;
 pub mod backend;
@@ -22,43 +22,43 @@ pub use reader::Reader;
 /// Bytes of a frame's tag and length.
 pub const HEADER_BYTES: usize = 5;
 
-/// One whole frame in somebody's buffer.
+/// One complete frame in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What kind of message it is.
+    /// The kind of message.
     pub tag: u8,
-    /// All of it, tag and length included.
+    /// The whole frame, including tag and length.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// What comes behind tag and length.
+    /// The bytes after tag and length.
     pub fn body(&self) -> &'a [u8] {
         &self.bytes[HEADER_BYTES..]
     }
 }
 
-/// What makes a peer's bytes unusable.
+/// The reason why a peer's bytes are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The length field is below its own size or beyond what is accepted for this kind of message.
+    /// The length field is smaller than its own size, or greater than the maximum for this kind of message.
     #[error("invalid length {length} of message type {tag:?}")]
     Length {
         /// The message's tag.
         tag: char,
-        /// What its length field says.
+        /// The value of its length field.
         length: u32,
     },
-    /// No such message.
+    /// An unknown message.
     #[error("invalid frontend message type {0}")]
     UnknownTag(u8),
-    /// The body ends too early, runs on, or holds what it can't.
+    /// The body is too short, too long, or has invalid contents.
     #[error("invalid message format: {0}")]
     Malformed(&'static str),
 }
 
-/// The first frame in `buffer`, or none while bytes are missing. The length is checked against `bytes_max` as soon
-/// as it is there, so that nobody waits for 2 GB.
+/// The first frame in `buffer`, or `None` if bytes are missing. The length is checked against `bytes_max` as
+/// soon as it has arrived. The gateway therefore never waits for 2 GB.
 pub fn split(buffer: &[u8], bytes_max: impl Fn(u8) -> usize) -> Result<Option<Frame<'_>>, Error> {
     let Some((header, _)) = buffer.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let [tag, length @ ..] = *header;
@@ -79,7 +79,7 @@ pub fn put_frame(out: &mut bytes::BytesMut, tag: u8, write: impl FnOnce(&mut byt
     out[start + 1..start + HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends a string and its closing zero.
+/// Appends a string and a zero byte.
 pub fn put_cstr(out: &mut bytes::BytesMut, text: &[u8]) {
     out.extend_from_slice(text);
     out.extend_from_slice(&[0]);

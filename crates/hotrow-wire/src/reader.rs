@@ -1,10 +1,10 @@
-//! A cursor over a body that never reads past its end.
+//! A cursor over a body. It never reads past the end.
 
 use std::ffi::CStr;
 
 use crate::Error;
 
-/// Takes a body apart from the front.
+/// Reads a body from the front.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> Reader<'a> {
         Reader { rest: body }
     }
 
-    /// What has not been taken yet.
+    /// The unread bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// So many bytes.
+    /// `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
             self.rest.split_at_checked(count).ok_or(Error::Malformed("insufficient data left in message"))?;
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The bytes up to a zero, which is skipped.
+    /// The bytes up to a zero byte, which is skipped.
     pub fn cstr(&mut self) -> Result<&'a [u8], Error> {
         let text = CStr::from_bytes_until_nul(self.rest)
             .map_err(|_| Error::Malformed("invalid string in message"))?
@@ -58,12 +58,12 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// The bytes up to a zero, as text.
+    /// The bytes up to a zero byte, as text.
     pub fn text(&mut self) -> Result<&'a str, Error> {
         str::from_utf8(self.cstr()?).map_err(|_| Error::Malformed("invalid UTF-8 in message"))
     }
 
-    /// Fails if anything is left.
+    /// Fails if bytes remain.
     pub fn end(self) -> Result<(), Error> {
         if self.rest.is_empty() { Ok(()) } else { Err(Error::Malformed("invalid message format")) }
     }

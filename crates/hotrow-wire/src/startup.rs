@@ -1,44 +1,44 @@
-//! What a client sends before there are tags: start-up, SSLRequest, GSSENCRequest, CancelRequest.
+//! Packets without a tag, which a client sends first: start-up, SSLRequest, GSSENCRequest, CancelRequest.
 
 use crate::{Error, Reader};
 
 const SSL_REQUEST: u32 = (1234 << 16) | 5679;
 const GSSENC_REQUEST: u32 = (1234 << 16) | 5680;
 const CANCEL_REQUEST: u32 = (1234 << 16) | 5678;
-/// The major version we speak.
+/// The supported major version.
 pub const MAJOR: u32 = 3;
 
 /// A packet without a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Asks for TLS.
+    /// Requests TLS.
     Ssl,
-    /// Asks for GSSAPI encryption.
+    /// Requests GSSAPI encryption.
     GssEnc,
-    /// Asks to cancel what another connection does.
+    /// Requests to cancel the work of another connection.
     Cancel {
-        /// The process id from that connection's BackendKeyData.
+        /// The process ID from that connection's BackendKeyData.
         process_id: u32,
-        /// Its secret.
+        /// Its secret key.
         secret: Vec<u8>,
     },
     /// Begins a session.
     Start {
-        /// The protocol's minor version that the client would like.
+        /// The protocol's minor version that the client requests.
         minor: u32,
-        /// The parameters in the order in which they came, each once.
+        /// The parameters in order, each once.
         parameters: Vec<(String, String)>,
     },
-    /// A major version that isn't ours.
+    /// An unsupported major version.
     Unsupported {
-        /// The major version asked for.
+        /// The requested major version.
         major: u32,
-        /// The minor version asked for.
+        /// The requested minor version.
         minor: u32,
     },
 }
 
-/// The packet at the front of `buffer` and its length in bytes, or none while bytes are missing.
+/// The packet at the front of `buffer` and its length in bytes, or `None` if bytes are missing.
 pub fn split(buffer: &[u8], bytes_max: usize) -> Result<Option<(Packet, usize)>, Error> {
     let Some((length, _)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length);
@@ -73,16 +73,17 @@ fn parameters(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
             })?;
             return Ok(parameters);
         }
-        // As in PostgreSQL the last one counts. If two were kept, the gateway could check one and the server use the other.
+        // As in PostgreSQL, the last value is used. If both were kept, the gateway could check one and the
+        // server could use the other.
         parameters.retain(|(known, _)| !is_same(known, name));
         parameters.push((name.to_owned(), reader.text()?.to_owned()));
     }
 }
 
-/// The names that the protocol defines. All others are settings.
+/// Names that the protocol defines. All other names are settings.
 const OWN: [&str; 4] = ["user", "database", "options", "replication"];
 
-/// Whether two names mean one parameter to the server: names of settings are compared without case.
+/// Whether two names mean the same parameter to the server. Names of settings are compared without case.
 fn is_same(one: &str, other: &str) -> bool {
     one == other || one.eq_ignore_ascii_case(other) && !OWN.contains(&one) && !OWN.contains(&other)
 }

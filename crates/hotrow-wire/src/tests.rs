@@ -1,4 +1,4 @@
-//! Frames written are frames read, and no bytes make a view panic.
+//! Tests that written frames are read unchanged, and that no bytes cause a panic.
 
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn only_frame(buffer: &BytesMut) -> crate::Frame<'_> {
 }
 
 #[test]
-fn values_can_be_bound_again_as_they_came() {
+fn bound_values_can_be_bound_again_unchanged() {
     let mut first = BytesMut::new();
     let values = [
         Value { binary: true, bytes: Some(&[0, 0, 0, 7]) },
@@ -30,7 +30,7 @@ fn values_can_be_bound_again_as_they_came() {
 }
 
 #[test]
-fn a_frame_is_whole_or_asks_for_more() {
+fn an_incomplete_frame_needs_more_bytes() {
     let mut buffer = BytesMut::new();
     frontend::put_query(&mut buffer, "select 1");
     for end in 0..buffer.len() {
@@ -40,7 +40,7 @@ fn a_frame_is_whole_or_asks_for_more() {
 }
 
 #[test]
-fn a_length_of_two_gigabytes_is_refused_before_its_bytes_come() {
+fn a_length_of_two_gigabytes_is_rejected_before_the_bytes_arrive() {
     let result = split(&[b'Q', 0x7f, 0xff, 0xff, 0xff], |_| 1 << 20);
     assert_eq!(result.unwrap_err(), Error::Length { tag: 'Q', length: 0x7fff_ffff });
     assert!(split(&[b'S', 0, 0, 0, 3], |_| 100).is_err());
@@ -54,7 +54,7 @@ fn only_client_messages_pass_the_tag_check() {
 }
 
 #[test]
-fn bind_gives_each_value_its_format() {
+fn each_value_of_a_bind_has_its_format() {
     let mut body = b"portal\0name\0".to_vec();
     body.extend([0, 2, 0, 0, 0, 1]); // two formats: text, binary
     body.extend([0, 2]);
@@ -72,7 +72,7 @@ fn bind_gives_each_value_its_format() {
 }
 
 #[test]
-fn a_bind_that_lies_about_its_lengths_is_malformed() {
+fn a_bind_with_wrong_lengths_is_malformed() {
     for body in [
         &b"\0\0\0\0\xff\xff"[..],                         // 65,535 values and no bytes
         &b"\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0"[..],       // a value of 2 GB
@@ -86,7 +86,7 @@ fn a_bind_that_lies_about_its_lengths_is_malformed() {
 }
 
 #[test]
-fn parse_and_its_types_survive() {
+fn parse_and_its_types_survive_a_round_trip() {
     let parse = Parse { name: b"s", text: b"select $1", types: &[0, 0, 0, 23] };
     let mut out = BytesMut::new();
     parse.put(&mut out);
@@ -95,7 +95,7 @@ fn parse_and_its_types_survive() {
 }
 
 #[test]
-fn describe_and_execute() {
+fn describe_and_execute_survive_a_round_trip() {
     assert_eq!(Named::read(b"Sx\0").unwrap(), Named { statement: true, name: b"x" });
     assert!(Named::read(b"Qx\0").is_err());
     assert_eq!(Execute::read(&frontend::EXECUTE[5..]).unwrap(), Execute { portal: b"", rows_max: 0 });
@@ -122,7 +122,7 @@ fn startup_packets() {
     startup::put_start(&mut twice, [("user", "ann"), ("database", "shop"), ("user", "bob")].into_iter());
     let Some((Packet::Start { parameters, .. }, _)) = startup::split(&twice, 100).unwrap() else { panic!() };
     let expected = [("database", "shop"), ("user", "bob")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-    assert_eq!(parameters, expected, "the last one counts");
+    assert_eq!(parameters, expected, "the last value is used");
     let mut cases = BytesMut::new();
     let settings = [("Work_Mem", "2MB"), ("work_mem", "1MB"), ("user", "ann"), ("USER", "bob")];
     startup::put_start(&mut cases, settings.into_iter());
@@ -131,7 +131,7 @@ fn startup_packets() {
     assert_eq!(
         parameters,
         expected.collect::<Vec<_>>(),
-        "names of settings have no case, those of the protocol do"
+        "names of settings are case-insensitive, names of the protocol are not"
     );
     assert!(startup::split(&[0, 0, 0, 7, 0, 3, 0], 100).is_err());
     assert!(startup::split(&[0x7f, 0, 0, 7, 0, 3, 0], 100).is_err());
@@ -142,7 +142,7 @@ fn startup_packets() {
 }
 
 #[test]
-fn a_problem_is_an_error_response_that_clients_can_read() {
+fn a_problem_is_a_valid_error_response() {
     let mut out = BytesMut::new();
     Problem::fatal("08P01", "bad \0 frame", "send a good one").put(&mut out);
     let report = Report::read(only_frame(&out).body()).unwrap();
@@ -155,7 +155,7 @@ fn a_problem_is_an_error_response_that_clients_can_read() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_a_view_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(Some(frame)) = split(&bytes, |_| 1000) {
             prop_assert!(frame.bytes.len() <= bytes.len());
         }

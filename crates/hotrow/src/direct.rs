@@ -1,11 +1,13 @@
-//! A connection to the server itself, for the commands that don't go through a gateway.
+//! A connection to the server for commands that do not go through a gateway.
 
 use hotrow_gateway::driver;
 use tokio_postgres::Client;
 
-/// The server can't be reached.
+/// The command cannot connect to the server.
 #[derive(Debug, thiserror::Error)]
-#[error("can't connect to the upstream: {0}; check its address, user and password")]
+#[error(
+    "cannot connect to the server: {0}; check that the server runs, and address, user and password in --upstream"
+)]
 pub struct Error(driver::Error);
 
 /// Connects.

@@ -1,4 +1,4 @@
-//! `hotrow explain`: what the gateway would do with a statement.
+//! `hotrow explain`: whether the gateway packs a statement, with which key, and why.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,17 +10,18 @@ use crate::settings::{self, Settings};
 /// `hotrow explain`
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example: hotrow explain --upstream postgres://127.0.0.1/shop \"update item set stock = stock - 1 where id = 7\""
+    after_help = "The server parses the statement and does not run it. If the server rejects it, the exit status is 1.\n\n\
+    Example: hotrow explain --upstream postgres://127.0.0.1/shop \"update item set stock = stock - 1 where id = 7\""
 )]
 pub struct Args {
-    /// The server whose catalogue is asked: a libpq URL or keyword string
+    /// The server with the statement's tables: a libpq URL or keyword string
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
     /// The statement, with literals or with $1, $2, ...
     sql: String,
 }
 
-/// Why nothing can be said.
+/// Why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The settings.
@@ -30,11 +31,11 @@ pub enum Error {
     #[error(transparent)]
     Explain(#[from] hotrow_gateway::explain::Error),
     /// The system.
-    #[error("the system refuses: {0}")]
+    #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let settings = Settings { upstream: Some(args.upstream), ..Settings::default() };
     let config: Config = settings.resolve(None)?.config;

@@ -1,4 +1,4 @@
-//! `hotrow help`: the settings as a table, or a command's own help.
+//! `hotrow help`: the list of settings, or the help of a command.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ pub struct Args {
     topic: Option<String>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run<C: CommandFactory>(args: &Args) -> std::io::Result<ExitCode> {
     let mut stdout = std::io::stdout();
     let mut command = C::command();
@@ -26,7 +26,7 @@ pub fn run<C: CommandFactory>(args: &Args) -> std::io::Result<ExitCode> {
             None => {
                 writeln!(
                     std::io::stderr(),
-                    "hotrow: no help on {topic:?}; try: hotrow help config, hotrow help serve"
+                    "hotrow: there is no help on {topic:?}; try hotrow help config or hotrow help serve"
                 )?;
                 return Ok(ExitCode::from(2));
             }
@@ -37,12 +37,12 @@ pub fn run<C: CommandFactory>(args: &Args) -> std::io::Result<ExitCode> {
 
 fn config() -> String {
     let mut text = String::from(
-        "Settings of hotrow serve. Each can be a flag (--lane-lock-timeout-ms 50), an environment variable\n\
-         (HOTROW_LANE_LOCK_TIMEOUT_MS=50) or a line of the file named by --config (lane_lock_timeout_ms = 50);\n\
-         a flag wins over the environment, and that over the file. SIGHUP reads the file again: what it sets is in\n\
-         force at once, but for the settings marked *, which wait for the next start, and for lanes, of which users and\n\
-         databases that are connected keep what they have. A file with a mistake changes nothing, and the log says where\n\
-         it is.\n\n",
+        "Settings of hotrow serve. Each setting can be a flag (--lane-lock-timeout-ms 50), an environment variable\n\
+         (HOTROW_LANE_LOCK_TIMEOUT_MS=50) or a line of the file named by --config (lane_lock_timeout_ms = 50).\n\
+         Flags take precedence over the environment, and the environment over the file.\n\n\
+         SIGHUP reads the file again. Settings take effect at once, with two exceptions: those marked * take effect\n\
+         at the next start, and a new number of lanes applies to users and databases that connect later. A file with\n\
+         an error changes nothing, and the log names the line.\n\n",
     );
     for setting in Settings::table() {
         let mark = if NEEDS_RESTART.contains(&setting.name) { "*" } else { " " };
@@ -52,16 +52,16 @@ fn config() -> String {
         ));
     }
     text.push_str(
-        "\nOnly in the file: [[pool]] tables, for a database, a user, or a user in a database. The first table that fits a\n\
-         client is in force for it, and no other:\n\n  \
+        "\nThe file can also have [[pool]] tables with settings for a database, a user, or a user in a database. Only the\n\
+         first table that matches a client applies to it:\n\n  \
          [[pool]]\n  \
-         database = \"shop\"                # any, if it is left out\n  \
-         user = \"ann\"                    # any, if it is left out\n  \
-         clients_max = 100               # of all clients that the table is for, beside the gateway's own limit\n  \
-         held_connections_max = 20       # likewise\n  \
-         pack = true                     # these and lanes, held_wait_ms, lane_lock_timeout_ms, server_wait_ms,\n  \
-         queue_wait_ms = 2000            # queue_wait_ms, catalogue_age_ms: instead of the setting above\n  \
-         settings = { statement_timeout = \"5s\" }   # the server's settings, unless the client starts with its own\n",
+         database = \"shop\"                # all databases if omitted\n  \
+         user = \"ann\"                    # all users if omitted\n  \
+         clients_max = 100               # for all clients of the table together; the gateway's limit also applies\n  \
+         held_connections_max = 20       # as above\n  \
+         pack = true                     # replaces the setting above; also possible: lanes, held_wait_ms,\n  \
+         queue_wait_ms = 2000            # lane_lock_timeout_ms, server_wait_ms, catalogue_age_ms\n  \
+         settings = { statement_timeout = \"5s\" }   # settings of the server, unless the client sends its own\n",
     );
     text
 }

@@ -1,4 +1,4 @@
-//! Starts and stops the HTTP API beside the gateway, whose client it is.
+//! Starts and stops the HTTP API, which is a client of the gateway.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 
 use crate::settings::Http;
 
-/// The address can't be had.
+/// The address cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "can't serve HTTP on {address}: {error}; is another program there? choose another address with --http"
+    "cannot serve HTTP on {address}: {error}; if another program uses the address, choose another one with --http"
 )]
 pub struct Error {
     address: SocketAddr,
@@ -30,7 +30,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves in the background; `patience` is for what is under way at the end.
+    /// Serves in the background. At the end, requests under way have `patience` to finish.
     pub async fn start(
         http: Http,
         gateway: &Gateway,
@@ -53,7 +53,7 @@ impl HttpServer {
         };
         let router = hotrow_http::router(&upstream, http.tokens);
         let until = async move {
-            // Nothing is ever sent: a sender that is gone is the word.
+            // No value is ever sent: the end of the sender is the signal.
             let _ = stopped.changed().await;
         };
         let bounds = hotrow_http::Bounds::new(patience);
@@ -61,17 +61,17 @@ impl HttpServer {
         Ok(HttpServer { address, inheritable, stop, task })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its listening socket, for the gateway that takes over.
+    /// The listening socket, for the successor of this process.
     pub fn inheritable(&self) -> std::io::Result<InheritedSocket> {
         self.inheritable.try_clone()
     }
 
-    /// Lets requests that are under way finish; false if some did not in time.
+    /// Waits for requests under way; false if some did not finish in time.
     pub async fn stop(self) -> bool {
         drop(self.inheritable);
         drop(self.stop);

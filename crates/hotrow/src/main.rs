@@ -1,4 +1,4 @@
-//! The `hotrow` command: takes the command line apart and calls the part that does the work.
+//! The `hotrow` command: parses the command line and calls the module of the command.
 
 mod bench;
 mod demo;
@@ -22,8 +22,8 @@ use clap::{Parser, Subcommand};
 
 /// Group commit across clients for PostgreSQL.
 ///
-/// Point your driver at Hotrow's port instead of PostgreSQL's. Statements that meet on one row are run in one
-/// transaction, committed once, and each client gets its own exact answer. Everything else is passed through.
+/// Point your driver at Hotrow's port instead of PostgreSQL's. Statements that update the same row run in one
+/// transaction and are committed once. Each client gets its own exact answer. Everything else is passed through.
 #[derive(Parser)]
 #[command(version, disable_help_subcommand = true, after_help = "Start with: hotrow demo")]
 struct Command {
@@ -33,21 +33,21 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Subcommands {
-    /// Sell phones to a crowd, directly and through the gateway, on a private server: needs no database
+    /// Sell phones to many buyers, directly and through the gateway, on a private server; needs no database
     Demo(demo::Args),
     /// Run the gateway in front of a PostgreSQL server
     Serve(Box<serve::Args>),
-    /// Say what the gateway would do with a statement: packed or passed through, with which key, and why
+    /// Show whether the gateway packs a statement or passes it through, with which key, and why
     Explain(explain::Args),
-    /// Install the schema pack: counters, sales, queues and feeds as SQL functions, fastest through the gateway
+    /// Install the schema pack: counters, sales, queues and feeds as SQL functions
     Migrate(migrate::Args),
-    /// Rebuild any past value of a counter from its history, and compare everything on the way
+    /// Compute any past value of a counter from its history, and check the history
     Replay(replay::Args),
-    /// Prove that counters, sales and their histories agree with each other, while others go on writing
+    /// Check that counters, sales, queues, feeds and histories agree with each other, under load too
     Verify(verify::Args),
-    /// Measure Hotrow against today's techniques, side by side, and check every answer
+    /// Compare Hotrow with other techniques in one run, and check every answer
     Bench(hotrow_bench::Args),
-    /// Explain the settings (`hotrow help config`) or a command (`hotrow help serve`)
+    /// List the settings (`hotrow help config`) or explain a command (`hotrow help serve`)
     Help(help::Args),
 }
 

@@ -1,20 +1,22 @@
-//! Serves the metrics beside the gateway.
+//! Serves the gateway's metrics.
 
 use hotrow_gateway::metrics::METRICS;
 use hotrow_gateway::{InheritedSocket, Sockets};
 use tokio::task::JoinHandle;
 
-/// The address can't be had.
+/// The address cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("can't serve metrics on {address}: {error}; choose another address with --metrics")]
+#[error(
+    "cannot serve metrics on {address}: {error}; if another program uses the address, choose another one with --metrics"
+)]
 pub struct Error {
     address: String,
     error: std::io::Error,
 }
 
-/// Where Prometheus reads.
+/// The running endpoint for Prometheus.
 pub struct Metrics {
-    /// Its listening socket, for the gateway that takes over.
+    /// The listening socket, for the successor of this process.
     pub inheritable: InheritedSocket,
     accepting: JoinHandle<std::io::Result<()>>,
 }
@@ -23,7 +25,7 @@ impl Metrics {
     /// Serves in the background.
     pub async fn start(address: String, sockets: &mut Sockets) -> Result<Self, Error> {
         let refused = |error| Error { address: address.clone(), error };
-        let nothing = || refused(std::io::Error::other("the name has no address"));
+        let nothing = || refused(std::io::Error::other("the host name has no address"));
         let wanted = tokio::net::lookup_host(&address).await.map_err(refused)?.next().ok_or_else(nothing)?;
         let listener = sockets.tcp(wanted).await.map_err(refused)?;
         tracing::info!(address = %listener.socket.local_addr().map_err(refused)?, "serving /metrics");
@@ -31,7 +33,7 @@ impl Metrics {
         let accepting = tokio::spawn(hotrow_http::serve_metrics(listener.socket, || METRICS.render()));
         Ok(Metrics { inheritable, accepting })
     }
-    /// Accepts nobody from now on.
+    /// Stops accepting connections.
     pub fn stop(&self) {
         self.accepting.abort();
     }

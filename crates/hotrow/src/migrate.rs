@@ -1,4 +1,4 @@
-//! `hotrow migrate`: installs the schema pack, says what it would install, or compares. Never what the pack holds.
+//! `hotrow migrate`: installs the schema pack, prints what it would install, or compares. The pack itself is in `hotrow-sql`.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -13,35 +13,52 @@ pub struct Args {
     /// The server and database to install into: a libpq URL or keyword string
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
-    /// The role whose members may call the functions; made if it is missing and you may
+    /// The role whose members can call the functions; created if it is missing, which needs the right to create roles
     #[arg(long, default_value = DEFAULT_ROLE, value_name = "NAME")]
     role: String,
-    /// Print what would run, and change nothing
+    /// Print the statements that would run, and change nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Say whether what is installed fits this program: exit 0 if it does, else 1
+    /// Compare the installed pack with this program; the exit status is 0 if they agree, else 1
     ///
-    /// Compared are the list of migrations, each function of the pack (text, settings, owner, who may call it), and the role
-    /// with its grants; not the tables, the settings, the merge rules, nor what others have put into the schema.
+    /// The comparison covers the list of migrations, each function of the pack (text, settings, owner, rights to call it),
+    /// and the role with its grants. It does not cover tables, settings, merge rules, or other objects in the schema.
     #[arg(long)]
     check: bool,
 }
 
-/// Why nothing was installed.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server can't be reached.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
-    /// The pack can't be installed.
+    /// The pack cannot be installed or compared.
     #[error(transparent)]
     Install(#[from] hotrow_sql::Error),
+    /// The functions are installed, and only their owner can call them.
+    #[error(
+        "the schema pack is installed, but the role {role} is missing and this user may not create it; until it exists, only \
+         the owner can call the functions: have an administrator run `{statement};`, then run hotrow migrate again"
+    )]
+    RoleMissing {
+        /// The role whose members are to call the functions.
+        role: String,
+        /// The statement that creates it.
+        statement: String,
+    },
     /// The system.
-    #[error("the system refuses: {0}")]
+    #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Runs it.
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Install(error.into())
+    }
+}
+
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -62,7 +79,11 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
         State::Fits => {}
         State::Missing(missing) => {
             let all = MIGRATIONS.len();
-            writeln!(out, "{missing} of {all} migrations are missing: run hotrow migrate")?;
+            if missing == all {
+                writeln!(out, "the schema pack is not installed: run hotrow migrate")?;
+            } else {
+                writeln!(out, "{missing} of {all} migrations are missing: run hotrow migrate")?;
+            }
             return Ok(ExitCode::FAILURE);
         }
         State::Newer(number) => {
@@ -75,21 +96,35 @@ async fn check(client: &Client, role: &str) -> Result<ExitCode, Error> {
     }
     let differences = hotrow_sql::differences(client, role).await?;
     if differences.is_empty() {
-        writeln!(out, "the schema pack fits this program")?;
+        writeln!(out, "the schema pack matches this program")?;
         return Ok(ExitCode::SUCCESS);
     }
     for difference in &differences {
         writeln!(out, "{difference}")?;
     }
-    let changed = differences.iter().any(|difference| matches!(difference, Difference::Function(_)));
-    writeln!(out, "{}", if changed { FUNCTIONS_DIFFER } else { GRANTS_DIFFER })?;
+    writeln!(out, "{}", advice(client, &differences, role).await?)?;
     Ok(ExitCode::FAILURE)
 }
 
-const FUNCTIONS_DIFFER: &str = "the schema pack does not fit this program: hotrow migrate changes no function that is installed; \
-     what it would install into an empty database is printed by hotrow migrate --dry-run there";
-const GRANTS_DIFFER: &str =
-    "the schema pack does not fit this program: hotrow migrate puts the role and its grants right";
+/// The next step after a comparison that found these differences.
+async fn advice(client: &Client, differences: &[Difference], role: &str) -> Result<String, Error> {
+    if differences.iter().any(|difference| matches!(difference, Difference::Function(_))) {
+        return Ok("the schema pack differs from this program. hotrow migrate changes no installed function: compare with \
+             the output of hotrow migrate --dry-run for an empty database, and restore the functions by hand"
+            .to_owned());
+    }
+    let row = client.query_one(include_str!("../sql/role_to_create.sql"), &[&role]).await?;
+    let is_missing = differences.iter().any(|difference| matches!(difference, Difference::NoRole(_)));
+    let (may_create, quoted): (bool, String) = (row.get(0), row.get(1));
+    Ok(if is_missing && !may_create {
+        format!(
+            "have an administrator run `create role {quoted} nologin;`, then run hotrow migrate: this user may not create \
+             roles"
+        )
+    } else {
+        "run hotrow migrate: it creates the role and its grants".to_owned()
+    })
+}
 
 async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
     let plan = hotrow_sql::plan(client).await?;
@@ -98,10 +133,10 @@ async fn dry_run(client: &Client) -> Result<ExitCode, Error> {
         text.extend(["-- ", migration.name, "\n", &migration.sql(), "\n"]);
     }
     if plan.is_empty() {
-        text.push_str("-- nothing is missing\n");
+        text.push_str("-- everything is installed\n");
     }
     match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // who reads has seen enough
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // the reader, such as `head`, has enough
         written => written?,
     }
     Ok(ExitCode::SUCCESS)
@@ -111,19 +146,17 @@ async fn migrate(client: &mut Client, role: &str) -> Result<ExitCode, Error> {
     let mut out = std::io::stdout();
     let installed = hotrow_sql::migrate(client, role).await?;
     if installed.migrations.is_empty() {
-        writeln!(out, "nothing was missing")?;
+        writeln!(out, "everything was installed already")?;
     }
     for migration in installed.migrations {
         writeln!(out, "installed {}", migration.name)?;
     }
     match installed.role {
-        GroupRole::Granted => writeln!(out, "members of {role} may call the functions")?,
-        GroupRole::Created => writeln!(out, "created the role {role}; its members may call the functions")?,
-        GroupRole::Missing { statement } => writeln!(
-            out,
-            "the role {role} is missing and you may not create it: have an administrator run `{statement};`, then run \
-             hotrow migrate again; until then only the owner can call the functions"
-        )?,
+        GroupRole::Granted => writeln!(out, "members of {role} can call the functions")?,
+        GroupRole::Created => writeln!(out, "created the role {role}; its members can call the functions")?,
+        GroupRole::Missing { statement } => {
+            return Err(Error::RoleMissing { role: role.to_owned(), statement });
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

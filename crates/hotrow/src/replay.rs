@@ -1,5 +1,5 @@
-//! `hotrow replay`: any past value of a counter, folded again from its history, with everything compared that it
-//! passes. Never changes anything.
+//! `hotrow replay`: computes any past value of a counter from its history, and checks every command and snapshot on the way.
+//! Changes nothing.
 
 pub mod fold;
 pub mod history;
@@ -17,16 +17,16 @@ pub use progress::Progress;
 /// `hotrow replay`
 #[derive(clap::Args)]
 #[command(after_help = "\
-Starts as far back as the history goes, so that every command and snapshot on the way is compared; with --nearest at the \
-last snapshot before the version, which is quicker and compares less. Exits with 1 at the first place that differs.\n\n\
+Starts at the beginning of the history and checks every command and snapshot up to the version. With --nearest, it starts at \
+the last snapshot before the version, which is faster and checks less. The exit status is 1 at the first difference.\n\n\
 Example: hotrow replay likes:42 --at 1000 --upstream postgres://owner@127.0.0.1/shop")]
 pub struct Args {
-    /// The counter
+    /// Name of the counter
     counter: String,
-    /// The server and database: a libpq URL or keyword string, as a role that may read the pack's tables
+    /// The server and database: a libpq URL or keyword string; its user needs to read the pack's tables
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
-    /// The version whose value is wanted; the present one if left out
+    /// Version of the value; the current version if omitted
     #[arg(long, value_name = "VERSION", value_parser = clap::value_parser!(i64).range(0..))]
     at: Option<i64>,
     /// Start at the last snapshot before the version (command log only)
@@ -34,41 +34,43 @@ pub struct Args {
     nearest: bool,
 }
 
-/// Why there is no value.
+/// Why the value cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The history can't be read.
+    /// The history cannot be read.
     #[error(transparent)]
     History(#[from] history::Error),
-    /// Nobody has made it.
-    #[error("there is no counter {0}: it is made by its first command")]
+    /// The counter does not exist.
+    #[error("there is no counter {0}: check its name; a counter is created by its first command")]
     Unknown(String),
-    /// The version is yet to come.
-    #[error("counter {counter} is at version {version}: ask --at that or an earlier one")]
+    /// The version does not exist yet.
+    #[error("counter {counter} is at version {version}: use --at with this version or an earlier one")]
     NotYet {
         /// Which counter.
         counter: String,
         /// Its last version.
         version: i64,
     },
-    /// Its commands are gone.
-    #[error("the history of counter {counter} goes back to version {version}: ask --at that or a later one")]
+    /// The commands of this version have been deleted.
+    #[error(
+        "the history of counter {counter} begins at version {version}: use --at with this version or a later one"
+    )]
     Forgotten {
         /// Which counter.
         counter: String,
-        /// The first that can be rebuilt.
+        /// The first version that can be computed.
         version: i64,
     },
     /// The history contradicts itself.
-    #[error("counter {counter} differs at {difference}; hotrow verify looks at all counters")]
+    #[error("counter {counter} differs at {difference}; check all counters with hotrow verify")]
     Differs {
         /// Which counter.
         counter: String,
-        /// Where and how.
+        /// The version and the difference.
         difference: Difference,
     },
-    /// The system.
-    #[error("the system refuses: {0}")]
+    /// The operating system.
+    #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
 }
 
@@ -78,7 +80,7 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -88,15 +90,15 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     })
 }
 
-/// How far back a history goes.
+/// The extent of a history.
 struct Extent {
     strategy: Strategy,
     version: i64,
-    /// The first version whose value can be rebuilt.
+    /// The first version whose value can be computed.
     first: i64,
-    /// Whether the counter's very first command is kept.
+    /// Whether the history has the counter's first command.
     from_the_start: bool,
-    /// The last snapshot that is not too late.
+    /// The last snapshot up to the wanted version.
     nearest: Option<i64>,
 }
 
@@ -146,7 +148,7 @@ async fn extent(transaction: &Transaction<'_>, args: &Args) -> Result<Extent, Er
     Ok(Extent { strategy, version, first, from_the_start, nearest: row.get(5) })
 }
 
-/// Folds it all; the outcome is the first place that differs.
+/// Folds the range. The result has the first difference.
 async fn fold(
     transaction: &Transaction<'_>,
     range: Range<'_>,

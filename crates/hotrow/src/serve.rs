@@ -1,4 +1,4 @@
-//! `hotrow serve`: runs the gateway until it is told to stop.
+//! `hotrow serve`: runs the gateway until a signal or the console stops it.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::successor::{self, Successor};
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: hotrow serve --upstream postgres://127.0.0.1:5432 --listen 127.0.0.1:6432\n\
-    then: psql -h 127.0.0.1 -p 6432\nTo talk to the gateway itself: psql -h 127.0.0.1 -p 6432 hotrow -c 'show help'\n\
+    then: psql -h 127.0.0.1 -p 6432\nFor the console of the gateway: psql -h 127.0.0.1 -p 6432 hotrow -c 'show help'\n\
     All settings with defaults and units: hotrow help config"
 )]
 pub struct Args {
@@ -29,7 +29,7 @@ pub struct Args {
     settings: Settings,
 }
 
-/// Why the gateway does not run.
+/// Why the gateway cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The settings.
@@ -39,38 +39,36 @@ pub enum Error {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The log filter.
-    #[error("the log filter is wrong: {0}; write for example info, or hotrow_gateway=debug")]
+    #[error("cannot read the log filter: {0}; write for example --log info, or --log hotrow_gateway=debug")]
     Log(#[from] tracing_subscriber::filter::ParseError),
-    /// What was handed over.
-    #[error(
-        "a socket that was handed over can't be used: {0}; hand over listening TCP and Unix sockets only"
-    )]
+    /// The inherited sockets.
+    #[error("cannot use an inherited socket: {0}; pass listening TCP and Unix sockets only")]
     Inherited(std::io::Error),
-    /// The metrics' address.
+    /// The address of the metrics.
     #[error(transparent)]
     Metrics(#[from] metrics::Error),
-    /// The HTTP address.
+    /// The address of the HTTP API.
     #[error(transparent)]
     Http(#[from] http::Error),
-    /// The system.
-    #[error("the system refuses: {0}")]
+    /// The operating system.
+    #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
-    let resolved = args.settings.clone().resolve(args.config.as_deref())?;
+    let resolved = resolve(&args)?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_new(&resolved.log)?)
         .with_writer(std::io::stderr);
-    // In colours for people only, who may have said that they want none; in a journal or a file they would be noise.
+    // Colours are for terminals only, and `NO_COLOR` turns them off. In a journal or a file they would be noise.
     if std::io::stderr().is_terminal() {
         log.init()
     } else {
         log.with_ansi(false).init()
     }
     raise_file_limit();
-    // The path, and not what is there now: the successor may be a newer version.
+    // The path is resolved now, and its program is started later: the successor may be a newer version.
     let (program, sockets) = (std::env::current_exe()?, Sockets::inherited().map_err(Error::Inherited)?);
     let runtime = match resolved.workers {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
@@ -99,14 +97,14 @@ async fn serve(
         None => None,
     };
     for address in sockets.unused() {
-        tracing::warn!(%address, "a socket that was handed over is not used: no address in the settings is its");
+        tracing::warn!(%address, "ignoring an inherited socket: no configured address matches it");
     }
     drop(sockets);
     tracing::info!(server = %upstream.hosts, workers = resolved.workers, pid = std::process::id(), "started");
     say_where(&gateway, http.as_ref())?;
     manager::ready();
     if let Some(pid) = successor::relieve_predecessor() {
-        tracing::info!(pid, "the gateway before this one may leave");
+        tracing::info!(pid, "the previous gateway was told to stop");
     }
 
     let mut successor: Option<Successor> = None;
@@ -116,12 +114,10 @@ async fn serve(
                 Signal::Stop => break,
                 Signal::Reload => {
                     manager::reloading();
-                    if let Err(error) = reload(&args, &mut resolved, &gateway).await {
-                        tracing::error!("not reloaded, what was in force stays in force: {error}");
-                    }
+                    let _ = reload(&args, &mut resolved, &gateway).await; // it has logged the error
                     manager::ready();
                 }
-                Signal::HandOver if successor.is_some() => tracing::warn!("a successor is being started already"),
+                Signal::HandOver if successor.is_some() => tracing::warn!("a successor is already starting"),
                 Signal::HandOver => {
                     let sockets = inheritable_sockets(metrics.as_ref(), &gateway, http.as_ref());
                     match sockets.and_then(|sockets| Successor::start(&program, sockets)) {
@@ -129,23 +125,19 @@ async fn serve(
                             tracing::info!(pid = started.pid(), "a successor was started");
                             successor = Some(started);
                         }
-                        Err(error) => tracing::error!(%error, "no successor could be started, this gateway goes on"),
+                        Err(error) => tracing::error!(%error, "cannot start a successor, this gateway continues"),
                     }
                 }
             },
             request = gateway.next_request() => match request {
                 OperatorRequest::Shutdown => break,
                 OperatorRequest::Reload(answer) => {
-                    let reloaded = reload(&args, &mut resolved, &gateway).await.map_err(|error| error.to_string());
-                    if let Err(error) = &reloaded {
-                        tracing::error!("not reloaded, what was in force stays in force: {error}");
-                    }
-                    let _ = answer.send(reloaded); // who asked may be gone
+                    let _ = answer.send(reload(&args, &mut resolved, &gateway).await); // the client may be gone
                 }
             },
             why = failed(&mut successor) => {
                 successor = None;
-                tracing::error!("the successor did not come up, this gateway goes on: {why}; its own words are above");
+                tracing::error!("the successor failed to start, this gateway continues: {why}; the log lines above are its own");
             }
         }
     }
@@ -153,7 +145,7 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a successor did not come up. Never, where there is none.
+/// Why the successor failed to start. Waits forever if there is no successor.
 async fn failed(successor: &mut Option<Successor>) -> String {
     match successor {
         Some(successor) => successor.failed().await,
@@ -161,7 +153,7 @@ async fn failed(successor: &mut Option<Successor>) -> String {
     }
 }
 
-/// In the order in which they are taken.
+/// The listening sockets, in the order in which a successor takes them.
 fn inheritable_sockets(
     metrics: Option<&Metrics>,
     gateway: &Gateway,
@@ -172,7 +164,7 @@ fn inheritable_sockets(
     metrics.into_iter().chain(gateway.inheritable_sockets()?.into_iter().map(Ok)).chain(http).collect()
 }
 
-/// For people, and for programs that start this one.
+/// Prints the addresses, for users and for programs that start this one.
 fn say_where(gateway: &Gateway, http: Option<&HttpServer>) -> std::io::Result<()> {
     let mut stdout = std::io::stdout();
     if let Some(http) = http {
@@ -192,47 +184,61 @@ async fn stop(
 ) {
     match &successor {
         Some(successor) => {
-            tracing::info!(pid = successor.pid(), "handed over: what is under way here is finished");
+            tracing::info!(pid = successor.pid(), "handed over: clients of this process finish their work");
             if let Some(metrics) = metrics {
                 metrics.stop();
             }
         }
         None => {
             manager::stopping();
-            tracing::info!("stopping: what is under way is finished, new clients are sent away");
+            tracing::info!("stopping: transactions under way can finish, new clients are rejected");
         }
     }
-    // First those who are clients of the gateway themselves.
+    // HTTP first, because its requests are clients of the gateway.
     if let Some(http) = http
         && !http.stop().await
     {
-        tracing::warn!("some HTTP requests were under way for too long and are cut off");
+        tracing::warn!("some HTTP requests did not finish within drain_timeout_ms and were cut off");
     }
     let clean = if successor.is_some() { gateway.hand_over().await } else { gateway.stop().await };
     if !clean {
-        tracing::warn!("some clients were in a transaction for too long and are cut off");
+        tracing::warn!(
+            "some clients did not finish their transaction within drain_timeout_ms and were cut off"
+        );
     }
     tracing::info!("stopped");
 }
 
-/// Reads the settings again and goes on with them.
-async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), Error> {
-    let new = args.settings.clone().resolve(args.config.as_deref())?;
-    gateway.reload(new.config.clone()).await.map_err(StartError::from)?;
+/// The settings of the command line, the environment and the file.
+fn resolve(args: &Args) -> Result<Resolved, settings::Error> {
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment: Vec<(String, String)> = environment.collect();
+    args.settings.clone().or_environment(&environment)?.resolve(args.config.as_deref())
+}
+
+/// Reads the settings again and applies them. An error is logged and returned.
+async fn reload(args: &Args, resolved: &mut Resolved, gateway: &Gateway) -> Result<(), String> {
+    let failed = |error: String| {
+        tracing::error!("not reloaded, the previous settings stay in effect: {error}");
+        error
+    };
+    let new = resolve(args).map_err(|error| failed(error.to_string()))?;
+    gateway.reload(new.config.clone()).await.map_err(|error| failed(error.to_string()))?;
     for name in resolved.needs_restart_for(&new) {
-        tracing::warn!("{name} has changed, and takes effect with the next start");
+        tracing::warn!("{name} has changed, and takes effect at the next start");
     }
     *resolved = new;
-    tracing::info!("reloaded: the settings are in force, the catalogue and the merge rules are asked again");
+    tracing::info!("reloaded: the settings are in effect, catalogue and merge rules are read again");
     Ok(())
 }
 
-/// Each client is a file: as many as the system allows.
+/// Raises the limit of open files to the maximum: each client is an open file.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        tracing::debug!(%error, "the limit of open files stays as it is");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }

@@ -1,5 +1,7 @@
-//! The settings: each in one place with its flag, its environment variable, its name in the file, its default, its
-//! unit and what it means. A flag wins over the environment, that over the file, that over the default.
+//! The settings: one list with each setting's flag, environment variable, name in the file, default, unit and meaning. A
+//! flag takes precedence over the environment, the environment over the file, and the file over the default.
+
+mod environment;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,66 +13,69 @@ use hotrow_gateway::config::{Config, Listen, ListenError, PoolTable, Shown, Upst
 use hotrow_gateway::tls;
 use hotrow_http::{TokenError, Tokens};
 
-/// Why the settings can't be used.
+/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The environment.
+    #[error(transparent)]
+    Environment(#[from] environment::Error),
     /// No server is named.
     #[error(
-        "no upstream: say which server to stand in front of, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file)"
+        "no server is named: name one with --upstream, for example --upstream postgres://127.0.0.1:5432 (or HOTROW_UPSTREAM, or upstream in the file)"
     )]
     NoUpstream,
-    /// The server can't be used.
+    /// The server's URL cannot be used.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// The address can't be used.
+    /// The address for clients cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The HTTP address can't be used.
-    #[error("{0:?} is no address for http; write HOST:PORT with an address, for example 127.0.0.1:8080")]
+    /// The HTTP address cannot be used.
+    #[error("http is {0:?} and must be HOST:PORT with an IP address, for example 127.0.0.1:8080")]
     HttpAddress(String),
-    /// Everybody could use it.
+    /// Everybody could use the HTTP address.
     #[error(
-        "{0} can be reached from other machines: name a file with tokens by --http-token-file, or listen for HTTP on 127.0.0.1 or [::1]"
+        "http is {0}, which other machines can reach, and there are no tokens: name a file of tokens with --http-token-file, or use 127.0.0.1 or [::1]"
     )]
     HttpOpen(SocketAddr),
-    /// TLS can't be set up.
-    #[error("TLS for clients: {0}")]
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS for clients: {0}")]
     Tls(#[from] tls::Error),
-    /// The tokens can't be used.
+    /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
-    /// The file can't be read.
-    #[error("can't read the configuration file {}: {error}", path.display())]
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}: {error}; check the path of --config and the file's permissions", path.display())]
     Read {
         /// Which file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
-    /// The file is wrong.
+    /// The file has an error.
     #[error("the configuration file is wrong: {}:{line}: {error}; see: hotrow help config", path.display())]
     File {
         /// Which file.
         path: PathBuf,
-        /// Where, counted from one.
+        /// The line, counted from one.
         line: usize,
         /// Why.
         error: String,
     },
-    /// A number that makes no sense.
+    /// A number out of bounds.
     #[error("{name} is {value} and must be {bounds}")]
     OutOfBounds {
         /// The setting.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The allowed values.
         bounds: &'static str,
     },
 }
 
 impl Error {
-    /// The setting that is wrong.
+    /// The setting with the error.
     fn setting(&self) -> Option<&'static str> {
         Some(match self {
             Error::Upstream(_) => "upstream",
@@ -79,7 +84,9 @@ impl Error {
             Error::Tls(_) => "tls_cert_file",
             Error::Tokens(_) => "http_token_file",
             Error::OutOfBounds { name, .. } => name,
-            Error::NoUpstream | Error::Read { .. } | Error::File { .. } => return None,
+            Error::Environment(_) | Error::NoUpstream | Error::Read { .. } | Error::File { .. } => {
+                return None;
+            }
         })
     }
 }
@@ -92,33 +99,49 @@ pub struct Setting {
     pub default: String,
     /// Its unit.
     pub unit: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
 macro_rules! settings {
     ($($name:ident $variable:literal: $type:ty = $default:expr, $unit:literal, $meaning:literal;)*) => {
-        /// The settings as they were typed, from flags and environment.
+        /// The settings as the user wrote them, in flags, in the environment or in the file.
         #[derive(Clone, Debug, Default, clap::Args, serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Settings {
             $(
                 #[doc = $meaning]
-                #[arg(long, env = $variable, hide_env = true, hide_env_values = true, value_name = $unit)]
+                #[arg(long, value_name = $unit)]
                 pub $name: Option<$type>,
             )*
-            /// What is different for some databases and users: only in the file.
+            /// Settings of some databases and users, which only the file can have.
             #[arg(skip)]
             pub pool: Vec<PoolTable>,
         }
 
         impl Settings {
-            /// What is set here, and for the rest what is set in `other`.
+            /// These settings, and those of `other` for the rest.
             fn or(self, other: Settings) -> Settings {
                 Settings { $($name: self.$name.or(other.$name),)* pool: other.pool }
             }
 
-            /// Whether a flag or the environment has set this.
+            /// These settings, and the variables of the environment for the rest.
+            fn or_variables(self, environment: &[(String, String)]) -> Result<Self, environment::Error> {
+                Ok(Settings {
+                    $($name: match self.$name {
+                        Some(value) => Some(value),
+                        None => environment::read(environment, $variable, $unit)?,
+                    },)*
+                    pool: self.pool,
+                })
+            }
+
+            /// The names of all environment variables.
+            fn variables() -> Vec<&'static str> {
+                vec![$($variable),*]
+            }
+
+            /// Whether this setting is present.
             fn has(&self, name: &str) -> bool {
                 match name {
                     $(stringify!($name) => self.$name.is_some(),)*
@@ -126,7 +149,7 @@ macro_rules! settings {
                 }
             }
 
-            /// Each with what is set here, or its default.
+            /// All settings with their values or defaults.
             fn values(&self) -> Vec<(&'static str, String)> {
                 vec![$((
                     stringify!($name),
@@ -134,7 +157,7 @@ macro_rules! settings {
                 )),*]
             }
 
-            /// All of them, for people.
+            /// All settings, as `hotrow help config` lists them.
             pub fn table() -> Vec<Setting> {
                 vec![$(Setting {
                     name: stringify!($name),
@@ -148,46 +171,46 @@ macro_rules! settings {
 }
 
 settings! {
-    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "The server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys";
-    listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Where clients connect: addresses or paths of Unix sockets, several with commas; beyond loopback only with an hba_file";
-    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Where the schema pack is served as JSON over HTTP; beyond loopback only with tokens";
-    http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens of which an HTTP request must bear one, one in each line";
-    metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Where Prometheus finds /metrics";
-    workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads that carry bytes; one serves over 100,000 statements a second";
-    pack "HOTROW_PACK": bool = true, "BOOL", "Whether anything is packed; off, the gateway only pools connections";
-    lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and as many again for point reads; opened when needed";
-    lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "How long a statement in a lane waits for an outsider's lock before it leaves the lane";
-    clients_max "HOTROW_CLIENTS_MAX": u64 = limits::CLIENTS_MAX, "CLIENTS", "Clients at once; one more is refused with 53300";
-    held_connections_max "HOTROW_HELD_CONNECTIONS_MAX": u64 = limits::HELD_CONNECTIONS_MAX, "CONNECTIONS", "Upstream connections beside the lanes, for what is passed through";
-    held_wait_ms "HOTROW_HELD_WAIT_MS": u64 = limits::HELD_WAIT_MS, "MS", "How long a session waits for one of those before 53300";
-    held_idle_ms "HOTROW_HELD_IDLE_MS": u64 = limits::HELD_IDLE_MS, "MS", "How long one of those or a lane's stays open when nobody uses it";
-    server_wait_ms "HOTROW_SERVER_WAIT_MS": u64 = limits::SERVER_WAIT_MS, "MS", "How long statements that were not sent wait for the server to come back before 57P03; what became of a commit is asked for six times as long before 08007";
-    queue_wait_ms "HOTROW_QUEUE_WAIT_MS": u64 = limits::QUEUE_WAIT_MS, "MS", "How long a statement may be about to wait in a lane, by the lane's pace; one that would wait longer is refused at once";
-    drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "How long a stop waits for transactions that are under way";
-    catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "How long what the catalogue said of a table is believed before it is asked again";
-    message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "The largest message a client may send";
-    hba_file "HOTROW_HBA_FILE": PathBuf = "(none)", "FILE", "Who may come how, as in pg_hba.conf; without one, whoever is on this machine. Read again at SIGHUP";
-    users_file "HOTROW_USERS_FILE": PathBuf = "(none)", "FILE", "Users and their passwords or hashes, as in PgBouncer's userlist.txt. Read again at SIGHUP";
-    auth_query "HOTROW_AUTH_QUERY": String = "(pg_authid)", "SQL", "How the server is asked for the name and hash of user $1 who isn't in users_file; not at all if empty";
-    tls_cert_file "HOTROW_TLS_CERT_FILE": PathBuf = "(none)", "FILE", "The gateway's certificate, and those between it and its authority (PEM); with it clients may ask for TLS";
-    tls_key_file "HOTROW_TLS_KEY_FILE": PathBuf = "(none)", "FILE", "The certificate's private key (PEM), which nobody else may read";
-    tls_client_ca_file "HOTROW_TLS_CLIENT_CA_FILE": PathBuf = "(none)", "FILE", "The authorities of clients' certificates (PEM)";
-    console_admins "HOTROW_CONSOLE_ADMINS": String = "(own user)", "USERS", "Users who may give every command on the console, with commas between them; by default the user of upstream";
-    console_readers "HOTROW_CONSOLE_READERS": String = "(local users)", "USERS", "Users who may only look at the console, with commas between them; by default all who connect over loopback or a Unix socket";
-    log "HOTROW_LOG": String = "info", "FILTER", "What is logged to standard error: error, warn, info, debug, or a tracing filter";
+    upstream "HOTROW_UPSTREAM": String = "(none)", "URL", "PostgreSQL server: a libpq URL or keyword string, TCP or Unix socket; several hosts for a primary and its standbys";
+    listen "HOTROW_LISTEN": String = "127.0.0.1:6432", "HOST:PORT", "Addresses or paths of Unix sockets for clients, separated by commas; addresses beyond loopback need an hba_file";
+    http "HOTROW_HTTP": String = "(off)", "HOST:PORT", "Address of the HTTP API of the schema pack; an address beyond loopback needs http_token_file";
+    http_token_file "HOTROW_HTTP_TOKEN_FILE": PathBuf = "(none)", "FILE", "Tokens, one per line; each HTTP request must have one of them";
+    metrics "HOTROW_METRICS": String = "(off)", "HOST:PORT", "Address of /metrics for Prometheus";
+    workers "HOTROW_WORKERS": u64 = 1, "THREADS", "Threads for network traffic; one thread serves over 100,000 statements per second";
+    pack "HOTROW_PACK": bool = true, "BOOL", "Whether statements are packed; if false, the gateway only pools connections";
+    lanes "HOTROW_LANES": u64 = limits::LANES, "CONNECTIONS", "Lanes for writes of one user and database, and the same number for point reads; opened when needed";
+    lane_lock_timeout_ms "HOTROW_LANE_LOCK_TIMEOUT_MS": u64 = limits::LANE_LOCK_TIMEOUT_MS, "MS", "Longest wait in a lane for the lock of another transaction; after it, the statement leaves the lane";
+    clients_max "HOTROW_CLIENTS_MAX": u64 = limits::CLIENTS_MAX, "CLIENTS", "Most clients connected at once; further clients are rejected with 53300";
+    held_connections_max "HOTROW_HELD_CONNECTIONS_MAX": u64 = limits::HELD_CONNECTIONS_MAX, "CONNECTIONS", "Most upstream connections for statements that are passed through; connections of lanes do not count";
+    held_wait_ms "HOTROW_HELD_WAIT_MS": u64 = limits::HELD_WAIT_MS, "MS", "Longest wait of a session for such a connection; after it, the session gets 53300";
+    held_idle_ms "HOTROW_HELD_IDLE_MS": u64 = limits::HELD_IDLE_MS, "MS", "Time after which an unused upstream connection is closed";
+    server_wait_ms "HOTROW_SERVER_WAIT_MS": u64 = limits::SERVER_WAIT_MS, "MS", "Longest wait of unsent statements for an unreachable server; after it, they get 57P03. The outcome of a commit is checked for six times this long before 08007";
+    queue_wait_ms "HOTROW_QUEUE_WAIT_MS": u64 = limits::QUEUE_WAIT_MS, "MS", "Longest estimated wait in a lane; a statement that would wait longer is rejected immediately";
+    drain_timeout_ms "HOTROW_DRAIN_TIMEOUT_MS": u64 = limits::DRAIN_TIMEOUT_MS, "MS", "Time that transactions under way have to finish when the gateway stops";
+    catalogue_age_ms "HOTROW_CATALOGUE_AGE_MS": u64 = limits::CATALOGUE_AGE_MS, "MS", "Age at which cached facts about a table are read from the catalogue again";
+    message_bytes_max "HOTROW_MESSAGE_BYTES_MAX": u64 = limits::MESSAGE_BYTES_MAX, "BYTES", "Largest message that a client can send";
+    hba_file "HOTROW_HBA_FILE": PathBuf = "(none)", "FILE", "Access file (pg_hba.conf format): which clients can connect, and how they authenticate; without it, only clients on this machine. Read again at SIGHUP";
+    users_file "HOTROW_USERS_FILE": PathBuf = "(none)", "FILE", "Users with passwords or hashes, in the format of PgBouncer's userlist.txt. Read again at SIGHUP";
+    auth_query "HOTROW_AUTH_QUERY": String = "(pg_authid)", "SQL", "Query that asks the server for name and hash of user $1, if users_file does not have the user; empty to ask nothing";
+    tls_cert_file "HOTROW_TLS_CERT_FILE": PathBuf = "(none)", "FILE", "The gateway's certificate and intermediate certificates (PEM); clients can then use TLS";
+    tls_key_file "HOTROW_TLS_KEY_FILE": PathBuf = "(none)", "FILE", "Private key of the certificate (PEM); other users must not have access to it";
+    tls_client_ca_file "HOTROW_TLS_CLIENT_CA_FILE": PathBuf = "(none)", "FILE", "Certificate authorities for clients' certificates (PEM)";
+    console_admins "HOTROW_CONSOLE_ADMINS": String = "(own user)", "USERS", "Users with all commands of the console, separated by commas; by default the user of upstream";
+    console_readers "HOTROW_CONSOLE_READERS": String = "(local users)", "USERS", "Users with the SHOW commands of the console, separated by commas; by default all users connected over loopback or a Unix socket";
+    log "HOTROW_LOG": String = "info", "FILTER", "Messages logged to standard error: error, warn, info, debug, or a tracing filter";
 }
 
-/// Settings that only a new start changes.
+/// Settings that take effect at the next start only.
 pub const NEEDS_RESTART: [&str; 7] =
     ["upstream", "listen", "http", "http_token_file", "metrics", "workers", "log"];
 
-/// A value as it is typed.
+/// A value as the user writes it.
 fn shown(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text).to_owned()
 }
 
-/// An upstream as it may be shown.
+/// The upstream without its password.
 fn without_password(upstream: &str) -> String {
     match upstream.parse::<Upstream>() {
         Ok(parsed) => format!("{}@{}/{}", parsed.user, parsed.hosts, parsed.database),
@@ -195,22 +218,22 @@ fn without_password(upstream: &str) -> String {
     }
 }
 
-/// Where and to whom HTTP is served.
+/// The HTTP API's address and tokens.
 #[derive(Debug)]
 pub struct Http {
     /// The address.
     pub address: SocketAddr,
-    /// The tokens that are accepted; without any, everybody is who can reach the address.
+    /// The accepted tokens; if there are none, every client that reaches the address is accepted.
     pub tokens: Option<Tokens>,
 }
 
-/// What the program runs with.
+/// The settings that the program runs with.
 pub struct Resolved {
     /// The gateway's part.
     pub config: Config,
-    /// Where metrics are served.
+    /// The address of the metrics.
     pub metrics: Option<String>,
-    /// Where the schema pack is served over HTTP.
+    /// The HTTP API.
     pub http: Option<Http>,
     /// Threads.
     pub workers: usize,
@@ -221,7 +244,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Settings that are different in `other` and that only a new start changes.
+    /// Settings that differ in `other` and take effect at the next start only.
     pub fn needs_restart_for(&self, other: &Resolved) -> Vec<&'static str> {
         let both = self.values.iter().zip(&other.values);
         let changed = both.filter(|(one, other)| one != other).map(|((name, _), _)| *name);
@@ -230,7 +253,7 @@ impl Resolved {
 }
 
 impl Settings {
-    /// Puts flags, environment, file and defaults together and checks them.
+    /// Combines flags and environment (`self`), file and defaults, and checks them.
     pub fn resolve(self, file: Option<&Path>) -> Result<Resolved, Error> {
         let Some(path) = file else { return self.check() };
         let text =
@@ -238,11 +261,12 @@ impl Settings {
         let wrong = |line, error| Error::File { path: path.to_owned(), line, error };
         let in_file: Settings = toml::from_str(&text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
-            wrong(line_at(&text, offset), error.message().to_owned())
+            let line = line_at(&text, offset);
+            wrong(line, in_words(error.message(), text.lines().nth(line - 1).unwrap_or_default()))
         })?;
-        let typed = self.clone();
+        let given = self.clone();
         self.or(in_file).check().map_err(|error| match error.setting() {
-            Some(name) if !typed.has(name) => match line_of(&text, name) {
+            Some(name) if !given.has(name) => match line_of(&text, name) {
                 Some(line) => wrong(line, error.to_string()),
                 None => error,
             },
@@ -351,12 +375,30 @@ fn http(address: Option<String>, token_file: Option<&Path>) -> Result<Option<Htt
     Ok(Some(Http { address, tokens }))
 }
 
-/// The line that holds this byte, counted from one.
+/// The parser's message about this line of the file, without names of types.
+fn in_words(message: &str, line: &str) -> String {
+    let name = line.split('=').next().unwrap_or_default().trim();
+    let table = Settings::table();
+    let Some(setting) = table.iter().find(|setting| setting.name == name) else { return message.to_owned() };
+    let expected = format!("expected {}", whole_number_of(setting.unit));
+    let message = message.replace("expected u64", &expected).replace("expected i64", &expected);
+    format!("{name}: {}", message.replace("expected a boolean", "expected true or false"))
+}
+
+/// The values of a setting with this unit, in words.
+fn whole_number_of(unit: &str) -> String {
+    match unit {
+        "MS" => "a whole number of milliseconds".to_owned(),
+        unit => format!("a whole number of {}", unit.to_lowercase()),
+    }
+}
+
+/// The number of the line with this byte, counted from one.
 fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The line that sets this, outside of tables.
+/// The number of the line that sets this setting, outside of tables.
 fn line_of(text: &str, name: &str) -> Option<usize> {
     let lines = text.lines().take_while(|line| !line.trim_start().starts_with('['));
     let sets = |line: &str| {
@@ -378,15 +420,13 @@ mod tests {
         let table = Settings::table();
         assert!(table.len() <= 27);
         assert!(table.iter().all(|setting| !setting.unit.is_empty() && !setting.meaning.is_empty()));
-        let command = <Settings as clap::Args>::augment_args(clap::Command::new("x"));
-        for argument in command.get_arguments() {
-            let variable = argument.get_env().and_then(|variable| variable.to_str()).unwrap();
-            assert_eq!(variable, format!("HOTROW_{}", argument.get_id().as_str().to_uppercase()));
+        for (setting, variable) in table.iter().zip(Settings::variables()) {
+            assert_eq!(variable, format!("HOTROW_{}", setting.name.to_uppercase()));
         }
     }
 
     #[test]
-    fn what_is_typed_wins_over_the_file() {
+    fn flags_win_over_the_file() {
         let directory = std::env::temp_dir().join(format!("hotrow-settings-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("hotrow.toml");
@@ -401,14 +441,21 @@ mod tests {
         std::fs::write(&path, "pack = true\nlanes = 0\n").unwrap();
         let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
         assert!(error.contains("hotrow.toml:2: lanes is 0"), "{error}");
-        let typed = Settings { lanes: Some(0), ..with_upstream() };
-        let error = typed.resolve(Some(&path)).err().unwrap().to_string();
-        assert!(!error.contains("hotrow.toml"), "it is the flag that is wrong: {error}");
+        std::fs::write(&path, "pack = true\nheld_wait_ms = \"5s\"\n").unwrap();
+        let error = with_upstream().resolve(Some(&path)).err().unwrap().to_string();
+        assert!(
+            error.contains(":2: held_wait_ms: ") && error.contains("a whole number of milliseconds"),
+            "{error}"
+        );
+        std::fs::write(&path, "pack = true\nlanes = 0\n").unwrap();
+        let flags = Settings { lanes: Some(0), ..with_upstream() };
+        let error = flags.resolve(Some(&path)).err().unwrap().to_string();
+        assert!(!error.contains("hotrow.toml"), "the flag is wrong, not the file: {error}");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
-    fn what_needs_a_restart_is_a_setting_and_is_told() {
+    fn settings_that_need_a_restart_are_reported() {
         let table = Settings::table();
         for name in NEEDS_RESTART {
             assert!(table.iter().any(|setting| setting.name == name), "{name}");
@@ -421,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_words() {
+    fn a_wrong_setting_is_refused_with_its_remedy() {
         let message = |settings: Settings| settings.resolve(None).err().unwrap().to_string();
         assert!(message(Settings::default()).contains("--upstream"));
         assert!(message(Settings { lanes: Some(0), ..with_upstream() }).contains("1 to 64"));

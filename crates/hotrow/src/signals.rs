@@ -1,10 +1,10 @@
-//! What an operator may tell the program by signals.
+//! Signals from an operator.
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// What is to be done.
+/// A request from an operator.
 pub enum Signal {
-    /// SIGTERM, SIGINT: stop in order.
+    /// SIGTERM, SIGINT: stop after transactions under way.
     Stop,
     /// SIGHUP: read the settings again.
     Reload,
@@ -12,7 +12,7 @@ pub enum Signal {
     HandOver,
 }
 
-/// All that are listened to.
+/// The handled signals.
 pub struct Signals {
     terminate: unix::Signal,
     interrupt: unix::Signal,
@@ -21,7 +21,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens to them from now on.
+    /// Registers the handlers.
     pub fn new() -> std::io::Result<Self> {
         Ok(Signals {
             terminate: unix::signal(SignalKind::terminate())?,
@@ -31,7 +31,7 @@ impl Signals {
         })
     }
 
-    /// The next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.terminate.recv() => Signal::Stop,

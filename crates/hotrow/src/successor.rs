@@ -1,5 +1,5 @@
-//! The gateway that takes over from this one: the same program again, with the same arguments and the listening sockets.
-//! And its own side: telling the gateway before it that it may leave.
+//! The successor of this process: the same program, started with the same arguments and the listening sockets. When the
+//! successor serves, it tells its predecessor to stop.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,23 +15,23 @@ use nix::unistd::{Pid, getppid};
 use tokio::process::Child;
 use tokio::time::Instant;
 
-/// The process to end when this one serves.
+/// The process that ends when this one serves.
 const PREDECESSOR: &str = "HOTROW_PREDECESSOR";
-/// The first descriptor that is handed over, by the protocol.
+/// The first inherited descriptor, by the protocol of systemd.
 const FIRST: usize = 3;
 
-/// A successor that was started and does not serve yet.
+/// A successor that does not serve yet.
 pub struct Successor {
     child: Child,
     deadline: Instant,
 }
 
 impl Successor {
-    /// Starts the program at this path, which may be a newer one by now.
+    /// Starts the program at this path, which may be a newer version than this process.
     pub fn start(program: &Path, sockets: Vec<InheritedSocket>) -> io::Result<Self> {
         if std::process::id() == 1 {
             return Err(io::Error::other(
-                "this is process 1 of a container, which ends with it: start a second container instead",
+                "this is process 1 of a container, and the container ends with it: start a second container instead",
             ));
         }
         let names: Vec<&str> = sockets.iter().map(|socket| if socket.kept { "kept" } else { OWN }).collect();
@@ -51,30 +51,30 @@ impl Successor {
         Ok(Successor { child, deadline: Instant::now() + Duration::from_millis(limits::SUCCESSOR_MS) })
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Waits until it has failed; why. One that succeeds ends this process before. Cancel safe.
+    /// Waits until it fails, and returns the reason. A successor that succeeds ends this process. Cancel safe.
     pub async fn failed(&mut self) -> String {
         tokio::select! {
             status = self.child.wait() => match status {
                 Ok(status) => format!("it ended, {status}"),
-                Err(error) => format!("it can't be watched: {error}"),
+                Err(error) => format!("cannot wait for it: {error}"),
             },
             () = tokio::time::sleep_until(self.deadline) => {
-                let _ = self.child.start_kill(); // fails only if it is gone
+                let _ = self.child.start_kill(); // fails only if it has ended
                 format!("it did not serve within {} ms and was ended", limits::SUCCESSOR_MS)
             }
         }
     }
 }
 
-/// Tells the gateway that has started this one, if any has, that it may leave; which one that is.
+/// Tells the gateway that started this process, if there is one, to stop. Returns its process id.
 pub fn relieve_predecessor() -> Option<u32> {
     let predecessor: i32 = std::env::var(PREDECESSOR).ok()?.parse().ok()?;
-    // Once it is gone its number may be anybody's, and is not our parent's.
+    // After it has ended, another process may have its id, but then it is not our parent.
     let parent = getppid();
     (parent == Pid::from_raw(predecessor) && kill(parent, Signal::SIGTERM).is_ok())
         .then(|| parent.as_raw().unsigned_abs())

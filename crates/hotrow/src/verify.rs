@@ -1,4 +1,4 @@
-//! `hotrow verify`: whether everything that the schema pack keeps agrees with everything else. Never changes anything.
+//! `hotrow verify`: checks that all data of the schema pack agree with each other. Changes nothing.
 
 mod report;
 
@@ -16,27 +16,28 @@ use report::Report;
 /// `hotrow verify`
 #[derive(clap::Args)]
 #[command(after_help = "\
-Looks at one moment of the database while others go on writing; only hotrow.rotate_history() and hotrow.rotate_queues() have to come again later. Of \
-each counter the first contradiction is named. Exits with 1 if anything is wrong.\n\n\
+Reads one snapshot of the database. Other clients can write at the same time; only hotrow.rotate_history() and \
+hotrow.rotate_queues() have to be repeated later. For each counter, the first contradiction is shown. The exit status is 1 if \
+there is a contradiction.\n\n\
 Example: hotrow verify --upstream postgres://owner@127.0.0.1/shop")]
 pub struct Args {
-    /// The server and database: a libpq URL or keyword string, as a role that may read the pack's tables
+    /// The server and database: a libpq URL or keyword string; its user needs to read the pack's tables
     #[arg(long, env = "HOTROW_UPSTREAM", hide_env = true, hide_env_values = true, value_name = "URL")]
     upstream: String,
 }
 
-/// Why it can't be said.
+/// Why the check failed to run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rows can't be read.
+    /// The rows cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// The system.
-    #[error("the system refuses: {0}")]
+    /// The operating system.
+    #[error("the operating system reports: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Each returns a sentence for each thing that is wrong.
+/// Each statement returns one sentence per contradiction.
 const STATEMENTS: [&str; 7] = [
     include_str!("../sql/verify_sales.sql"),
     include_str!("../sql/verify_reservations.sql"),
@@ -47,7 +48,7 @@ const STATEMENTS: [&str; 7] = [
     include_str!("../sql/verify_feeds.sql"),
 ];
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report = runtime.block_on(async {
@@ -62,10 +63,10 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     Ok(if report.sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The counter whose history is being read.
+/// The counter whose history is read at the moment.
 struct Current {
     name: String,
-    /// None once something is wrong with it: what follows would only repeat that.
+    /// None after the first contradiction, which all later rows would repeat.
     fold: Option<Fold>,
 }
 
@@ -95,7 +96,7 @@ async fn counters(transaction: &Transaction<'_>, report: &mut Report) -> Result<
                 }
                 Kind::Command | Kind::Snapshot => None,
             };
-            report.wrong(format!("counter {name}: there is history of it, and no row in hotrow.counter"));
+            report.wrong(format!("counter {name}: it has a history and no row in hotrow.counter"));
             current = Some(Current { name: name.to_owned(), fold });
         }
         let Some(Current { fold: known, .. }) = &mut current else { continue };

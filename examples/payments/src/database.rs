@@ -24,7 +24,7 @@ pub enum Error {
     #[error("the database: {}", .0.as_db_error().map_or_else(|| .0.to_string(), ToString::to_string))]
     Driver(#[from] tokio_postgres::Error),
     /// What the database holds is not what this program writes.
-    #[error("a row that makes no sense: {0}")]
+    #[error("an invalid row: {0}")]
     Nonsense(String),
 }
 

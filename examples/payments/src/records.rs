@@ -129,7 +129,7 @@ impl Intent {
     }
 }
 
-/// A column, or why it makes no sense.
+/// A column, or why its value is invalid.
 pub fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, Error> {
     row.try_get(column).map_err(|error| Error::Nonsense(format!("{column}: {error}")))
 }

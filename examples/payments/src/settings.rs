@@ -13,7 +13,7 @@ pub enum Error {
     /// Nothing is there and there is no default.
     #[error("{0} is not set: {1}")]
     Missing(&'static str, &'static str),
-    /// It makes no sense.
+    /// It is invalid.
     #[error("{0}: {1}")]
     Wrong(&'static str, String),
 }

@@ -1,4 +1,4 @@
-//! Log-ins by each method, as bytes that come and go.
+//! Tests log-ins with each method, as bytes.
 
 use super::*;
 use crate::hash::counted;
@@ -32,7 +32,7 @@ fn initial_response(mechanism: &str, message: &str) -> Vec<u8> {
     [mechanism.as_bytes(), &[0], &length, message.as_bytes()].concat()
 }
 
-/// What a client with this password comes to.
+/// The result of a log-in with this password.
 fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusal> {
     let (ask, exchange) = begin(method, secret).unwrap();
     match ask {
@@ -48,7 +48,7 @@ fn log_in(method: Method, secret: &str, password: &str) -> Result<Proven, Refusa
             let Step::Continue(AuthMessage::SaslContinue(message), exchange) =
                 exchange.answer("ann", &body)?
             else {
-                panic!("a challenge was due")
+                panic!("a challenge was expected")
             };
             let challenge = first.challenged(message.as_bytes()).unwrap();
             let keys = Keys::derive(&Password::new(password.into()), &challenge.salt, challenge.iterations);
@@ -96,7 +96,7 @@ fn each_method_with_each_secret() {
         let wrong = log_in(method, secret, "hunter3").unwrap_err();
         assert_eq!(wrong, Refusal::Wrong("ann".to_owned()), "{method} {secret}");
         assert!(log_in(method, secret, "").is_err(), "{method} {secret}");
-        // The hash itself is not the password.
+        // The hash itself does not work as a password.
         assert!(secret == "hunter2" || log_in(method, secret, secret).is_err(), "{method} {secret}");
     }
     for method in [Method::Trust, Method::Reject, Method::Cert] {
@@ -107,7 +107,7 @@ fn each_method_with_each_secret() {
 }
 
 #[test]
-fn a_password_as_it_is_takes_the_same_hashes_for_everybody() {
+fn a_cleartext_password_needs_the_same_hashes_for_every_user() {
     let cost = |secret: &str, password: &str| {
         let (_, exchange) = begin(Method::Password, secret).unwrap();
         assert!(exchange.is_expensive());
@@ -164,7 +164,7 @@ fn broken_packets() {
 }
 
 #[test]
-fn what_a_client_has_shown_is_what_the_server_is_shown() {
+fn proven_credentials_are_passed_to_the_server() {
     use crate::credential::Credential;
     let credential = |secret: &str, proven, fallback: Option<&str>| {
         let account = account(secret);
@@ -173,7 +173,7 @@ fn what_a_client_has_shown_is_what_the_server_is_shown() {
     let proven = log_in(Method::ScramSha256, VERIFIER, "hunter2").unwrap();
     let by_key = credential(VERIFIER, proven, None);
     assert!(by_key.has_key() && by_key.password().is_none());
-    // The key of a verifier that was made here is of no use to a server.
+    // The key of a verifier that was derived here is useless to a server.
     let proven = log_in(Method::ScramSha256, "hunter2", "hunter2").unwrap();
     let by_password = credential("hunter2", proven, Some("urls"));
     assert!(!by_password.has_key());
@@ -185,7 +185,7 @@ fn what_a_client_has_shown_is_what_the_server_is_shown() {
     let by_hash = credential(MD5, Proven::Nothing, None).md5("ann", salt).unwrap();
     assert!(by_hash == by_password.md5("ann", salt).unwrap());
     assert!(by_key.md5("ann", salt).is_none());
-    // A client that brings less takes nothing away.
+    // A client with fewer credentials removes none.
     let both = by_key.renewed(credential("", Proven::Nothing, Some("new")));
     assert!(both.has_key() && both.password().unwrap().bytes() == b"new");
 }

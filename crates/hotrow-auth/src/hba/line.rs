@@ -1,4 +1,5 @@
-//! What the fields of a line of `pg_hba.conf` mean, and what of them isn't understood here, with tokens on what to write.
+//! The fields of a line of `pg_hba.conf`. A field that the gateway does not support is an error that says
+//! what to write instead.
 
 use core::net::IpAddr;
 use ipnet::IpNet;
@@ -6,7 +7,7 @@ use ipnet::IpNet;
 use super::tokens::{Field, Token};
 use super::{Certificate, Connection, Database, Method, Network, Rule, User};
 
-/// One line.
+/// Parses one line.
 pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
     let mut fields = fields.iter();
     let connection = connection(single(fields.next(), "type")?)?;
@@ -25,7 +26,7 @@ pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
         (Method::Cert, Connection::HostSsl) => certificate = Certificate::OfUser,
         (Method::Cert, _) => return Err("cert needs TLS: write hostssl".to_owned()),
         (Method::Password, Connection::Host | Connection::HostNoSsl) => {
-            let cause = "password sends the password for everybody to read: write hostssl, or scram-sha-256";
+            let cause = "password sends the password in cleartext: write hostssl, or use scram-sha-256";
             return Err(cause.to_owned());
         }
         _ => {}
@@ -36,8 +37,8 @@ pub fn parse(line: usize, fields: &[Field]) -> Result<Rule, String> {
 fn single<'a>(field: Option<&'a Field>, what: &str) -> Result<&'a Token, String> {
     match field.map(Vec::as_slice) {
         Some([token]) => Ok(token),
-        Some(_) => Err(format!("there can be only one {what}")),
-        None => Err(format!("it ends before the {what}")),
+        Some(_) => Err(format!("only one {what} is allowed")),
+        None => Err(format!("field missing: {what}")),
     }
 }
 
@@ -46,7 +47,7 @@ fn list<T>(
     what: &str,
     read: impl Fn(&Token) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
-    field.ok_or_else(|| format!("it ends before the {what}"))?.iter().map(read).collect()
+    field.ok_or_else(|| format!("field missing: {what}"))?.iter().map(read).collect()
 }
 
 fn connection(token: &Token) -> Result<Connection, String> {
@@ -56,12 +57,12 @@ fn connection(token: &Token) -> Result<Connection, String> {
         "hostssl" => Ok(Connection::HostSsl),
         "hostnossl" => Ok(Connection::HostNoSsl),
         "hostgssenc" | "hostnogssenc" => {
-            Err(format!("{}: GSS encryption is not spoken here; write host, or remove the line", token.text))
+            Err(format!("{}: GSS encryption is not supported; write host, or remove the line", token.text))
         }
         "include" | "include_if_exists" | "include_dir" => {
-            Err(format!("{}: other files are not read; put their lines here", token.text))
+            Err(format!("{}: other files are not supported; put their lines here", token.text))
         }
-        other => Err(format!("{other:?} is no type: write local, host, hostssl or hostnossl")),
+        other => Err(format!("{other:?} is not a connection type: write local, host, hostssl or hostnossl")),
     }
 }
 
@@ -71,7 +72,7 @@ fn database(token: &Token) -> Result<Database, String> {
         Some("sameuser") => Ok(Database::SameUser),
         Some("replication") => Ok(Database::Replication),
         Some(role @ ("samerole" | "samegroup")) => {
-            Err(format!("{role}: the gateway does not know who is in which role; name the databases"))
+            Err(format!("{role}: the gateway does not know role memberships; name the databases"))
         }
         Some(text) => unnamed(text, "databases").map(|()| Database::Named(text.to_owned())),
         None => Ok(Database::Named(token.text.clone())),
@@ -82,20 +83,20 @@ fn user(token: &Token) -> Result<User, String> {
     match token.keyword() {
         Some("all") => Ok(User::All),
         Some(text) if text.starts_with('+') => {
-            Err(format!("{text}: the gateway does not know who is in which role; name the users"))
+            Err(format!("{text}: the gateway does not know role memberships; name the users"))
         }
         Some(text) => unnamed(text, "users").map(|()| User::Named(text.to_owned())),
         None => Ok(User::Named(token.text.clone())),
     }
 }
 
-/// What PostgreSQL understands beside names, and we don't.
+/// Forms of names that PostgreSQL supports and the gateway does not.
 fn unnamed(text: &str, what: &str) -> Result<(), String> {
     if text.starts_with('/') {
-        return Err(format!("{text}: regular expressions are not understood here; name the {what}"));
+        return Err(format!("{text}: regular expressions are not supported; name the {what}"));
     }
     if text.starts_with('@') {
-        return Err(format!("{text}: other files are not read; name the {what} here"));
+        return Err(format!("{text}: other files are not supported; name the {what} here"));
     }
     Ok(())
 }
@@ -105,13 +106,13 @@ fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, 
     match token.keyword() {
         Some("all") => return Ok(Network::All),
         Some(same @ ("samehost" | "samenet")) => {
-            return Err(format!("{same}: the gateway does not look at its network; write the addresses"));
+            return Err(format!("{same}: the gateway does not know its own network; write the addresses"));
         }
         _ => {}
     }
     let wrong = || {
         format!(
-            "{:?} is no address: write for example 10.0.0.0/8, ::1/128 or all; names of hosts are not looked up",
+            "{:?} is not an address: write for example 10.0.0.0/8, ::1/128 or all; host names are not supported",
             token.text
         )
     };
@@ -120,9 +121,9 @@ fn network<'a>(fields: &mut impl Iterator<Item = &'a Field>) -> Result<Network, 
     }
     let address: IpAddr = token.text.parse().map_err(|_| wrong())?;
     let mask = single(fields.next(), "mask")
-        .map_err(|_| format!("{address} has no mask: write {address}/32 or /128 for one machine"))?;
+        .map_err(|_| format!("{address} has no mask: write {address}/32 or /128 for a single host"))?;
     let network = mask.text.parse().ok().and_then(|mask| IpNet::with_netmask(address, mask).ok());
-    network.map(Network::Of).ok_or_else(|| format!("{:?} is no mask for {address}", mask.text))
+    network.map(Network::Of).ok_or_else(|| format!("{:?} is not a mask for {address}", mask.text))
 }
 
 fn method(token: &Token) -> Result<Method, String> {
@@ -134,7 +135,7 @@ fn method(token: &Token) -> Result<Method, String> {
         "password" => Ok(Method::Password),
         "cert" => Ok(Method::Cert),
         other => Err(format!(
-            "{other:?} is no method here: write trust, reject, scram-sha-256, md5, password or cert"
+            "{other:?} is not a supported method: write trust, reject, scram-sha-256, md5, password or cert"
         )),
     }
 }
@@ -144,7 +145,7 @@ fn option(token: &Token, connection: Connection) -> Result<Certificate, String> 
         "clientcert=verify-full" => Certificate::OfUser,
         "clientcert=verify-ca" => Certificate::Verified,
         other => {
-            let cause = "is no option here: clientcert=verify-full and clientcert=verify-ca are";
+            let cause = "is not a supported option: use clientcert=verify-full or clientcert=verify-ca";
             return Err(format!("{other:?} {cause}"));
         }
     };

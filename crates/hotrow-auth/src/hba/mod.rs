@@ -1,4 +1,4 @@
-//! The list of who may come how, in the format of `pg_hba.conf`. The first line that fits a client decides.
+//! The access file, in `pg_hba.conf` format. The first line that matches a client decides.
 
 mod line;
 mod tokens;
@@ -12,23 +12,23 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hotrow_core::limits;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// In force where no list is named: who can log in on this machine may come.
+/// The default without an access file: users who can log in on this machine have access.
 const BUILT_IN: &str = "local all,hotrow all trust
 host all,hotrow all 127.0.0.0/8 trust
 host all,hotrow all ::1/128 trust";
 
-/// The list.
+/// The access file.
 #[derive(Clone, Debug)]
 pub struct Hba(Vec<Rule>);
 
-/// One line of it.
+/// One line of the access file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Its number in the file.
+    /// Its line number in the file.
     pub line: usize,
-    /// What a client has to show.
+    /// The required proof.
     pub method: Method,
-    /// The certificate it has to show as well.
+    /// The certificate that is required in addition.
     pub certificate: Certificate,
     connection: Connection,
     databases: Vec<Database>,
@@ -36,31 +36,31 @@ pub struct Rule {
     network: Network,
 }
 
-/// How a client proves who it is.
+/// The method with which a client authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Not at all.
+    /// No proof.
     Trust,
-    /// It can't.
+    /// Rejected.
     Reject,
-    /// By a SCRAM proof.
+    /// A SCRAM proof.
     ScramSha256,
-    /// By an md5 hash if that is what is known, else by SCRAM.
+    /// An md5 hash if the secret allows it, otherwise SCRAM.
     Md5,
-    /// By the password as it is.
+    /// The password in cleartext.
     Password,
-    /// By its certificate.
+    /// The client's certificate.
     Cert,
 }
 
-/// Which certificate a client has to show.
+/// The certificate that a client has to present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// None.
     NotNeeded,
-    /// One that was verified.
+    /// A verified certificate.
     Verified,
-    /// One that was verified and has the user's name.
+    /// A verified certificate with the user's name.
     OfUser,
 }
 
@@ -92,33 +92,33 @@ enum Network {
     Of(IpNet),
 }
 
-/// A client, as the list sees it.
+/// A client that requests access.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginAttempt<'a> {
-    /// Where it connects from; none on a Unix socket.
+    /// Its address. `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Whether it came over TLS.
+    /// Whether it uses TLS.
     pub tls: bool,
-    /// Who it says it is.
+    /// The user name from the start-up packet.
     pub user: &'a str,
-    /// Where it wants to go.
+    /// The requested database.
     pub database: &'a str,
-    /// Whether that is the gateway's console and no database of the server.
+    /// Whether the database is the gateway's console and not a database of the server.
     pub console: bool,
 }
 
-/// Why a list can't be used.
+/// The reason why an access file is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {cause}")]
 pub struct HbaError {
-    /// Which line.
+    /// The line number.
     pub line: usize,
-    /// What is wrong with it, and what to do.
+    /// The problem and its solution.
     pub cause: String,
 }
 
 impl Hba {
-    /// Reads a list.
+    /// Parses an access file.
     pub fn parse(text: &str) -> Result<Self, HbaError> {
         let mut rules = Vec::new();
         for (line, fields) in tokens::lines(text) {
@@ -131,18 +131,18 @@ impl Hba {
         Ok(Hba(rules))
     }
 
-    /// The list where none is named.
+    /// The default without an access file.
     pub fn built_in() -> Self {
-        Hba::parse(BUILT_IN).expect("a test reads it")
+        Hba::parse(BUILT_IN).expect("a test parses it")
     }
 
-    /// The first line that fits.
+    /// The first line that matches.
     pub fn decide(&self, attempt: &LoginAttempt<'_>) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.fits(attempt))
     }
 
-    /// The first line that lets somebody in from another machine who has shown nothing, or has shown a password to everybody
-    /// between us.
+    /// The first line that gives access from another machine without a proof, or with a password that is
+    /// readable on the network.
     pub fn insecure(&self) -> Option<&Rule> {
         self.0.iter().find(|rule| {
             let asks_nothing = rule.method == Method::Trust && rule.certificate != Certificate::OfUser;
@@ -170,13 +170,13 @@ impl Rule {
 }
 
 impl Database {
-    /// The console has to be named, as replication has in PostgreSQL: who writes `all` thinks of databases.
+    /// The console has to be named explicitly, like replication in PostgreSQL. `all` means databases.
     fn is(&self, attempt: &LoginAttempt<'_>) -> bool {
         match self {
             Database::Named(name) => name == attempt.database,
             Database::All => !attempt.console,
             Database::SameUser => !attempt.console && attempt.user == attempt.database,
-            Database::Replication => false, // such clients are sent away before anybody asks who they are
+            Database::Replication => false, // replication clients are rejected before authentication
         }
     }
 }

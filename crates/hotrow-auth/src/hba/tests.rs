@@ -1,4 +1,4 @@
-//! The list: which line decides for whom, and what is said of lines that aren't understood.
+//! Tests which line of the access file decides for a client, and the errors for invalid lines.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn hba(text: &str) -> Hba {
     Hba::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Who: `user@database from address`, with `tls` behind it or not; no address is a Unix socket.
+/// A client: `user@database from address`, optionally followed by `tls`. No address means a Unix socket.
 fn method(hba: &Hba, who: &str) -> Option<Method> {
     let (user, rest) = who.split_once('@').unwrap();
     let mut words = rest.split(' ');
@@ -18,7 +18,7 @@ fn method(hba: &Hba, who: &str) -> Option<Method> {
 }
 
 #[test]
-fn the_first_line_that_fits_decides() {
+fn the_first_matching_line_decides() {
     let list = hba("
 # type  database        user       address         method
 local   all             postgres                   trust
@@ -71,7 +71,7 @@ fn the_console_has_to_be_named() {
 }
 
 #[test]
-fn without_a_list_this_machine_is_trusted() {
+fn without_an_access_file_only_this_machine_is_trusted() {
     let list = Hba::built_in();
     for who in
         ["ann@shop unix", "ann@shop 127.0.0.1", "ann@shop 127.9.9.9", "ann@hotrow ::1", "ann@hotrow unix"]
@@ -116,32 +116,32 @@ fn certificates() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_with_its_line_and_words() {
+fn an_invalid_line_is_rejected_with_its_number_and_text() {
     for (text, line, words) in [
-        ("local all all trust\n\nhost all all 127.0.0.1/32 peer", 3, "\"peer\" is no method"),
-        ("hosts all all all trust", 1, "\"hosts\" is no type"),
+        ("local all all trust\n\nhost all all 127.0.0.1/32 peer", 3, "\"peer\" is not a supported method"),
+        ("hosts all all all trust", 1, "\"hosts\" is not a connection type"),
         ("hostgssenc all all all trust", 1, "write host"),
-        ("include other.conf", 1, "not read"),
-        ("local", 1, "ends before the databases"),
-        ("local all", 1, "ends before the users"),
-        ("local all all", 1, "ends before the method"),
-        ("host all all", 1, "ends before the address"),
-        ("host all all 10.0.0.1 trust", 1, "no mask for 10.0.0.1"),
+        ("include other.conf", 1, "not supported"),
+        ("local", 1, "missing: databases"),
+        ("local all", 1, "missing: users"),
+        ("local all all", 1, "missing: method"),
+        ("host all all", 1, "missing: address"),
+        ("host all all 10.0.0.1 trust", 1, "is not a mask for 10.0.0.1"),
         ("host all all 10.0.0.1", 1, "10.0.0.1/32"),
-        ("host all all 10.0.0.1 255.0.255.0 trust", 1, "no mask"),
-        ("host all all 10.0.0.1/33 trust", 1, "no address"),
-        ("host all all db.example.org trust", 1, "not looked up"),
+        ("host all all 10.0.0.1 255.0.255.0 trust", 1, "is not a mask"),
+        ("host all all 10.0.0.1/33 trust", 1, "is not an address"),
+        ("host all all db.example.org trust", 1, "not supported"),
         ("host all all samenet md5", 1, "write the addresses"),
         ("local samerole all trust", 1, "name the databases"),
         ("local all +staff trust", 1, "name the users"),
         ("local /^shop all trust", 1, "regular expressions"),
         ("local all @users trust", 1, "other files"),
-        ("local all all trust md5", 1, "is no option"),
-        ("local all all md5 map=x", 1, "\"map=x\" is no option"),
+        ("local all all trust md5", 1, "is not a supported option"),
+        ("local all all md5 map=x", 1, "\"map=x\" is not a supported option"),
         ("host all all all md5 clientcert=verify-ca", 1, "needs TLS"),
         ("host all all all cert", 1, "write hostssl"),
-        ("host all all 127.0.0.1/32 password", 1, "everybody to read"),
-        ("hostnossl all all all password", 1, "everybody to read"),
+        ("host all all 127.0.0.1/32 password", 1, "in cleartext"),
+        ("hostnossl all all all password", 1, "in cleartext"),
         ("local all,,x all trust", 1, "nothing before it"),
         ("local all \"all trust", 1, "not closed"),
         ("local all all trust,", 1, "ends with a comma"),

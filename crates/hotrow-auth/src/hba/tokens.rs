@@ -1,6 +1,7 @@
-//! Lines of `pg_hba.conf` as fields of tokens: what quotes, commas, comments and continued lines mean. Not what tokens mean.
+//! Splits lines of `pg_hba.conf` into fields of tokens: quotes, commas, comments and continued lines. The
+//! meaning of tokens is decided in `line`.
 
-/// A token, and whether it stood in quotes, which takes its special meaning away.
+/// A token, and whether it was quoted. A quoted token has no special meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
@@ -8,16 +9,16 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token if it has not lost its special meaning.
+    /// The token if it can have a special meaning.
     pub fn keyword(&self) -> Option<&str> {
         (!self.quoted).then_some(&*self.text)
     }
 }
 
-/// A field: one token, or several with commas.
+/// A field: one token, or several tokens separated by commas.
 pub type Field = Vec<Token>;
 
-/// The lines that say something, with their numbers.
+/// The non-empty lines with their numbers.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, Result<Vec<Field>, String>)> {
     let mut lines = text.lines().enumerate();
     let joined = std::iter::from_fn(move || {
@@ -35,12 +36,12 @@ pub fn lines(text: &str) -> impl Iterator<Item = (usize, Result<Vec<Field>, Stri
 
 fn fields(line: &str) -> Result<Vec<Field>, String> {
     let mut fields: Vec<Field> = Vec::new();
-    let mut goes_on = false; // behind a comma
+    let mut goes_on = false; // after a comma
     let mut rest = line;
     loop {
         rest = rest.trim_start();
         if rest.is_empty() || rest.starts_with('#') {
-            return if goes_on { Err("it ends with a comma".to_owned()) } else { Ok(fields) };
+            return if goes_on { Err("the line ends with a comma".to_owned()) } else { Ok(fields) };
         }
         let (token, behind) = token(rest)?;
         match fields.last_mut() {
@@ -53,7 +54,7 @@ fn fields(line: &str) -> Result<Vec<Field>, String> {
     }
 }
 
-/// The token at the front. Quotes may begin and end within it, and two of them are one.
+/// The first token. Quotes can begin and end inside it, and two quotes stand for one.
 fn token(text: &str) -> Result<(Token, &str), String> {
     let mut token = Token { text: String::new(), quoted: false };
     let mut in_quotes = false;

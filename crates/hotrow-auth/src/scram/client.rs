@@ -1,4 +1,5 @@
-//! The client's side of SCRAM: how the gateway proves to the server who its client is. The server has to prove itself, too.
+//! The client's side of SCRAM: the gateway proves its client's identity to the server. The server has to
+//! authenticate too.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,31 +9,31 @@ use super::{Binding, attribute, is_nonce};
 use crate::hash;
 use crate::verifier::Keys;
 
-/// What is wrong with the server.
+/// An error of the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// Its message can't be read.
-    #[error("the server's SCRAM message can't be read: {0}")]
+    /// Its message is malformed.
+    #[error("malformed SCRAM message from the server: {0}")]
     Malformed(&'static str),
-    /// It asks for too much work.
+    /// It requests too many iterations.
     #[error(
-        "the server asks for {0} iterations of SCRAM's hash, and at most {max} are done: set the password again with a lower scram_iterations",
+        "the server requests {0} SCRAM iterations, more than the maximum of {max}: set the password again with a lower scram_iterations",
         max = limits::SCRAM_ITERATIONS_MAX
     )]
     Iterations(u32),
-    /// It does not know the password either.
-    #[error("the server can't prove that it knows the password: is it the right server?")]
+    /// It does not know the password.
+    #[error("the server cannot prove that it knows the password: check the server's address")]
     Impostor,
 }
 
-/// The first message.
+/// The client's first message.
 #[derive(Debug)]
 pub struct ClientFirst {
     binding: Binding,
     nonce: String,
 }
 
-/// What the server asks for.
+/// The server's challenge.
 #[derive(Debug)]
 pub struct Challenge {
     first: ClientFirst,
@@ -40,11 +41,11 @@ pub struct Challenge {
     nonce: String,
     /// The salt of the password's hash.
     pub salt: Vec<u8>,
-    /// How often it is hashed.
+    /// Number of iterations of the hash.
     pub iterations: u32,
 }
 
-/// The proof, and what the server has to answer.
+/// The proof, and the expected answer of the server.
 #[derive(Debug)]
 pub struct ClientFinal {
     /// The message.
@@ -53,7 +54,7 @@ pub struct ClientFinal {
 }
 
 impl ClientFirst {
-    /// `nonce` is random.
+    /// `nonce` must be random.
     pub fn new(nonce: [u8; 18], binding: Binding) -> Self {
         ClientFirst { binding, nonce: STANDARD.encode(nonce) }
     }
@@ -67,7 +68,7 @@ impl ClientFirst {
         format!("{}{}", self.binding.header(), self.bare())
     }
 
-    /// Takes the server's answer.
+    /// Processes the server's answer.
     pub fn challenged(self, message: &[u8]) -> Result<Challenge, ServerError> {
         let text = std::str::from_utf8(message).map_err(|_| ServerError::Malformed("it is no text"))?;
         let mut rest = text;
@@ -94,7 +95,7 @@ impl ClientFirst {
 }
 
 impl Challenge {
-    /// Proves by these keys.
+    /// Computes the proof from these keys.
     pub fn prove(self, keys: &Keys) -> ClientFinal {
         let without_proof = format!("c={},r={}", self.first.binding.echo(), self.nonce);
         let bare = self.first.bare();
@@ -110,7 +111,7 @@ impl Challenge {
 }
 
 impl ClientFinal {
-    /// Takes the server's last message: only who knows the password's verifier can have written it.
+    /// Processes the server's last message. Only a server with the password's verifier can produce it.
     pub fn confirmed(self, message: &[u8]) -> Result<(), ServerError> {
         let same = subtle::ConstantTimeEq::ct_eq(message, self.expected.as_bytes());
         if same.into() { Ok(()) } else { Err(ServerError::Impostor) }

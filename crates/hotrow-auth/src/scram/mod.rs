@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802, 7677): what both sides share of its messages.
+//! SCRAM-SHA-256 (RFC 5802, 7677): parts of the messages that both sides share.
 
 pub mod client;
 pub mod server;
@@ -11,22 +11,22 @@ use base64::engine::general_purpose::STANDARD;
 
 /// The mechanism without channel binding.
 pub const PLAIN: &str = "SCRAM-SHA-256";
-/// The mechanism with it.
+/// The mechanism with channel binding.
 pub const PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// What a client says of the connection below, before everything else.
+/// The channel binding that a client declares in its first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// It has nothing to bind to.
+    /// It does not support channel binding.
     None,
-    /// It could bind, but the server did not offer to.
+    /// It supports channel binding, but the server did not offer it.
     NotOffered,
-    /// The log-in holds on this TLS connection only: the hash of the server's certificate.
+    /// The log-in is valid on this TLS connection only. Contains the hash of the server's certificate.
     EndPoint(Vec<u8>),
 }
 
 impl Binding {
-    /// The header that goes before the first message.
+    /// The header before the first message.
     fn header(&self) -> &'static str {
         match self {
             Binding::None => "n,,",
@@ -42,7 +42,7 @@ impl Binding {
     }
 }
 
-/// Takes `name=value` off the front of a message.
+/// Removes `name=value` from the front of a message.
 fn attribute<'a>(message: &mut &'a str, name: char) -> Option<&'a str> {
     let (front, rest) = message.split_once(',').unwrap_or((message, ""));
     let value = front.strip_prefix(name)?.strip_prefix('=')?;
@@ -50,7 +50,7 @@ fn attribute<'a>(message: &mut &'a str, name: char) -> Option<&'a str> {
     Some(value)
 }
 
-/// A nonce has printable letters, without a comma.
+/// Whether a nonce consists of printable characters without a comma.
 fn is_nonce(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }

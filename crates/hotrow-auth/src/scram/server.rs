@@ -1,5 +1,5 @@
-//! The server's side of SCRAM: asks a client for a proof and checks it. For a user who isn't there the same messages go
-//! back and forth and the same hashes are made, and then it fails.
+//! The server's side of SCRAM: requests a proof from a client and checks it. An unknown user gets the same
+//! messages and costs the same hashes, and then fails.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,16 +11,16 @@ use crate::secret::Key;
 use crate::stored::ProcessKey;
 use crate::verifier::Verifier;
 
-/// Why there is no log-in.
+/// The reason why a log-in fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The message can't be read.
+    /// A malformed message.
     Malformed(&'static str),
-    /// Both sides could bind, and the client was made to believe that we can't.
+    /// Both sides support channel binding, and the client was told that the gateway does not.
     Downgrade,
-    /// The proof is of another connection.
+    /// The proof belongs to another connection.
     OtherConnection,
-    /// The proof is wrong, or there is no such user.
+    /// The proof is wrong, or the user does not exist.
     Wrong,
 }
 
@@ -28,7 +28,7 @@ pub enum Failure {
 #[derive(Debug)]
 pub struct Server {
     verifier: Verifier,
-    /// Nothing is right for a user who isn't there.
+    /// The verifier of an unknown user. No proof matches it.
     doomed: bool,
     pub(super) nonce: String,
     end_point: Option<Vec<u8>>,
@@ -45,7 +45,8 @@ pub struct ServerFinal {
 }
 
 impl Server {
-    /// For this user, as far as anything is known of him. `nonce` is random; `end_point` is what can be bound to.
+    /// For this user. `account` is `None` for an unknown user. `nonce` must be random. `end_point` is the
+    /// value for channel binding.
     pub fn new(
         user: &str,
         account: Option<&Account>,
@@ -53,7 +54,7 @@ impl Server {
         nonce: [u8; 18],
         end_point: Option<Vec<u8>>,
     ) -> Self {
-        // Made for everybody, so that those who are there take no longer.
+        // Derived for every user. Known users therefore take no longer than unknown ones.
         let salt = key.salt_for(user).to_vec();
         let nothing = Key::new([0; 32]);
         let mock =
@@ -67,12 +68,12 @@ impl Server {
         }
     }
 
-    /// The mechanisms to offer, the better one first.
+    /// The mechanisms to offer, the preferred one first.
     pub fn mechanisms(&self) -> &'static [&'static str] {
         if self.end_point.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] }
     }
 
-    /// Takes the first message; the answer is in the result.
+    /// Processes the first message. The result contains the answer.
     pub fn first(self, mechanism: &str, message: &[u8]) -> Result<ServerFinal, Failure> {
         if !self.mechanisms().contains(&mechanism) {
             return Err(Failure::Malformed("Client selected an invalid SASL authentication mechanism."));
@@ -82,7 +83,7 @@ impl Server {
         let binding = self.binding(mechanism, flag)?;
         let bare = rest.strip_prefix(',').ok_or(Failure::Malformed("Client uses authorization identity."))?;
         let mut rest = bare;
-        // The user is known from the start-up packet; what stands here counts for nothing.
+        // The user name here is ignored. The start-up packet contains the valid one.
         attribute(&mut rest, 'n').ok_or(Failure::Malformed("Attribute \"n\" expected."))?;
         let client_nonce = attribute(&mut rest, 'r').filter(|nonce| is_nonce(nonce));
         let client_nonce = client_nonce.ok_or(Failure::Malformed("Attribute \"r\" expected."))?;
@@ -112,7 +113,7 @@ impl ServerFinal {
         &self.message
     }
 
-    /// Takes the proof; if it is right, the last message and the client's key.
+    /// Processes the proof. If it is right, returns the last message and the client's key.
     pub fn last(self, message: &[u8]) -> Result<(String, Key), Failure> {
         let text = std::str::from_utf8(message).map_err(|_| Failure::Malformed("It is no text."))?;
         let (without_proof, _) =

@@ -1,4 +1,4 @@
-//! SCRAM against the example of RFC 7677, against itself, and against whoever sits in between.
+//! Tests SCRAM against the example of RFC 7677, against itself, and against an attacker in between.
 
 use super::client::{ClientFirst, ServerError};
 use super::server::{Failure, Server};
@@ -28,7 +28,7 @@ fn server(account: Option<&Account>, end_point: Option<&[u8]>) -> Server {
     Server::new("user", account, &key(), [3; 18], end_point.map(<[u8]>::to_vec))
 }
 
-/// A whole log-in; the client's key if it works.
+/// A whole log-in. Returns the client's key if it succeeds.
 fn log_in(server: Server, mechanism: &str, binding: Binding, password: &str) -> Result<Key, Failure> {
     let first = ClientFirst::new([9; 18], binding);
     let server = server.first(mechanism, first.message().as_bytes())?;
@@ -75,7 +75,7 @@ fn right_and_wrong_passwords_with_and_without_binding() {
 }
 
 #[test]
-fn whoever_sits_in_between_is_noticed() {
+fn an_attacker_in_between_is_detected() {
     let account = pencil();
     let offered = || server(Some(&account), Some(CERTIFICATE));
     let other = Binding::EndPoint(vec![8; 32]);
@@ -87,7 +87,7 @@ fn whoever_sits_in_between_is_noticed() {
     }
     let failure = log_in(server(Some(&account), None), PLUS, Binding::None, "pencil").unwrap_err();
     assert!(matches!(failure, Failure::Malformed(_)), "it was not offered");
-    // The header may not change between the messages either.
+    // The header must not change between the messages either.
     let server = server(Some(&account), None).first(PLAIN, b"n,,n=,r=abc").unwrap();
     let nonce = server.message().split(',').next().unwrap()[2..].to_owned();
     let last = format!("c=eSws,r={nonce},p={}", "A".repeat(43) + "=");
@@ -95,7 +95,7 @@ fn whoever_sits_in_between_is_noticed() {
 }
 
 #[test]
-fn users_who_are_not_there_take_the_same_hashes_and_messages() {
+fn unknown_users_cost_the_same_hashes_and_messages() {
     let known = pencil();
     let salts = |server: Server| {
         let message = server.first(PLAIN, b"n,,n=,r=abc").unwrap().message().to_owned();
@@ -115,12 +115,12 @@ fn users_who_are_not_there_take_the_same_hashes_and_messages() {
         .1
     };
     assert_eq!((cost(None), cost(Some(&md5))), (cost(Some(&known)), cost(Some(&known))));
-    // Zeros, which the mock verifier has for keys, open nothing.
+    // The mock verifier's keys are zeros. They authenticate no client.
     assert_eq!(log_in(server(None, None), PLAIN, Binding::None, "").unwrap_err(), Failure::Wrong);
 }
 
 #[test]
-fn garbage_is_refused_in_every_place() {
+fn garbage_is_rejected_in_every_message() {
     let account = pencil();
     let first = |message: &[u8]| server(Some(&account), None).first(PLAIN, message).map(|_| ());
     for message in [
@@ -167,7 +167,7 @@ fn garbage_is_refused_in_every_place() {
 }
 
 #[test]
-fn a_server_has_to_prove_itself_and_may_not_ask_for_the_moon() {
+fn a_server_has_to_authenticate_and_cannot_request_too_many_iterations() {
     let first = || ClientFirst::new([9; 18], Binding::None);
     let nonce = first().message().rsplit_once("r=").unwrap().1.to_owned();
     let challenged = |message: String| first().challenged(message.as_bytes()).map(|_| ()).unwrap_err();
@@ -189,7 +189,7 @@ fn a_server_has_to_prove_itself_and_may_not_ask_for_the_moon() {
 }
 
 #[test]
-fn a_key_that_was_proven_logs_in_at_the_server_with_the_same_verifier_and_no_other() {
+fn a_proven_key_logs_in_only_at_a_server_with_the_same_verifier() {
     let account = pencil();
     let key = log_in(server(Some(&account), None), PLAIN, Binding::None, "pencil").unwrap();
     let credential = Credential::new(Some(&account), Proven::Key(key), None);
@@ -204,7 +204,7 @@ fn a_key_that_was_proven_logs_in_at_the_server_with_the_same_verifier_and_no_oth
     };
     last.confirmed(message.as_bytes()).unwrap();
     assert!(cost < 10, "no password is hashed again");
-    // The password was set again, to the same even: the salt is another.
+    // The password was set again to the same value. The salt differs.
     let salt = [1; 16];
     let other = Verifier::derive(&Password::new(b"pencil".to_vec()), &salt, 4096);
     let other = Account::new("user", Secret::Scram(other), &self::key());

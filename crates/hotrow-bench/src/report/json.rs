@@ -1,4 +1,4 @@
-//! The report for programs: everything that was measured, each round by itself.
+//! The report as JSON, with each round.
 
 use crate::results::Report;
 

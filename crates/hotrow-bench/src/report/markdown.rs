@@ -1,8 +1,8 @@
-//! The report for people: tables with what was compared, on what, and under which settings; judges nothing.
+//! The report as Markdown: tables of the compared techniques, the machine and the settings.
 
 mod scenario;
 
-use super::numbers::whole;
+use super::numbers::counted;
 use crate::results::Report;
 use scenario::write_scenario;
 use std::fmt::{Error, Write};
@@ -17,20 +17,21 @@ pub(super) fn render(report: &Report) -> String {
 fn write_report(text: &mut String, report: &Report) -> Result<(), Error> {
     writeln!(text, "# Hotrow {}: benchmark of {}\n", report.hotrow, report.date)?;
     if report.quick {
-        writeln!(text, "**A quick run: it shows that everything works. Its figures mean little.**\n")?;
+        writeln!(text, "**A quick run: it shows that everything works. Its figures are not meaningful.**\n")?;
     }
+    write_doubts(text, report)?;
     for setting in report.server.not_durable() {
         writeln!(
             text,
-            "**Not durable: this server runs with {} = {}. Its figures can't be compared with those of one that keeps \
-             what it acknowledges.**\n",
+            "**Not durable: this server runs with {} = {}. Its figures cannot be compared with those of a durable \
+             server.**\n",
             setting.name, setting.value
         )?;
     }
     writeln!(
         text,
-        "Each figure is the median of {} of {} s each, after {} s of warm-up; the runs of all techniques take turns on \
-         the same server. After each run the rows were compared with the answers the clients got. [Picture](plot.svg), \
+        "Each figure is the median of {} of {} s each, after {} s of warm-up. The techniques run in turn on the same \
+         server. After each run, the rows were compared with the clients' answers. [Chart](plot.svg), \
          [all numbers](report.json).\n",
         counted(report.rounds, "round"),
         report.seconds,
@@ -42,38 +43,53 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), Error> {
     write_surroundings(text, report)
 }
 
+/// Circumstances that make the figures less reliable.
+fn write_doubts(text: &mut String, report: &Report) -> Result<(), Error> {
+    let machine = &report.machine;
+    if let Some(load) = machine.load_average.filter(|load| *load > machine.cores as f64) {
+        writeln!(
+            text,
+            "**A busy machine: the load average was {load:.2} at the start, with {}. Other programs took part of the \
+             processors, so the figures are too low. Repeat the run on an idle machine.**\n",
+            counted(machine.cores as u32, "core")
+        )?;
+    }
+    if report.rounds == 1 && !report.quick {
+        writeln!(
+            text,
+            "**One round: the figures do not show how much they vary. Repeat the run with --rounds 3.**\n"
+        )?;
+    }
+    Ok(())
+}
+
 fn write_surroundings(text: &mut String, report: &Report) -> Result<(), Error> {
     let machine = &report.machine;
-    writeln!(text, "## Measured on\n\n| | |\n|---|---|")?;
+    writeln!(text, "## Machine, server and settings\n\n| | |\n|---|---|")?;
     writeln!(text, "| processor | {}, {} |", machine.processor, counted(machine.cores as u32, "core"))?;
     if let Some(bytes) = machine.memory_bytes {
         writeln!(text, "| memory | {:.1} GiB |", bytes as f64 / f64::from(1 << 30))?;
     }
     writeln!(text, "| system | {}, {} |", machine.system, machine.kernel)?;
     if let Some(load) = machine.load_average {
-        writeln!(text, "| load average before | {load:.2} |")?;
+        writeln!(text, "| load average at the start | {load:.2} |")?;
     }
-    let kind = if report.server.private { "private to this benchmark" } else { "run by somebody else" };
+    let kind = if report.server.private { "private to this benchmark" } else { "named with --upstream" };
     writeln!(text, "| PostgreSQL | {}, {kind} |", report.server.version)?;
     if let Some(flush) = report.server.flush {
         writeln!(
             text,
-            "| a flush (8 kB, `fdatasync`) | half within {:.2} ms, 99 % within {:.2} ms |",
+            "| flush of 8 kB (`fdatasync`) | p50 {:.2} ms, p99 {:.2} ms |",
             flush.p50_us as f64 / 1000.0,
             flush.p99_us as f64 / 1000.0
         )?;
     }
-    writeln!(text, "| load | {} |", report.tools.join(", "))?;
+    writeln!(text, "| load programs | {} |", report.tools.join(", "))?;
     writeln!(text, "| Hotrow | {} |", report.hotrow)?;
     for setting in &report.server.settings {
         writeln!(text, "| `{}` | {} |", setting.name, setting.value)?;
     }
     Ok(())
-}
-
-/// A number and the thing counted, in the plural where it must be.
-fn counted(count: u32, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{} {thing}s", whole(count.into())) }
 }
 
 #[cfg(test)]
@@ -89,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_how_much_how_sure_and_compared_with_what() {
+    fn a_row_has_median_range_and_comparison() {
         let text = render(&sample::report());
         let details = text.split("### 64 clients").nth(1).unwrap();
         let hot_row = details.split("## open-loop").next().unwrap();
@@ -106,38 +122,38 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_figure_is_named_with_its_reason() {
+    fn techniques_without_figures_are_named_with_the_reason() {
         let text = render(&sample::report());
         assert!(text.contains(
-            "**No figure for `liar`, its check failed: 10 sales were acknowledged, but the rows show 9**"
+            "**There is no figure for `liar`, because its check failed: 10 sales were acknowledged, but the rows show 9**"
         ));
         assert!(text.contains("`select-1` was not run: the server has room for 50 of 64 connections"));
         assert_eq!(line(&text, "| `liar` | 1 | -"), "| `liar` | 1 | - |");
     }
 
     #[test]
-    fn latencies_that_pgbench_could_not_take_are_left_out_with_a_reason() {
+    fn latencies_that_pgbench_could_not_measure_are_omitted_with_the_reason() {
         let text = render(&sample::report());
         assert_eq!(
             line(&text, "| `select-1` | 9,000 | 8"),
             "| `select-1` | 9,000 | 8,100 to 9,900 | 1.33× `direct` | - | 1.46 ms | 312 B |"
         );
-        assert!(line(&text, "`select-1`: more than half").contains("too soon for it to time"));
+        assert!(line(&text, "`select-1`: more than half").contains("before pgbench could measure"));
     }
 
     #[test]
-    fn an_open_loop_that_could_not_keep_up_is_said_to_be_one() {
+    fn an_open_loop_below_its_rate_is_named() {
         let text = render(&sample::report());
         assert_eq!(
             line(&text, "| `hotrow`"),
             "| `hotrow` | 20,000 | 17,000 | 0.88 ms | 1.00 ms | 1.46 ms | 12.3 ms | 139 ms |"
         );
-        assert!(text.contains("`hotrow` did not keep up with what was due"));
-        assert!(!text.contains("`direct` did not keep up"));
+        assert!(text.contains("`hotrow` did not reach the rate that was due"));
+        assert!(!text.contains("`direct` did not reach"));
     }
 
     #[test]
-    fn a_load_that_was_late_itself_says_so() {
+    fn a_late_load_is_named() {
         let mut report = sample::report();
         let mut with = |arrived_per_second: f64, late_p99_us: u64| {
             let CellOutcome::Measured(figures) = &mut report.scenarios[1].techniques[1].cells[0].outcome
@@ -160,16 +176,31 @@ mod tests {
         };
         let punctual = with(20_010.0, 700);
         assert!(punctual.contains(
-            "`hotrow`: the load made 20,010 to 20,010 requests a second, 99 in 100 of them at most 0.70 ms after they were \
-             due; 3 were refused."
+            "`hotrow`: the load made 20,010 to 20,010 requests per second, 99 % of them at most 0.70 ms after they were \
+             due. 3 were rejected."
         ));
-        assert!(!punctual.contains("did not keep the rate itself"));
-        assert!(with(17_000.0, 700).contains("**The load of `hotrow` did not keep the rate itself"));
-        assert!(with(20_010.0, 7_000).contains("**The load of `hotrow` did not keep the rate itself"));
+        assert!(!punctual.contains("did not keep its rate"));
+        assert!(with(17_000.0, 700).contains("**The load of `hotrow` did not keep its rate"));
+        assert!(with(20_010.0, 7_000).contains("**The load of `hotrow` did not keep its rate"));
     }
 
     #[test]
-    fn a_server_that_forgets_is_not_passed_over() {
+    fn a_busy_machine_or_a_single_round_is_named_at_the_top() {
+        let mut report = sample::report();
+        assert!(!render(&report).contains("A busy machine") && !render(&report).contains("One round"));
+        report.machine.load_average = Some(7.4);
+        report.rounds = 1;
+        let text = render(&report);
+        let top = text.split("## ").next().unwrap();
+        assert!(
+            top.contains("**A busy machine: the load average was 7.40 at the start, with 2 cores."),
+            "{top}"
+        );
+        assert!(top.contains("**One round: "), "{top}");
+    }
+
+    #[test]
+    fn a_server_without_durability_is_named() {
         let mut report = sample::report();
         assert!(!render(&report).contains("Not durable"));
         report.server.settings[0].value = "off".into();
@@ -177,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn machine_and_settings_stand_beside_the_figures() {
+    fn machine_and_settings_are_in_the_report() {
         let text = render(&sample::report());
         for fact in [
             "Some <fast> CPU, 2 cores",
             "24.0 GiB",
             "| PostgreSQL | 15.18",
-            "half within 0.11 ms",
+            "p50 0.11 ms",
             "| `fsync` | on |",
         ] {
             assert!(text.contains(fact), "{fact} is missing:\n{text}");

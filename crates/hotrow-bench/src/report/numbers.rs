@@ -1,6 +1,6 @@
-//! Numbers as people read them; nothing of what they mean.
+//! Numbers as text.
 
-/// A number without its fraction, in groups of three digits.
+/// A number without its fraction, with its digits in groups of three.
 pub fn whole(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,7 +13,7 @@ pub fn whole(number: f64) -> String {
     grouped
 }
 
-/// Microseconds as milliseconds, to three digits.
+/// Microseconds as milliseconds with three digits.
 pub fn milliseconds(microseconds: u64) -> String {
     let milliseconds = microseconds as f64 / 1000.0;
     match milliseconds {
@@ -24,7 +24,7 @@ pub fn milliseconds(microseconds: u64) -> String {
     }
 }
 
-/// A number of bytes; none where it is only what an idle server writes.
+/// A number of bytes. Less than half a byte is what an idle server writes, and counts as none.
 pub fn bytes(number: f64) -> String {
     match number {
         none if none < 0.5 => "-".to_owned(),
@@ -33,9 +33,14 @@ pub fn bytes(number: f64) -> String {
     }
 }
 
-/// How many times as much, to two or three digits.
+/// A ratio with two or three digits.
 pub fn times(ratio: f64) -> String {
     if ratio < 9.95 { format!("{ratio:.2}×") } else { format!("{ratio:.1}×") }
+}
+
+/// A number and the name of the counted things, in the plural if necessary.
+pub fn counted(count: u32, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{} {thing}s", whole(count.into())) }
 }
 
 #[cfg(test)]

@@ -1,24 +1,18 @@
-//! The report as a picture: one panel per scenario, one below the other; computes no figures.
+//! The report as a chart: one panel per scenario, from top to bottom. It computes no figures.
 
 mod bars;
 mod canvas;
 mod dots;
 mod lines;
+mod look;
 mod scale;
 
 use crate::results::{Report, ScenarioResult};
-use crate::scenario::{Figure, Through};
+use crate::scenario::Figure;
 use canvas::Canvas;
+use look::{Colour, titles_of};
 
-/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito), dark enough to be read as text on white.
-const BLUE: &str = "#0072B2";
-const VERMILION: &str = "#C44E00";
-const GREEN: &str = "#00795A";
-const PURPLE: &str = "#A8588A";
-const OCHRE: &str = "#A87400";
-const GREY: &str = "#5A5A5A";
-
-/// The width of the picture, and what a panel leaves free at its sides.
+/// The width of the picture, and the margins of a panel.
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 150.0;
@@ -31,8 +25,9 @@ pub(super) fn render(report: &Report) -> String {
     let mut canvas = Canvas::new(WIDTH, height.max(TITLE));
     let mut top = 0.0;
     for (scenario, kind) in panels {
-        canvas.title(20.0, top + 28.0, scenario.name);
-        canvas.text(20.0, top + 48.0, "start", GREY, &scenario.shows.replace('`', ""));
+        let (title, subtitle) = titles_of(scenario.shows);
+        canvas.title(20.0, top + 28.0, &title);
+        canvas.text(20.0, top + 48.0, "start", Colour::Grey, &subtitle);
         top += TITLE;
         kind.draw(&mut canvas, scenario, top);
         top += kind.height(scenario);
@@ -40,7 +35,7 @@ pub(super) fn render(report: &Report) -> String {
     canvas.finish()
 }
 
-/// How a scenario is drawn.
+/// The form of a panel.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Lines,
@@ -74,17 +69,6 @@ impl Kind {
     }
 }
 
-/// What goes through the same program has the same colour.
-fn colour_of(through: Through) -> &'static str {
-    match through {
-        Through::Direct => BLUE,
-        Through::Hotrow | Through::HotrowTls | Through::HotrowHttp => VERMILION,
-        Through::PgBouncer => GREEN,
-        Through::Application => PURPLE,
-        Through::Redis => OCHRE,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample;
@@ -99,7 +83,9 @@ mod tests {
     #[test]
     fn every_technique_with_a_figure_is_labelled() {
         let texts = texts(&render(&sample::report()));
-        for label in ["hot-row", "open-loop", "direct", "try-lock", "hotrow", "select-1", "1", "64"] {
+        for label in
+            ["Updates of one row", "direct", "try lock", "Hotrow", "select 1", "1", "64", "done per second"]
+        {
             assert!(texts.iter().any(|text| text == label), "{label} is missing: {texts:?}");
         }
     }
@@ -116,7 +102,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_special_in_xml_does_no_harm() {
+    fn a_dark_background_has_colours_of_its_own() {
+        let svg = render(&sample::report());
+        assert!(svg.contains("@media (prefers-color-scheme: dark)") && svg.contains(".fill-paper"), "{svg}");
+    }
+
+    #[test]
+    fn one_client_is_singular_and_units_are_in_the_axis_titles() {
+        let mut report = sample::report();
+        for technique in &mut report.scenarios[1].techniques {
+            technique.cells[0].clients = 1;
+        }
+        let texts = texts(&render(&report));
+        assert!(texts.iter().any(|text| text == "1,422/s, 1 client"), "{texts:?}");
+        assert!(
+            texts.iter().any(|text| text == "time from due to answered, in ms (logarithmic)"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn special_characters_of_xml_are_escaped() {
         let mut report = sample::report();
         report.scenarios[0].shows = "a < b & \"c\"";
         assert!(texts(&render(&report)).iter().any(|text| text == "a < b & \"c\""));

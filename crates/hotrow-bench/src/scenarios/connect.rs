@@ -1,12 +1,12 @@
-//! The scenario `connect`: clients that only come and go; it holds no SQL and runs nothing.
+//! The scenario `connect`: clients that only come and go. Its SQL is in `sql/`.
 
 use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, LoadBy, Rows, Scenario, Technique, Through, Worth};
 
-/// What an application without a pool pays each time.
+/// The cost of a connection, which an application without a pool pays each time.
 pub static CONNECT: Scenario = Scenario {
     name: "connect",
-    shows: "Clients that connect, log in and leave again: how many connections a second",
+    shows: "Clients that connect, log in and disconnect: connections per second",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -21,20 +21,25 @@ pub static CONNECT: Scenario = Scenario {
         VISIT,
         Technique {
             name: "pgbouncer",
-            about: "log in at PgBouncer and leave",
+            about: "log in at PgBouncer and disconnect",
             through: Through::PgBouncer,
             ..VISIT
         },
-        Technique { name: "hotrow", about: "log in at Hotrow and leave", through: Through::Hotrow, ..VISIT },
+        Technique {
+            name: "hotrow",
+            about: "log in at Hotrow and disconnect",
+            through: Through::Hotrow,
+            ..VISIT
+        },
     ],
     remarks: &[
-        "Nobody is asked for a password. The clients are tasks of one thread, which has a core to itself where there are \
-         enough; a latency is the time from the first packet until the client is let in.",
+        "Log-ins need no password. The clients are tasks of one thread, which has its own core if there are enough cores. A \
+         latency is the time from the first packet to the end of the log-in.",
     ],
 };
 
 const VISIT: Technique = Technique {
-    about: "log in at the server and leave",
+    about: "log in at the server and disconnect",
     load_by: LoadBy::Connections,
     script: "",
     warm_up: "",

@@ -1,12 +1,12 @@
-//! The scenarios `counter` and `counter-open-loop`: commands on one counter, strictly ordered; they hold no SQL and run nothing.
+//! The scenarios `counter` and `counter-open-loop`: commands on one counter, strictly ordered. Their SQL is in `sql/`.
 
 use super::SELL_DIRECT;
 use crate::scenario::{Arrivals, Batching, Clients, Figure, LoadBy, Rows, Scenario, Technique, Through};
 
-/// One counter, many callers: how many commands a second.
+/// One counter, many callers: commands per second.
 pub static COUNTER: Scenario = Scenario {
     name: "counter",
-    shows: "Increments and drains of one counter, each with its history: how many commands a second, by technique",
+    shows: "Increments and drains of one counter, each with its history: commands per second, by technique",
     set_up: include_str!("../../sql/counter.sql"),
     fill: "",
     pack: true,
@@ -33,11 +33,10 @@ pub static COUNTER: Scenario = Scenario {
     remarks: &[MIX, CHECKS, APPLICATIONS],
 };
 
-/// The same under a constant arrival rate.
+/// The same at a constant arrival rate.
 pub static COUNTER_OPEN_LOOP: Scenario = Scenario {
     name: "counter-open-loop",
-    shows: "Commands on one counter at a constant rate, half of the most that `app-batching` does: how long each waits from \
-            when it was due",
+    shows: "Commands on one counter at a constant rate, half of the maximum of `app-batching`: latency from the time each was due",
     figure: Figure::Latency,
     techniques: &[
         Technique { arrivals: Arrivals::OfClosed { percent: 50 }, against: "app-batching", ..APP_BATCHING },
@@ -52,29 +51,28 @@ pub static COUNTER_OPEN_LOOP: Scenario = Scenario {
         MIX,
         CHECKS,
         APPLICATIONS,
-        "Arrivals are random around the same rate for all: half of what `app-batching` did in a closed loop just before. \
-         A latency counts from the time the request was due, so that a request that waits for a free caller is not \
-         forgotten.",
+        "Arrivals are random around the same rate for all: half of the rate of `app-batching` in a closed loop directly before. \
+         A latency counts from the time the request was due and includes the wait for a free caller.",
     ],
     ..COUNTER
 };
 
 pub(super) const MIX: &str = "One command in a thousand is a drain, all others are increments by one.";
 
-pub(super) const CHECKS: &str = "After each run, every entry of every history must follow from the one before it, versions without a \
-    gap, counters must stand where their history ends, and there must be as many commands as were acknowledged. In the \
-    warm-up, which only increments, each answer's value is checked too.";
+pub(super) const CHECKS: &str = "After each run, every entry of every history must follow from the entry before it, versions must have no \
+    gaps, counters must have the value at the end of their history, and the number of commands must be the number of \
+    acknowledged ones. The warm-up, which only increments, also checks the value of each answer.";
 
 const APPLICATIONS: &str = "`app-batching` and `app-batching-log` are the design of the article \"Solving High Data \
-    Contention Problems with a Typical Web Stack\" (2021), written anew for this benchmark: two applications, each with \
+    Contention Problems with a Typical Web Stack\" (2021), implemented again for this benchmark: two applications, each with \
     half of the callers, gather commands for a fixed window of 5 ms (ledger) or 10 ms (command log), take \
-    `pg_advisory_xact_lock`, and carry the batch out in one transaction. Applications and callers are tasks of the \
-    benchmark's own process, so that a call costs them no wire, unlike the clients of all other techniques.";
+    `pg_advisory_xact_lock`, and run the batch in one transaction. Applications and callers are tasks of the \
+    benchmark's process. Their calls need no network, unlike those of all other techniques.";
 
 const LOG: &str = include_str!("../../sql/counter_log.sql");
 
 pub(super) const BY_HAND: Technique = Technique {
-    about: "a function that locks the counter's row, updates it and inserts a ledger entry, straight to the server",
+    about: "a function that locks the counter's row, updates it and inserts a ledger entry, directly to the server",
     script: include_str!("../../sql/pgbench/increment_by_hand.sql"),
     warm_up: include_str!("../../sql/pgbench/increment_by_hand_checked.sql"),
     ..SELL_DIRECT
@@ -82,7 +80,7 @@ pub(super) const BY_HAND: Technique = Technique {
 
 pub(super) const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `increment` and `drain`, straight to the server",
+    about: "the schema pack's `increment` and `drain`, directly to the server",
     script: include_str!("../../sql/pgbench/increment.sql"),
     warm_up: include_str!("../../sql/pgbench/increment_checked.sql"),
     ..BY_HAND

@@ -1,13 +1,12 @@
-//! The scenario `counter-restart`: a long command log and nobody who remembers it; it holds no SQL and runs nothing.
+//! The scenario `counter-restart`: a long command log after all caches are lost. Its SQL is in `sql/`.
 
 use super::SELL_DIRECT;
 use crate::scenario::{Clients, Figure, LoadBy, Rows, Scenario, Technique, Through};
 
-/// How long the first answer takes when all memory is gone.
+/// The time of the first answer after all caches are lost.
 pub static COUNTER_RESTART: Scenario = Scenario {
     name: "counter-restart",
-    shows: "A counter with 10 million commands in its log: how long a fresh connection, or a fresh gateway, takes to its \
-            first answer",
+    shows: "A counter with 10 million commands in its log: time to the first answer of a new connection or gateway",
     set_up: include_str!("../../sql/restart.sql"),
     fill: include_str!("../../sql/restart_fill.sql"),
     pack: true,
@@ -33,8 +32,8 @@ pub static COUNTER_RESTART: Scenario = Scenario {
         },
     ],
     remarks: &[
-        "When a run begins, the snapshot is as far behind as it may be (the setting `snapshot_every`, less one). Calls are \
-         made one after the other, each by a connection of its own; a call counts from the start of the connection, or of \
-         the gateway. Each answer's value must be what so many increments by one come to.",
+        "At the start of a run, the last snapshot is as old as possible (the setting `snapshot_every`, less one). Each call has \
+         its own connection, and calls run one after another. The time of a call includes the start of the connection or of \
+         the gateway. Each answer must have the value after that number of increments.",
     ],
 };

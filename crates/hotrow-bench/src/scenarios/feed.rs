@@ -1,5 +1,4 @@
-//! The scenarios `feed-...`: messages of 2,048 characters that go to inboxes and are consumed there; they hold no SQL and run
-//! nothing.
+//! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
 use super::SELL_DIRECT;
 use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Through, Worth};
@@ -7,7 +6,7 @@ use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Techniq
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
     name: "feed-push",
-    shows: "Messages of 2,048 characters pushed to one inbox each: how many a second, by technique",
+    shows: "Messages of 2,048 characters pushed to one inbox each: messages per second, by technique",
     set_up: include_str!("../../sql/feed/tables.sql"),
     fill: "",
     pack: true,
@@ -23,21 +22,21 @@ pub static FEED_PUSH: Scenario = Scenario {
         ARTICLE,
         TEXT,
         CHECKS,
-        "Inboxes are drawn from two thousand million, so that nearly every message goes to a new one.",
+        "Inboxes are chosen from two billion, and nearly every message goes to a new inbox.",
     ],
 };
 
 /// One post goes to a thousand followers.
 pub static FEED_POST: Scenario = Scenario {
     name: "feed-post",
-    shows: "Posts of 2,048 characters to 1,000 followers each: how many inboxes a second get one, by technique",
+    shows: "Posts of 2,048 characters to 1,000 followers each: inboxes that get a post per second, by technique",
     techniques: &[
         POST,
         POST_DIRECT,
         POST_HOTROW,
         Technique {
             name: "status-column-repeated",
-            about: "the first with the article's text, which compresses to a thirtieth",
+            about: "`status-column` with the article's text, which compresses to a thirtieth",
             script: POSTS_OF_THE_ARTICLE_BY_HAND,
             warm_up: POSTS_OF_THE_ARTICLE_BY_HAND,
             against: "status-column-repeated",
@@ -45,7 +44,7 @@ pub static FEED_POST: Scenario = Scenario {
         },
         Technique {
             name: "hotrow-repeated",
-            about: "the third with that text",
+            about: "`hotrow` with that text",
             script: POSTS_OF_THE_ARTICLE,
             warm_up: POSTS_OF_THE_ARTICLE,
             against: "status-column-repeated",
@@ -55,29 +54,29 @@ pub static FEED_POST: Scenario = Scenario {
     remarks: &[
         ARTICLE,
         TEXT,
-        "A reference is as long whatever the text. So the last two show the other end: where the text compresses to less than the \
-         rest of its row, a reference to it saves nothing in the log. Messages that people write are between the two, nearer \
+        "A reference has the same length for any text. The last two techniques show the other extreme: if the text compresses to \
+         less than the rest of its row, a reference saves nothing in the WAL. Real messages are between the two, nearer to \
          the first: 2,048 characters of English prose compress to 1,500 bytes.",
         CHECKS,
-        "64 authors have a thousand followers each among 16,384 users. An inbox that got a post counts as one.",
+        "64 authors have a thousand followers each among 16,384 users. Each inbox that gets a post counts as one unit.",
     ],
     ..FEED_PUSH
 };
 
-/// Twenty messages a call are consumed.
+/// Each call consumes twenty messages.
 pub static FEED_CONSUME: Scenario = Scenario {
     name: "feed-consume",
-    shows: "The next 20 messages of an inbox consumed: how many messages a second, by technique",
+    shows: "The next 20 messages of an inbox consumed: messages per second, by technique",
     rows: Rows::UsedUp { per_second: 500_000, besides: 0, in_a_hurry: 200_000 },
     techniques: &[CONSUME, CONSUME_DIRECT, CONSUME_HOTROW],
     remarks: &[ARTICLE, CONSUMED_TEXT, CHECKS, WALK],
     ..FEED_PUSH
 };
 
-/// The same while others push.
+/// The same while other clients push.
 pub static FEED_BUSY: Scenario = Scenario {
     name: "feed-busy",
-    shows: "The next 20 messages consumed, 1,000 times a second, while 64 clients push to the same inboxes: how long it takes",
+    shows: "The next 20 messages consumed, 1,000 times per second, while 64 clients push to the same inboxes: latency",
     rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 200_000 },
     figure: Figure::Latency,
     techniques: &[
@@ -90,34 +89,32 @@ pub static FEED_BUSY: Scenario = Scenario {
         CONSUMED_TEXT,
         CHECKS,
         WALK,
-        "Messages are pushed as fast as the 64 clients get their answers. A latency of consuming counts from the time the \
-         request was due.",
+        "The 64 clients push as fast as they get answers. The latency of consuming counts from the time the request was due.",
     ],
     ..FEED_PUSH
 };
 
 const ARTICLE: &str = "`status-column` is the design of digoal's article \"PostgreSQL Feed Systems Similar to Weibo\" (2018): \
-    partitions by inheritance, a status column under a partial index, functions that put their SQL together. It has 64 \
-    partitions here instead of 1,024, which is to its advantage in short runs on a small machine: no connection lasts long enough \
-    to have met a thousand tables.";
+    partitions by inheritance, a status column with a partial index, functions that build their SQL. It has 64 \
+    partitions here instead of 1,024. This is an advantage for it in short runs on a small machine, because no connection lasts \
+    long enough to cache a thousand tables.";
 
-const TEXT: &str = "The text is 2,048 random hexadecimal digits, which don't compress, and each call carries it from the client. The \
-    article's own, `repeat(md5('a'), 64)`, compresses to 69 bytes: with it nobody would see what 2,048 characters cost.";
+const TEXT: &str = "The text is 2,048 random hexadecimal digits, which do not compress, and each call sends it from the client. The \
+    article's text, `repeat(md5('a'), 64)`, compresses to 69 bytes and hides the cost of 2,048 characters.";
 
-const CONSUMED_TEXT: &str = "What is there to be consumed is the article's text: as many that don't compress as a run uses up would not \
-    fit into memory. This is to the advantage of `status-column`, which has a text that does not compress outside its row.";
+const CONSUMED_TEXT: &str = "The messages to consume have the article's text: the messages of a run without compression would not fit into \
+    memory. This is an advantage for `status-column`, which stores a text that does not compress outside its row.";
 
-const CHECKS: &str =
-    "After each run there must be as many messages, and as many of them consumed, as were acknowledged.";
+const CHECKS: &str = "After each run, the numbers of messages and of consumed messages must be the numbers of acknowledged ones.";
 
-const WALK: &str = "There are 1,024 inboxes, shared out among the clients, each of whom reads his own in turn: so each call gets its \
-    20 messages. Two readers of one inbox would get fewer with `status-column`: who waits for the other's rows finds them read.";
+const WALK: &str = "There are 1,024 inboxes. Each client reads its share of them in turn, and each call gets 20 messages. With \
+    `status-column`, two readers of one inbox would get fewer: a reader that waits for the other's rows finds them consumed.";
 
 const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };
 
 const PUSH: Technique = Technique {
     name: "status-column",
-    about: "one row for each message and inbox, with a status, straight to the server",
+    about: "one row for each message and inbox, with a status, directly to the server",
     script: PUSHES_BY_HAND,
     warm_up: PUSHES_BY_HAND,
     against: "status-column",
@@ -142,7 +139,7 @@ const CONSUME: Technique = Technique {
 
 const PUSH_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `push`, straight to the server",
+    about: "the schema pack's `push`, directly to the server",
     script: PUSHES,
     warm_up: PUSHES,
     ..PUSH
@@ -150,7 +147,7 @@ const PUSH_DIRECT: Technique = Technique {
 
 const POST_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `post`, straight to the server",
+    about: "the schema pack's `post`, directly to the server",
     prepare: include_str!("../../sql/feed/follow_hotrow.sql"),
     script: POSTS,
     warm_up: POSTS,
@@ -159,7 +156,7 @@ const POST_DIRECT: Technique = Technique {
 
 const CONSUME_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `consume`, straight to the server",
+    about: "the schema pack's `consume`, directly to the server",
     prepare: include_str!("../../sql/feed/fill_hotrow.sql"),
     script: include_str!("../../sql/feed/pgbench/consume.sql"),
     warm_up: include_str!("../../sql/feed/pgbench/consume.sql"),
@@ -176,7 +173,7 @@ const fn through_hotrow(direct: Technique, about: &'static str) -> Technique {
     Technique { name: "hotrow", about, through: Through::Hotrow, ..direct }
 }
 
-/// A script whose calls carry a text: the file that makes the text, then the one with the call.
+/// A script whose calls send a text: the file that makes the text, then the file with the call.
 macro_rules! with_text {
     ($text:literal, $call:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! The scenario `hot-row`: all clients sell from one row; it holds no SQL and runs nothing.
+//! The scenario `hot-row`: all clients sell from one row. Its SQL is in `sql/`.
 
 use super::{
     INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELECT_ONE,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
-/// One row, many clients: the case Hotrow is made for.
+/// One row, many clients: the case that Hotrow is made for.
 pub static HOT_ROW: Scenario = Scenario {
     name: "hot-row",
-    shows: "Updates of one row: how many a second really happen, by technique and number of clients",
+    shows: "Updates of one row: updates that succeed per second, by technique and number of clients",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -22,19 +22,18 @@ pub static HOT_ROW: Scenario = Scenario {
     figure: Figure::Throughput,
     techniques: &[SELL_DIRECT, TRY_LOCK, NOWAIT, SELL_HOTROW, HOTROW_TLS, SELECT_ONE],
     remarks: &[
-        "`try-lock` and `nowait` turn a client away when another one holds the lock. Only units that were really sold \
-         count; attempts that were turned away stand in a column of their own, and the latencies are those of all \
-         attempts, most of which sold nothing.",
-        "`nowait` is measured generously: one function call takes the lock, updates and commits in one round trip, \
-         where an application that opens a transaction needs four.",
-        "With `hotrow-tls` the clients speak TLS with the gateway, and the gateway without it with the server; the load pays for \
-         its half of the encryption on the same machine.",
+        "`try-lock` and `nowait` reject a client if another one holds the lock. Only sold units count. Rejected attempts have \
+         their own column. The latencies are those of all attempts, most of which sold nothing.",
+        "`nowait` is measured at its best: one function call takes the lock, updates and commits in one round trip. An \
+         application that opens a transaction needs four.",
+        "With `hotrow-tls`, clients use TLS to the gateway, and the gateway uses none to the server. The clients' half of the \
+         encryption uses processors of the same machine.",
     ],
 };
 
 const TRY_LOCK: Technique = Technique {
     name: "try-lock",
-    about: "the statement `... and pg_try_advisory_xact_lock(1)`: whoever doesn't get the lock is turned away",
+    about: "the statement `... and pg_try_advisory_xact_lock(1)`: a client that does not get the lock is rejected",
     script: include_str!("../../sql/pgbench/sell_try_lock.sql"),
     warm_up: include_str!("../../sql/pgbench/sell_try_lock.sql"),
     worth: Worth::SoldOrTurnedAway,

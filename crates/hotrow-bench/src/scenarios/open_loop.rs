@@ -1,4 +1,4 @@
-//! The scenario `open-loop`: the hot row under a constant arrival rate; it holds no SQL and runs nothing.
+//! The scenario `open-loop`: the hot row under a constant arrival rate. Its SQL is in `sql/`.
 
 use super::{
     INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELL_DIRECT,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, Technique};
 
-/// Requests that come when they come: how long each waits for its answer.
+/// Requests at a constant rate: the latency of each.
 pub static OPEN_LOOP: Scenario = Scenario {
     name: "open-loop",
-    shows: "Updates of one row that arrive at a constant rate: how long each waits, from the moment it was due",
+    shows: "Updates of one row that arrive at a constant rate: latency from the time each was due",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -22,7 +22,7 @@ pub static OPEN_LOOP: Scenario = Scenario {
     figure: Figure::Latency,
     techniques: &[
         Technique {
-            about: "straight to the server, at half of the rate it can do at best",
+            about: "directly to the server, at half of its maximum rate",
             arrivals: Arrivals::OfClosed { percent: 50 },
             ..SELL_DIRECT
         },
@@ -33,13 +33,13 @@ pub static OPEN_LOOP: Scenario = Scenario {
             ..SELL_HOTROW
         },
         Technique {
-            about: "through Hotrow, at the rate asked for with --rate",
+            about: "through Hotrow, at the rate of --rate",
             arrivals: Arrivals::Planned { usually: 20_000 },
             ..SELL_HOTROW
         },
     ],
     remarks: &[
         "Arrivals are random around the stated rate (pgbench's `--rate`). A latency counts from the time the request \
-         was due, so that a request that waits for a free client is not forgotten.",
+         was due and includes the wait for a free client.",
     ],
 };

@@ -1,12 +1,12 @@
-//! The scenario `pass-through`: a statement that is never packed; it holds no SQL and runs nothing.
+//! The scenario `pass-through`: a statement that is never packed. Its SQL is in `sql/`.
 
 use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, Protocol, Rows, Scenario, Technique, Through, Worth};
 
-/// What Hotrow hands over unchanged: the plain cost of standing in between.
+/// A statement that Hotrow passes through unchanged: the cost of the gateway.
 pub static PASS_THROUGH: Scenario = Scenario {
     name: "pass-through",
-    shows: "A statement that can't be packed (`select pg_backend_pid()`): what handing it over costs",
+    shows: "A statement that cannot be packed (`select pg_backend_pid()`): cost of passing it through",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -21,7 +21,7 @@ pub static PASS_THROUGH: Scenario = Scenario {
         BACKEND_PID,
         Technique {
             name: "pgbouncer",
-            about: "`select pg_backend_pid()`, through PgBouncer, pooling by transaction",
+            about: "`select pg_backend_pid()`, through PgBouncer with transaction pooling",
             through: Through::PgBouncer,
             ..BACKEND_PID
         },
@@ -33,12 +33,12 @@ pub static PASS_THROUGH: Scenario = Scenario {
         },
     ],
     remarks: &[
-        "During the warm-up each transaction asks twice, and both answers must name the same server process.",
+        "During the warm-up, each transaction runs the statement twice, and both answers must name the same server process.",
     ],
 };
 
 const BACKEND_PID: Technique = Technique {
-    about: "`select pg_backend_pid()`, straight to the server",
+    about: "`select pg_backend_pid()`, directly to the server",
     script: include_str!("../../sql/pgbench/backend_pid.sql"),
     warm_up: include_str!("../../sql/pgbench/backend_pid_checked.sql"),
     protocol: Protocol::Extended,

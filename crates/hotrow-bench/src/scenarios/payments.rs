@@ -1,13 +1,13 @@
-//! The scenarios `payments`, `payments-open-loop` and `match-day`: an ordinary service whose statements commit one by one; they
+//! The scenarios `payments`, `payments-open-loop` and `match-day`: an ordinary service that commits each statement; they
 //! hold no SQL and run nothing.
 
 use super::SELL_DIRECT;
 use crate::scenario::{Arrivals, Clients, Figure, LoadBy, Rows, Scenario, Technique, Through};
 
-/// Payments a second, with the server's work for each.
+/// Payments per second, and the server's work for each.
 pub static PAYMENTS: Scenario = Scenario {
     name: "payments",
-    shows: "A payment service that commits each of its statements: payments a second, and what each costs the server",
+    shows: "A payment service that commits each of its statements: payments per second, and the cost of each for the server",
     set_up: include_str!("../../sql/payments.sql"),
     fill: "",
     pack: false,
@@ -53,18 +53,18 @@ pub static PAYMENTS: Scenario = Scenario {
     remarks: &[
         SERVICE,
         CHECKS,
-        "The change stream is a slot for the outbox alone, read by `pg_recvlogical`; the time is that of the server's process \
-         that decodes its log.",
-        "For the slow flush the server runs under `strace`, which holds up each `fdatasync` for 1.5 ms and no other system call. \
-         What a flush takes is what the server itself measures during the runs (`track_wal_io_timing`); it is more where the \
-         processors are busy, since strace waits for one too.",
+        "The change stream is a replication slot for the outbox only, read by `pg_recvlogical`. The walsender time is that of the \
+         server process that decodes the WAL.",
+        "For the slow flush, the server runs under `strace`, which delays each `fdatasync` by 1.5 ms and no other system call. \
+         The time per flush is measured by the server during the runs (`track_wal_io_timing`). It is longer if the \
+         processors are busy, because strace waits for a processor too.",
     ],
 };
 
-/// How long a payment takes when more come than the service can carry out without Hotrow.
+/// The latency of payments at a rate above the maximum without Hotrow.
 pub static PAYMENTS_OPEN_LOOP: Scenario = Scenario {
     name: "payments-open-loop",
-    shows: "Payments that arrive at 1.3 times the rate the service can do directly: how long each waits from when due",
+    shows: "Payments that arrive at 1.3 times the service's maximum rate without Hotrow: latency from when each was due",
     figure: Figure::Latency,
     techniques: &[
         Technique { arrivals: Arrivals::OfClosed { percent: 130 }, ..DIRECT },
@@ -73,16 +73,16 @@ pub static PAYMENTS_OPEN_LOOP: Scenario = Scenario {
     remarks: &[
         SERVICE,
         CHECKS,
-        "Arrivals are random around the stated rate; requests take the connections in turn, and each waits in the queue of its own. \
-         A latency counts from the time the request was due.",
+        "Arrivals are random around the stated rate. Requests use the connections in turn, and each connection has a queue. A \
+         latency counts from the time the request was due.",
     ],
     ..PAYMENTS
 };
 
-/// The demonstration: the same with a payment gateway that dies.
+/// The demonstration: the same with a payment gateway that is killed.
 pub static MATCH_DAY: Scenario = Scenario {
     name: "match-day",
-    shows: "A payment service on a match day: payments a second while one of three payment gateways is killed in the middle",
+    shows: "A payment service on a match day: payments per second while one of three payment gateways is killed",
     techniques: &[
         Technique { load_by: LoadBy::Payments { gateway_dies: true }, change_stream: true, ..DIRECT },
         Technique { load_by: LoadBy::Payments { gateway_dies: true }, change_stream: true, ..HOTROW },
@@ -90,32 +90,32 @@ pub static MATCH_DAY: Scenario = Scenario {
     remarks: &[
         SERVICE,
         CHECKS,
-        "One payment gateway is killed in the middle of each run: what was under way there has no known outcome until the service \
-         has found it out, and further payments go to the others.",
+        "One payment gateway is killed in the middle of each run. The outcome of payments under way there is unknown until the \
+         service has resolved it. Further payments go to the other gateways.",
     ],
     ..PAYMENTS
 };
 
 const SERVICE: &str = "A payment is one HTTP request with an Idempotency-Key to the service of `examples/payments`, which asks a simulated \
-     payment gateway over HTTP and writes about a dozen statements, each committing by itself, to a pool of 64 connections. Client, \
-     service, payment gateways, server and Hotrow share the machine. The service is the same program in all lines; only its \
-     DATABASE_URL differs.";
+     payment gateway over HTTP and runs about a dozen statements, each with its own commit, on a pool of 64 connections. Client, \
+     service, payment gateways, server and Hotrow share the machine. The service is the same program for all techniques. Only \
+     its DATABASE_URL differs.";
 
-const CHECKS: &str = "After each run every payment that was acknowledged is there once and has one outcome; its state, its sums, the log of its \
-     transitions, merchants' days and events are those that follow from the attempts, one event for each; the successes are those in \
-     the payment gateways' own books, with the same amounts; where the change stream is read, every event of the outbox has \
-     arrived, and no other.";
+const CHECKS: &str = "After each run, every acknowledged payment exists once and has one outcome. Its state, its sums, the log of its \
+     transitions, the merchants' days and the events must follow from its attempts, with one event for each. The successful \
+     payments must be those in the payment gateways' books, with the same amounts. If the change stream is read, every event \
+     of the outbox must have arrived, and no other event.";
 
 const DIRECT: Technique = Technique {
     name: "direct",
-    about: "the service with DATABASE_URL straight to the server",
+    about: "the service with its DATABASE_URL directly to the server",
     load_by: LoadBy::Payments { gateway_dies: false },
     ..SELL_DIRECT
 };
 
 const HOTROW: Technique = Technique {
     name: "hotrow",
-    about: "the service with DATABASE_URL to Hotrow",
+    about: "the service with its DATABASE_URL to Hotrow",
     through: Through::Hotrow,
     ..DIRECT
 };

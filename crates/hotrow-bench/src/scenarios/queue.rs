@@ -1,4 +1,4 @@
-//! The scenarios `queue-...`: orders that many workers take in the order of arrival; they hold no SQL and run nothing.
+//! The scenarios `queue-...`: orders that many workers take in the order of arrival. Their SQL is in `sql/`.
 
 mod peers;
 
@@ -7,10 +7,10 @@ use crate::scenario::{
     Ageing, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Steps, Technique, Through, Worth,
 };
 
-/// One order a call, taken and completed in one.
+/// One order per call, taken and completed in one step.
 pub static QUEUE_TAKE: Scenario = Scenario {
     name: "queue-take",
-    shows: "Orders taken and completed in one step, one a call: how many a second, by technique and number of workers",
+    shows: "Orders taken and completed in one step, one per call: orders per second, by technique and number of workers",
     set_up: include_str!("../../sql/queue/tables.sql"),
     fill: "",
     pack: true,
@@ -35,15 +35,15 @@ pub static QUEUE_TAKE: Scenario = Scenario {
     remarks: &[
         CHECKS,
         FAIR,
-        "`advisory` finds an order gone that its snapshot still shows when the worker before has just committed: such a call \
-         takes nothing, and is counted as turned away. `shards` keeps the order in each of 64 shards only.",
+        "With `advisory`, a snapshot can still show an order that another worker has just taken. Such a call takes nothing \
+         and counts as rejected. `shards` keeps the order within each of 64 shards only.",
     ],
 };
 
-/// One order a call, taken in one transaction and completed in another.
+/// One order per call, taken in one transaction and completed in another.
 pub static QUEUE_LEASE: Scenario = Scenario {
     name: "queue-lease",
-    shows: "Orders taken under a lease, then completed, one at a time: how many a second, by technique",
+    shows: "Orders taken under a lease, then completed, one at a time: orders per second, by technique",
     clients: Clients::Usually(&[64]),
     techniques: &[
         LEASE,
@@ -58,10 +58,10 @@ pub static QUEUE_LEASE: Scenario = Scenario {
     ..QUEUE_TAKE
 };
 
-/// A hundred orders at a time.
+/// A hundred orders per call.
 pub static QUEUE_BATCH: Scenario = Scenario {
     name: "queue-batch",
-    shows: "Orders taken and completed a hundred at a time: how many a second, by technique",
+    shows: "Orders taken and completed a hundred at a time: orders per second, by technique",
     rows: Rows::UsedUp { per_second: 200_000, besides: 0, in_a_hurry: 400_000 },
     clients: Clients::Usually(&[64]),
     techniques: &[
@@ -79,32 +79,33 @@ pub static QUEUE_BATCH: Scenario = Scenario {
         CHECKS,
         FAIR,
         peers::SETTINGS,
-        "`pgq` and `skip-locked-once` complete what they take in the same transaction, the others in a second one, so that a \
-         worker may die in between. PgQ (Debian's postgresql-15-pgq3) keeps no state of an order, and hands its consumer one batch at a time: the workers \
-         take turns.",
+        "`pgq` and `skip-locked-once` complete orders in the transaction that takes them. The others use a second transaction, \
+         and a worker can fail between the two. PgQ (Debian's postgresql-15-pgq3) has no state per order and gives its \
+         consumer one batch at a time: the workers take turns.",
     ],
     ..QUEUE_TAKE
 };
 
-/// One order a call goes in.
+/// One order per call is enqueued.
 pub static QUEUE_ENQUEUE: Scenario = Scenario {
     name: "queue-enqueue",
-    shows: "Orders put into a queue, one a call: how many a second, by technique",
+    shows: "Orders enqueued, one per call: orders per second, by technique",
     reading: include_str!("../../sql/queue/enqueue_reading.sql"),
     rows: Rows::One,
     clients: Clients::Usually(&[64]),
     techniques: &[INSERT, INSERT_LEAN, INSERT_PGQ, ENQUEUE_DIRECT, ENQUEUE_HOTROW],
     remarks: &[
-        "All but `pgq` refuse an order id that is there already. They send text with its values in it, as pgbench can't make a \
-         uuid for a prepared statement. After each run there must be as many orders as were acknowledged, none of them twice.",
+        "All techniques except `pgq` reject an order id that exists already. They send text with values, because pgbench cannot \
+         make a uuid for a prepared statement. After each run, the number of orders must be the number of acknowledged ones, \
+         without duplicates.",
     ],
     ..QUEUE_TAKE
 };
 
-/// Under a snapshot that somebody holds, with a million orders processed meanwhile and a million waiting.
+/// With an old snapshot, after a million orders were processed, and with a million orders waiting.
 pub static QUEUE_HELD: Scenario = Scenario {
     name: "queue-held",
-    shows: "The same after somebody has held a snapshot for two minutes, a million orders done and a million left",
+    shows: "Orders taken while a snapshot is two minutes old: a million orders done in this time, a million left",
     takes_long: true,
     reading: include_str!("../../sql/queue/held_reading.sql"),
     rows: Rows::UsedUp { per_second: 80_000, besides: 2_000_000, in_a_hurry: 20_000 },
@@ -141,10 +142,10 @@ pub static QUEUE_HELD: Scenario = Scenario {
     ..QUEUE_TAKE
 };
 
-/// A hundred orders at a time under such a snapshot.
+/// A hundred orders per call with such a snapshot.
 pub static QUEUE_BATCH_HELD: Scenario = Scenario {
     name: "queue-batch-held",
-    shows: "A hundred orders at a time after somebody has held a snapshot for two minutes, a million done and a million left",
+    shows: "A hundred orders at a time while a snapshot is two minutes old: a million done in this time, a million left",
     rows: Rows::UsedUp { per_second: 200_000, besides: 2_000_000, in_a_hurry: 400_000 },
     techniques: &[
         Technique { against: "hotrow", ..HUNDRED_HOTROW },
@@ -154,29 +155,29 @@ pub static QUEUE_BATCH_HELD: Scenario = Scenario {
     ..QUEUE_HELD
 };
 
-const HELD: &str = "In the two minutes 8,333 orders a second are taken, as far as the technique keeps up, one at a time. The \
-    snapshot is released after the measurement.";
+const HELD: &str = "In the two minutes, up to 8,333 orders per second are taken, one at a time. The snapshot is released after the \
+    measurement.";
 
-/// The same technique after two minutes of such requests.
+/// The same technique after two minutes of these requests.
 const fn held(technique: Technique, script: &'static str) -> Technique {
     Technique {
-        about: "the same under a snapshot that was taken two minutes before",
+        about: "the same while a snapshot is two minutes old",
         ageing: Some(Ageing { seconds: 120, rate: 8_333, script }),
         ..technique
     }
 }
 
-const CHECKS: &str = "After each run every order must be either waiting or processed, none both or neither, none may wait that \
-    came before one that is processed, and as many must be processed as were acknowledged. In the warm-up, and always with \
-    batches, each worker also sees that what it gets comes after what it got before.";
+const CHECKS: &str = "After each run, every order must be either waiting or processed, no waiting order may be older than a processed \
+    one, and the number of processed orders must be the number of acknowledged ones. In the warm-up, and always with batches, \
+    each worker also checks that its orders arrive in order.";
 
 const FAIR: &str = "All techniques do the same work: an order with a unique id and a small JSON document leaves the queue, and a row \
-    with its times and status says that it is processed. Each step is one statement, so one round trip, where an application that \
-    sends BEGIN, SELECT, DELETE, INSERT and COMMIT one by one needs five.";
+    with its times and status records it as processed. Each step is one statement in one round trip. An application that sends \
+    BEGIN, SELECT, DELETE, INSERT and COMMIT one by one needs five.";
 
 const SKIP_LOCKED: Technique = Technique {
     name: "skip-locked",
-    about: "deletes the first order that nobody else has locked (`for update skip locked`)",
+    about: "deletes the first order without a lock (`for update skip locked`)",
     prepare: include_str!("../../sql/queue/fill_waiting.sql"),
     script: include_str!("../../sql/queue/pgbench/take_skip_locked.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_skip_locked_checked.sql"),
@@ -186,7 +187,7 @@ const SKIP_LOCKED: Technique = Technique {
 
 const ADVISORY: Technique = Technique {
     name: "advisory",
-    about: "deletes the first order whose id `pg_try_advisory_xact_lock` gives it",
+    about: "deletes the first order whose id it can lock with `pg_try_advisory_xact_lock`",
     script: include_str!("../../sql/queue/pgbench/take_advisory.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_advisory.sql"),
     worth: Worth::SoldOrTurnedAway,
@@ -195,7 +196,7 @@ const ADVISORY: Technique = Technique {
 
 const FOR_UPDATE: Technique = Technique {
     name: "for-update",
-    about: "deletes the first order, and waits for whoever has it locked (`for update`)",
+    about: "deletes the first order, and waits for its lock (`for update`)",
     script: include_str!("../../sql/queue/pgbench/take_for_update.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_for_update_checked.sql"),
     ..SKIP_LOCKED
@@ -203,7 +204,7 @@ const FOR_UPDATE: Technique = Technique {
 
 const SHARDS: Technique = Technique {
     name: "shards",
-    about: "`skip-locked` in one of 64 shards (`id % 64`, indexed), which each connection has for its own",
+    about: "`skip-locked` in one of 64 shards (`id % 64`, indexed), one per connection",
     prepare: include_str!("../../sql/queue/fill_sharded.sql"),
     script: include_str!("../../sql/queue/pgbench/take_shard.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_shard_checked.sql"),
@@ -212,7 +213,7 @@ const SHARDS: Technique = Technique {
 
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `take` without a lease, straight to the server",
+    about: "the schema pack's `take` without a lease, directly to the server",
     prepare: FILL_HOTROW,
     script: include_str!("../../sql/queue/pgbench/take.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_checked.sql"),
@@ -227,7 +228,7 @@ const HOTROW: Technique = Technique {
 };
 
 const LEASE: Technique = Technique {
-    about: "a column says until when an order is leased; the first free one, by `for update skip locked`; deleted when completed",
+    about: "a column has the end of the lease; takes the first free order by `for update skip locked`; deletes it when completed",
     prepare: include_str!("../../sql/queue/fill_leased.sql"),
     script: include_str!("../../sql/queue/pgbench/lease.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/lease_checked.sql"),
@@ -235,7 +236,7 @@ const LEASE: Technique = Technique {
 };
 
 const LEASE_DIRECT: Technique = Technique {
-    about: "the schema pack's `take` and `complete`, straight to the server",
+    about: "the schema pack's `take` and `complete`, directly to the server",
     script: include_str!("../../sql/queue/pgbench/take_complete.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_complete_checked.sql"),
     ..PACK_DIRECT
@@ -249,7 +250,7 @@ const LEASE_HOTROW: Technique = Technique {
 };
 
 const HUNDRED_DIRECT: Technique = Technique {
-    about: "the schema pack's `take` and `complete_all`, straight to the server",
+    about: "the schema pack's `take` and `complete_all`, directly to the server",
     load_by: LoadBy::Workers(Steps {
         take: include_str!("../../sql/queue/workers_take.sql"),
         complete: include_str!("../../sql/queue/workers_complete_all.sql"),
@@ -276,7 +277,7 @@ const LEASE_HUNDRED: Technique = Technique {
 const SKIP_LOCKED_HUNDRED: Technique = Technique {
     name: "skip-locked-once",
     prepare: FILL_WAITING_ALL,
-    about: "deletes the first hundred orders that nobody else has locked, in one step",
+    about: "deletes the first hundred orders without a lock, in one step",
     script: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
     worth: Worth::Each(100),
@@ -318,7 +319,7 @@ const INSERT_LEAN: Technique = Technique {
 
 const ENQUEUE_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `enqueue`, straight to the server",
+    about: "the schema pack's `enqueue`, directly to the server",
     prepare: include_str!("../../sql/queue/create_queue.sql"),
     script: include_str!("../../sql/queue/pgbench/enqueue.sql"),
     warm_up: include_str!("../../sql/queue/pgbench/enqueue.sql"),

@@ -1,12 +1,12 @@
-//! The scenario `reads`: statements that change nothing; it holds no SQL and runs nothing.
+//! The scenario `reads`: statements that change nothing. Its SQL is in `sql/`.
 
 use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELECT_ONE, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
-/// Point reads and `select 1`: whether reads gain or lose on the way through.
+/// Point reads and `select 1`: the gain or loss of reads through the gateway.
 pub static READS: Scenario = Scenario {
     name: "reads",
-    shows: "Point reads by primary key over a million rows, and `select 1`: what reads cost on the way through",
+    shows: "Point reads by primary key over a million rows, and `select 1`: cost of reads through the gateway",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -34,11 +34,11 @@ pub static READS: Scenario = Scenario {
             ..SELECT_ONE
         },
     ],
-    remarks: &["During the warm-up of each run every answer is checked against the row that was asked for."],
+    remarks: &["During the warm-up of each run, every answer is compared with the requested row."],
 };
 
 const POINT_READ: Technique = Technique {
-    about: "a point read, straight to the server",
+    about: "a point read, directly to the server",
     script: include_str!("../../sql/pgbench/read.sql"),
     warm_up: include_str!("../../sql/pgbench/read_checked.sql"),
     worth: Worth::Read,

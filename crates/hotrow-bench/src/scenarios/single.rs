@@ -1,4 +1,4 @@
-//! The scenario `single`: one client alone; it holds no SQL and runs nothing.
+//! The scenario `single`: one client alone. Its SQL is in `sql/`.
 
 use super::{
     INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_REFILL, INVENTORY_TABLES, SELL_DIRECT,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through};
 
-/// One client: what standing in between costs when there is nobody to share a commit with.
+/// One client: the cost of a gateway if no other client can share a commit.
 pub static SINGLE: Scenario = Scenario {
     name: "single",
-    shows: "One client alone on the row: what a gateway costs when there is nothing to gain",
+    shows: "One client alone on the row: cost of a gateway without any gain",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,
@@ -26,7 +26,7 @@ pub static SINGLE: Scenario = Scenario {
 
 const SELL_PGBOUNCER: Technique = Technique {
     name: "pgbouncer",
-    about: "the plain statement, through PgBouncer, pooling by transaction",
+    about: "the plain statement, through PgBouncer with transaction pooling",
     through: Through::PgBouncer,
     ..SELL_DIRECT
 };

@@ -1,12 +1,12 @@
-//! The scenario `sold-out`: everybody still wants what is gone; it holds no SQL and runs nothing.
+//! The scenario `sold-out`: reservations of an item without stock. Its SQL is in `sql/`.
 
 use super::{SELECT_ONE, SELL_DIRECT};
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through, Worth};
 
-/// The storm after the last unit: what a refusal costs.
+/// Requests after the last unit: the cost of a refusal.
 pub static SOLD_OUT: Scenario = Scenario {
     name: "sold-out",
-    shows: "Reservations of an item that is sold out: how many are answered a second, beside the cheapest request there is",
+    shows: "Reservations of a sold-out item: answers per second, compared with the cheapest request",
     set_up: include_str!("../../sql/sold_out.sql"),
     fill: "",
     pack: true,
@@ -20,7 +20,7 @@ pub static SOLD_OUT: Scenario = Scenario {
     techniques: &[
         Technique {
             name: "select-1-pgbouncer",
-            about: "`select 1`, through PgBouncer, pooling by transaction",
+            about: "`select 1`, through PgBouncer with transaction pooling",
             through: Through::PgBouncer,
             against: "select-1-pgbouncer",
             ..SELECT_ONE
@@ -35,14 +35,14 @@ pub static SOLD_OUT: Scenario = Scenario {
         },
     ],
     remarks: &[
-        "The reservations carry no request id, since a refusal that is recorded for a retry must be written. During \
-                the warm-up of each run every answer is checked.",
+        "The reservations have no request id, because a refusal with a request id is recorded for a retry. The warm-up \
+                of each run checks every answer.",
     ],
 };
 
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
-    about: "the schema pack's `reserve` on a sold-out item, straight to the server",
+    about: "the schema pack's `reserve` on a sold-out item, directly to the server",
     script: include_str!("../../sql/pgbench/reserve_sold_out.sql"),
     warm_up: include_str!("../../sql/pgbench/reserve_sold_out_checked.sql"),
     worth: Worth::Read,

@@ -1,12 +1,12 @@
-//! The scenario `spread`: updates without a hot row; it holds no SQL and runs nothing.
+//! The scenario `spread`: updates without a hot row. Its SQL is in `sql/`.
 
 use super::{INVENTORY, INVENTORY_FILL, INVENTORY_READING, INVENTORY_TABLES, SELL_DIRECT, SELL_HOTROW};
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique};
 
-/// Many rows: whether packing pays where nobody contends.
+/// Many rows: the gain of packing without contention.
 pub static SPREAD: Scenario = Scenario {
     name: "spread",
-    shows: "Updates spread evenly over a million rows: what packing does where no row is hot",
+    shows: "Updates spread evenly over a million rows: effect of packing without a hot row",
     set_up: INVENTORY,
     fill: INVENTORY_FILL,
     pack: false,

@@ -1,12 +1,12 @@
-//! The scenario `transaction`: whole transactions on one hot row; it holds no SQL and runs nothing.
+//! The scenario `transaction`: whole transactions on one hot row. Its SQL is in `sql/`.
 
 use super::SELL_DIRECT;
 use crate::scenario::{Clients, Figure, Rows, Scenario, Technique, Through};
 
-/// pgbench's own transaction, which every client ends on the same row.
+/// pgbench's transaction, whose last update is of the same row for every client.
 pub static TRANSACTION: Scenario = Scenario {
     name: "transaction",
-    shows: "Transactions of five statements that meet on one row (TPC-B-like, scale 1): how many a second, by technique",
+    shows: "Transactions of five statements that share one row (TPC-B-like, scale 1): transactions per second, by technique",
     set_up: include_str!("../../sql/tpcb.sql"),
     fill: "",
     pack: false,
@@ -21,7 +21,7 @@ pub static TRANSACTION: Scenario = Scenario {
         PIPELINE,
         Technique {
             name: "round-trips",
-            about: "BEGIN, five statements, END: each waits for its answer, straight to the server",
+            about: "BEGIN, five statements, END, each sent after the answer before it, directly to the server",
             script: ROUND_TRIPS_SCRIPT,
             warm_up: ROUND_TRIPS_SCRIPT,
             ..PIPELINE
@@ -34,8 +34,8 @@ pub static TRANSACTION: Scenario = Scenario {
         },
     ],
     remarks: &[
-        "After each run the history must have as many entries as transactions were acknowledged, and accounts, tellers and \
-         the branch must each add up to it.",
+        "After each run, the history must have one entry per acknowledged transaction, and the sums of accounts, tellers and \
+         branch must agree with it.",
     ],
 };
 
@@ -50,7 +50,7 @@ const PIPELINE_SCRIPT: &str = concat!(
 );
 
 const PIPELINE: Technique = Technique {
-    about: "BEGIN, five statements, END in one pipeline, straight to the server",
+    about: "BEGIN, five statements, END in one pipeline, directly to the server",
     script: PIPELINE_SCRIPT,
     warm_up: PIPELINE_SCRIPT,
     ..SELL_DIRECT

@@ -1,8 +1,67 @@
-//! Every scenario but those over HTTP gives figures in its quick size, with a stand-in for the gateway.
+//! Every scenario gives figures in its quick size, with a stand-in for the gateway.
 
 use crate::bench::Bench;
+use clap::ValueEnum;
+use hotrow_bench::Choice;
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+
+/// Scenarios that need real gateways or the programs of the payment service, and the test that runs them.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("counter-http", "hotrow-bench tests/quick/http.rs"),
+    ("payments", "hotrow tests/bench"),
+    ("payments-open-loop", "hotrow tests/bench"),
+    ("match-day", "hotrow tests/bench"),
+];
+
+/// One test for each of these scenarios.
+macro_rules! quick_tests {
+    ($($test:ident)*) => {
+        const QUICK: &[&str] = &[$(stringify!($test)),*];
+
+        $(#[test]
+        fn $test() {
+            quick(&name_of(stringify!($test)));
+        })*
+    };
+}
+
+quick_tests! {
+    hot_row single spread reads pass_through transaction connect open_loop counter counter_open_loop counter_zipf
+    counter_restart sale sold_out queue_take queue_lease queue_batch queue_enqueue queue_held queue_batch_held
+    feed_push feed_post feed_consume feed_busy platform
+}
+
+fn name_of(test: &str) -> String {
+    test.replace('_', "-")
+}
+
+#[test]
+fn every_scenario_has_a_quick_test() {
+    let tested: Vec<String> = QUICK.iter().map(|test| name_of(test)).collect();
+    for choice in Choice::value_variants() {
+        let Choice::One(_) = choice else { continue };
+        let name = choice.name();
+        let elsewhere = ELSEWHERE.iter().any(|(scenario, _)| *scenario == name);
+        assert!(
+            elsewhere != tested.iter().any(|test| test == name),
+            "the scenario {name} belongs into quick_tests! or ELSEWHERE"
+        );
+    }
+}
+
+/// Runs a scenario. Of the scenarios that have much to prepare, two run at a time: more would have no time to run.
+fn quick(name: &str) {
+    static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let takes_turns = name.starts_with("queue-") || name.starts_with("feed-");
+    let _turn = takes_turns.then(|| {
+        let turn = &TURNS[NEXT.fetch_add(1, Relaxed) % TURNS.len()];
+        turn.lock().unwrap_or_else(PoisonError::into_inner) // another test's failure poisons it
+    });
+    check(name, &every_technique_gives_a_figure(name));
+}
 
 /// Runs a scenario with the stand-in, and expects a figure from every technique that the machine has the program for.
 fn every_technique_gives_a_figure(scenario: &str) -> Value {
@@ -28,150 +87,42 @@ fn every_technique_gives_a_figure(scenario: &str) -> Value {
     report["scenarios"][0].clone()
 }
 
-/// The same for scenarios that have much to prepare: they take turns, since side by side none would have time to run.
-fn in_turn(scenario: &str) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner); // somebody else's failure is not this one's
-    every_technique_gives_a_figure(scenario);
-}
-
-#[test]
-fn hot_row() {
-    let scenario = every_technique_gives_a_figure("hot-row");
-    let round = |technique: usize| &scenario["techniques"][technique]["cells"][1]["rounds"][0];
-    assert_eq!(scenario["techniques"][1]["name"], "try-lock");
-    assert!(round(1)["done"].as_u64().unwrap() > 0, "nothing was sold: {}", round(1));
-    assert_eq!(scenario["techniques"][2]["name"], "nowait");
-    assert!(round(2)["done"].as_u64().unwrap() > 0, "nothing was sold: {}", round(2));
-    assert_eq!(round(0)["turned_away"], 0, "the plain statement turns nobody away");
-}
-
-#[test]
-fn single() {
-    every_technique_gives_a_figure("single");
-}
-
-#[test]
-fn spread() {
-    every_technique_gives_a_figure("spread");
-}
-
-#[test]
-fn reads() {
-    every_technique_gives_a_figure("reads");
-}
-
-#[test]
-fn connect() {
-    every_technique_gives_a_figure("connect");
-}
-
-#[test]
-fn pass_through() {
-    every_technique_gives_a_figure("pass-through");
-}
-
-#[test]
-fn open_loop() {
-    let scenario = every_technique_gives_a_figure("open-loop");
-    let due =
-        |technique: usize| scenario["techniques"][technique]["cells"][0]["due_per_second"].as_u64().unwrap();
-    assert_eq!(due(0), due(1), "both are to be measured at the same rate");
-    assert_eq!(due(2), 1_000);
-}
-
-#[test]
-fn counter() {
-    let scenario = every_technique_gives_a_figure("counter");
-    let through: Vec<_> =
-        scenario["techniques"].as_array().unwrap().iter().map(|it| &it["through"]).collect();
-    assert_eq!(through, ["direct", "direct", "hotrow", "hotrow", "application", "application"]);
-}
-
-#[test]
-fn counter_open_loop() {
-    let scenario = every_technique_gives_a_figure("counter-open-loop");
-    let due: Vec<_> = (0..3).map(|it| &scenario["techniques"][it]["cells"][0]["due_per_second"]).collect();
-    assert!(due[0].as_u64().unwrap() > 0);
-    assert!(due.iter().all(|it| *it == due[0]), "all are to be measured at the same rate: {due:?}");
-}
-
-#[test]
-fn counter_zipf() {
-    assert_eq!(every_technique_gives_a_figure("counter-zipf")["rows"], 10_000);
-}
-
-#[test]
-fn counter_restart() {
-    every_technique_gives_a_figure("counter-restart");
-}
-
-#[test]
-fn sale() {
-    let scenario = every_technique_gives_a_figure("sale");
-    for technique in scenario["techniques"].as_array().unwrap() {
-        let turns_away = technique["name"] == "nowait" || technique["name"] == "try-lock";
-        let turned_away = technique["cells"][0]["rounds"][0]["turned_away"].as_u64().unwrap_or(0);
-        assert!(turns_away || turned_away == 0, "{technique}");
+/// What else must be true of a scenario's report.
+fn check(name: &str, scenario: &Value) {
+    let techniques = scenario["techniques"].as_array().unwrap();
+    let due = |technique: usize| techniques[technique]["cells"][0]["due_per_second"].as_u64().unwrap();
+    match name {
+        "hot-row" => {
+            let round = |technique: usize| &techniques[technique]["cells"][1]["rounds"][0];
+            assert_eq!(techniques[1]["name"], "try-lock");
+            assert!(round(1)["done"].as_u64().unwrap() > 0, "nothing was sold: {}", round(1));
+            assert_eq!(techniques[2]["name"], "nowait");
+            assert!(round(2)["done"].as_u64().unwrap() > 0, "nothing was sold: {}", round(2));
+            assert_eq!(round(0)["turned_away"], 0, "the plain statement rejects no client");
+        }
+        "open-loop" => {
+            assert_eq!(due(0), due(1), "both must be measured at the same rate");
+            assert_eq!(due(2), 1_000);
+        }
+        "counter" => {
+            let through: Vec<_> = techniques.iter().map(|technique| &technique["through"]).collect();
+            assert_eq!(through, ["direct", "direct", "hotrow", "hotrow", "application", "application"]);
+        }
+        "counter-open-loop" => {
+            assert!(due(0) > 0);
+            assert!(
+                (0..3).all(|technique| due(technique) == due(0)),
+                "all must be measured at the same rate"
+            );
+        }
+        "counter-zipf" => assert_eq!(scenario["rows"], 10_000),
+        "sale" => {
+            for technique in techniques {
+                let turns_away = technique["name"] == "nowait" || technique["name"] == "try-lock";
+                let turned_away = technique["cells"][0]["rounds"][0]["turned_away"].as_u64().unwrap_or(0);
+                assert!(turns_away || turned_away == 0, "{technique}");
+            }
+        }
+        _ => {}
     }
-}
-
-#[test]
-fn sold_out() {
-    every_technique_gives_a_figure("sold-out");
-}
-
-#[test]
-fn platform() {
-    every_technique_gives_a_figure("platform");
-}
-
-#[test]
-fn queue_take() {
-    in_turn("queue-take");
-}
-
-#[test]
-fn queue_lease() {
-    in_turn("queue-lease");
-}
-
-#[test]
-fn queue_batch() {
-    in_turn("queue-batch");
-}
-
-#[test]
-fn queue_enqueue() {
-    in_turn("queue-enqueue");
-}
-
-#[test]
-fn feed_push() {
-    in_turn("feed-push");
-}
-
-#[test]
-fn feed_post() {
-    in_turn("feed-post");
-}
-
-#[test]
-fn feed_consume() {
-    in_turn("feed-consume");
-}
-
-#[test]
-fn feed_busy() {
-    in_turn("feed-busy");
-}
-
-#[test]
-fn queue_held() {
-    in_turn("queue-held");
-}
-
-#[test]
-fn queue_batch_held() {
-    in_turn("queue-batch-held");
 }

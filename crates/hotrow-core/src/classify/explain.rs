@@ -1,4 +1,4 @@
-//! Tells a person what was decided about a statement and why, as `hotrow explain` prints it; never decides.
+//! Prints the decision about a statement and its reason, as `hotrow explain` shows them; decides nothing.
 
 use std::fmt::Write;
 
@@ -7,29 +7,29 @@ use crate::key::{KeyColumn, KeySource};
 use crate::classify::judge::decision::{Decision, Packing};
 use crate::classify::judge::merging::Returns;
 use crate::classify::read::analysis::{Analysis, Pass};
+use crate::classify::reason::Reason;
 use crate::lane::LaneKind;
 
-/// A few lines about a statement; without a decision, what its text alone says.
-pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {
+/// A few lines about a statement. Without a decision they tell what the text alone says. `literals` are the values that the
+/// text has in place of its parameters; a key shows them, and `$n` for any other parameter.
+pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[String]) -> String {
     match (analysis, decision) {
-        (Analysis::Candidate(_), Some(Decision::Packed(packing))) => packed(packing),
-        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect })) => {
-            passed(&reason.to_string(), &effect.names())
-        }
+        (Analysis::Candidate(_), Some(Decision::Packed(packing))) => packed(packing, literals),
+        (Analysis::Candidate(_), Some(Decision::Pass { reason, effect })) => passed(reason, &effect.names()),
         (Analysis::Candidate(candidate), None) => {
             let table = candidate.table.as_ref().map_or("no table".to_owned(), ToString::to_string);
             format!("can be packed if the catalogue agrees\n  table     {table}\n")
         }
         (Analysis::Pass(Pass { reason, boundary: Some(_), .. }), _) => {
-            let mut text = passed(&reason.to_string(), &[]);
+            let mut text = format!("passed through\n  reason    {reason}\n");
             line(
                 &mut text,
                 "unless",
-                "BEGIN to COMMIT is sent in one go, and all that stands between is packed",
+                "the client sends BEGIN to COMMIT in one go, and all statements in between are packed",
             );
             text
         }
-        (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(&reason.to_string(), &effect.names()),
+        (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names()),
         (Analysis::SetPack(true), _) => {
             "answered by the gateway: switches packing on for the session\n".to_owned()
         }
@@ -42,19 +42,41 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>) -> String {
         (Analysis::ShowPack, _) => {
             "answered by the gateway: whether the session's statements are packed\n".to_owned()
         }
-        (Analysis::Deallocate(name), _) => passed(&format!("DEALLOCATE {name} changes the session"), &[]),
+        (Analysis::Deallocate(name), _) => {
+            format!("passed through\n  reason    DEALLOCATE {name} changes the session\n")
+        }
     }
 }
 
-fn passed(reason: &str, leaves: &[&str]) -> String {
+fn passed(reason: &Reason, leaves: &[&str]) -> String {
     let mut text = format!("passed through\n  reason    {reason}\n");
     if !leaves.is_empty() {
         line(&mut text, "leaves", &leaves.join(", "));
     }
+    if let Some(remedy) = remedy(reason) {
+        line(&mut text, "instead", remedy);
+    }
     text
 }
 
-fn packed(packing: &Packing) -> String {
+/// A form of the statement that can be packed, if there is one.
+fn remedy(reason: &Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::NoEquality | Reason::NoUniqueIndex(_) => {
+            "compare each column of a unique index with one value (column = value, joined by AND); \
+             for several rows, send one statement per row"
+        }
+        Reason::Unsupported("ANY or ALL over a set") => {
+            "send one statement per row (column = value); all statements of one message commit together"
+        }
+        Reason::ConflictTarget => "name the columns of the unique index: ON CONFLICT (column, ...) DO UPDATE",
+        Reason::ManyStatements => "send fewer statements in one message",
+        Reason::TooLarge(_) => "send a shorter statement, with parameters instead of long constants",
+        _ => return None,
+    })
+}
+
+fn packed(packing: &Packing, literals: &[String]) -> String {
     let mut text = String::from(if packing.merging.is_some() { "merged\n" } else { "packed\n" });
     let lane = match packing.kind {
         LaneKind::Write => "writes",
@@ -65,7 +87,7 @@ fn packed(packing: &Packing) -> String {
         line(&mut text, if packing.in_key_space { "function" } else { "table" }, &packing.table);
     }
     if let Some(key) = &packing.key {
-        let columns: Vec<String> = key.columns.iter().map(column).collect();
+        let columns: Vec<String> = key.columns.iter().map(|key| column(key, literals)).collect();
         line(&mut text, "key", &columns.join(", "));
         if let Some(merging) = &packing.merging {
             line(&mut text, "as", &merging.text);
@@ -74,7 +96,7 @@ fn packed(packing: &Packing) -> String {
                 line(
                     &mut text,
                     "waits",
-                    "in the gateway, while there is nothing to answer and its time is not over",
+                    "in the gateway, until there is a result or the call's time is over",
                 );
             }
         } else if packing.kind == LaneKind::Write {
@@ -88,10 +110,14 @@ fn packed(packing: &Packing) -> String {
     text
 }
 
-fn column(column: &KeyColumn) -> String {
+fn column(column: &KeyColumn, literals: &[String]) -> String {
+    let name = &column.name;
     match &column.source {
-        KeySource::Param(index) => format!("{} = ${}", column.name, u32::from(*index) + 1),
-        KeySource::Const(text) => format!("{} = {text}", column.name),
+        KeySource::Param(index) => match literals.get(usize::from(*index)) {
+            Some(value) => format!("{name} = {value}"),
+            None => format!("{name} = ${}", u32::from(*index) + 1),
+        },
+        KeySource::Const(value) => format!("{name} = {value}"),
     }
 }
 

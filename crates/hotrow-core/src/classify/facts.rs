@@ -1,28 +1,28 @@
-//! What the catalogue says about a table and about names, as `table_facts.sql` and `function_facts.sql` tell it.
-//! Never judges it.
+//! Facts from the catalogue about a table and about names, as `table_facts.sql` and `function_facts.sql`
+//! return them. They are not judged here.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
-/// Everything the decision needs from the catalogue.
+/// All facts that the decision needs from the catalogue.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub struct Facts {
-    /// The table; `None` when there is none of that name, or the statement names none.
+    /// The table. `None` if no table has that name, or if the statement names no table.
     pub table: Option<TableFacts>,
-    /// What exists outside `pg_catalog` under the names that were looked up.
+    /// Objects outside `pg_catalog` with the names that were looked up.
     pub functions: Vec<FunctionFact>,
     /// The merge rules for functions of these names.
     #[serde(default)]
     pub rules: Vec<MergeRule>,
-    /// There are sequences with a cache in the database; asked only for a statement that names a sequence.
+    /// The database has sequences with a cache. This is queried only for a statement that names a sequence.
     #[serde(default)]
     pub cached_sequences: bool,
 }
 
 impl Facts {
-    /// The state of the catalogue that a statement is understood by: two facts of one state are the same, and a
-    /// statement that is prepared under one means the same under the other.
+    /// A hash of the catalogue state that these facts describe. Facts with the same hash are equal, and a
+    /// statement that was prepared under one of them means the same under the other.
     pub fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let table = self.table.as_ref().map(|table| (table.oid, &table.fingerprint));
@@ -31,44 +31,45 @@ impl Facts {
     }
 }
 
-/// A merge rule: concurrent calls of a function may become one call of its twin.
+/// A merge rule: concurrent calls of a function can become one call of its batch twin.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct MergeRule {
     /// The function's schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// Its name alone, without the schema, can mean it.
+    /// The unqualified name can mean this function.
     pub visible: bool,
     /// Its parameters in order.
     pub parameters: Vec<Parameter>,
-    /// How many of them have no default.
+    /// Number of parameters without a default.
     pub required: usize,
     /// The columns it returns.
     pub columns: Vec<String>,
-    /// They have names of their own: else the only one is called like the function, or its alias.
+    /// The columns have names of their own. Otherwise the only column is named after the function or its
+    /// alias.
     pub named: bool,
-    /// What a call is as a value.
+    /// The type of a call's value.
     pub result: ResultKind,
-    /// It returns any number of rows: then the twin says which call each of its rows is for.
+    /// The function returns any number of rows. The twin then returns the number of the call with each row.
     pub returns_set: bool,
     /// The twin's schema.
     pub batch_schema: String,
     /// The twin's name.
     pub batch_name: String,
-    /// Which parameter names the row a call contends for, counted from zero.
+    /// Index, from zero, of the parameter that identifies the row for which a call contends.
     pub key_argument: usize,
     /// Functions with the same key space contend for the same rows.
     pub key_space: String,
-    /// How many calls one call of the twin may stand for.
+    /// Maximum number of calls that one call of the twin can replace.
     pub most_calls: u16,
-    /// Which parameter says how long a call waits for something to answer, counted from zero.
+    /// Index, from zero, of the parameter that limits the time a call waits for a result.
     pub wait_argument: Option<usize>,
-    /// The client may call both.
+    /// The client has permission to call both functions.
     pub callable: bool,
 }
 
-/// What a function's call is as a value.
+/// The type of a function call's value.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultKind {
@@ -83,11 +84,11 @@ pub enum ResultKind {
 /// A parameter of a function with a merge rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct Parameter {
-    /// Its name, which the twin's has too.
+    /// Its name, which the twin's parameter has too.
     pub name: String,
     /// Its type.
     pub type_oid: u32,
-    /// The type of arrays of that.
+    /// The type of an array of that type.
     pub array_oid: u32,
 }
 
@@ -116,7 +117,7 @@ pub struct TableFacts {
     pub deferrable: bool,
     /// Columns of foreign keys that are initially deferred.
     pub deferred_columns: Vec<String>,
-    /// Its columns in order, dropped ones left out.
+    /// Its columns in order, without dropped ones.
     pub columns: Vec<Column>,
     /// Its usable unique indexes: valid, immediate, no predicate, no expressions.
     pub unique_indexes: Vec<Index>,
@@ -126,10 +127,10 @@ pub struct TableFacts {
     pub expressions: Vec<String>,
     /// Foreign keys that refer to this table.
     pub referrers: Vec<Referrer>,
-    /// The state of the catalogue as far as the table is concerned (`table_fingerprint.sql`).
+    /// The state of the catalogue for this table (`table_fingerprint.sql`).
     #[serde(default)]
     pub fingerprint: String,
-    /// The functions of its triggers, quoted, as far as the client's role can name them.
+    /// The functions of its triggers, quoted, if the client's role can name them.
     #[serde(default)]
     pub trigger_functions: Vec<String>,
 }
@@ -141,29 +142,30 @@ pub struct Column {
     pub name: String,
     /// Its number.
     pub attnum: i16,
-    /// Its type's oid; for a domain, the type below it.
+    /// Its type's OID. For a domain, the underlying type.
     pub type_oid: u32,
     /// Its type's name, for people.
     pub type_name: String,
-    /// What kind of type it is.
+    /// The kind of its type.
     pub type_kind: TypeKind,
-    /// Bytes it takes on average.
+    /// Its average width in bytes.
     pub avg_width: u32,
-    /// The default's text; for a generated column the expression's.
+    /// The text of the default. For a generated column, the text of the expression.
     pub default: Option<String>,
-    /// An interval restricted to fields, such as `interval minute`: the server reads a constant by them, a parameter not.
+    /// An interval with a field restriction, such as `interval minute`. The server applies the restriction to
+    /// a constant but not to a parameter.
     #[serde(default)]
     pub interval_fields: bool,
     /// Generated from other columns.
     pub generated: bool,
-    /// An identity column: its default moves a sequence.
+    /// An identity column: its default advances a sequence.
     pub identity: bool,
-    /// Its default takes values of a sequence from a stock that each connection keeps.
+    /// Its default uses a sequence with a cache. Each connection caches its own range of values.
     #[serde(default)]
     pub cached_sequence: bool,
 }
 
-/// What may run when a value of a type is read, written or stored.
+/// The code that can run when a value of a type is read, written or stored.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeKind {
@@ -171,7 +173,7 @@ pub enum TypeKind {
     Builtin,
     /// An enumeration, a domain (its checks are among the table's expressions) or an extension's base type.
     Harmless,
-    /// Composite and range types, and types with casts written by users.
+    /// Composite and range types, and types with user-defined casts.
     Other,
 }
 
@@ -197,7 +199,7 @@ pub struct Trigger {
     pub source: String,
     /// Its function changes settings while it runs, or runs as its owner.
     pub special: bool,
-    /// Its condition as part of the definition's text, when it has one.
+    /// The part of its definition that contains its condition, if it has one.
     pub condition: Option<String>,
     /// Fires on INSERT.
     pub on_insert: bool,
@@ -207,7 +209,7 @@ pub struct Trigger {
     pub on_delete: bool,
 }
 
-/// A foreign key of another table (or this one) that refers to a table.
+/// A foreign key of another table, or of this one, that refers to a table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Referrer {
     /// The table that refers to this one.
@@ -216,30 +218,31 @@ pub struct Referrer {
     pub columns: Vec<String>,
     /// It is initially deferred.
     pub deferred: bool,
-    /// It does something on DELETE.
+    /// Its ON DELETE action changes rows.
     pub acts_on_delete: bool,
-    /// It does something on UPDATE.
+    /// Its ON UPDATE action changes rows.
     pub acts_on_update: bool,
 }
 
-/// Something outside `pg_catalog` that bears a name the statement or the table uses.
+/// An object outside `pg_catalog` with a name that the statement or the table uses.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct FunctionFact {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// `function`, `operator` or `type`; `relation`, `text search configuration`, `text search dictionary` or `collation`;
-    /// `setting`, with its value in the name, for those by which the server reads constants; or `cast`, for one that users
-    /// made between two types of the server's own.
+    /// `function`, `operator` or `type`; `relation`, `text search configuration`, `text search dictionary` or
+    /// `collation`; `setting`, with its value in the name, for settings that change how the server reads
+    /// constants; or `cast`, for a user-defined cast between two built-in types.
     pub kind: String,
-    /// Its name alone, without the schema, can mean it.
+    /// The unqualified name can mean this object.
     pub visible: bool,
     /// `pg_proc.provolatile` of the function, or of the operator's or cast's function.
     pub volatility: Option<char>,
-    /// A function: it is an aggregate, window function or procedure, runs with rights or settings of its own, or has a
-    /// parameter of a type that runs code. A type: it is not an enumeration, an array or a row all of whose parts are the
-    /// server's own or such types, or one of its parts has a cast that runs code.
+    /// For a function: it is an aggregate, a window function or a procedure, it runs with other rights or
+    /// settings, or one of its parameters has a type that runs code. For a type: it is not an enumeration, an
+    /// array or a composite type whose parts are built-in or such types, or one of its parts has a cast that
+    /// runs code.
     pub special: bool,
     /// The language of the function, or of the operator's or cast's function.
     #[serde(default)]
@@ -249,7 +252,7 @@ pub struct FunctionFact {
     pub source: Option<String>,
     /// The extension it belongs to.
     pub extension: Option<String>,
-    /// Its number and the transaction that wrote its row of the catalogue.
+    /// Its OID and the transaction that wrote its catalogue row.
     #[serde(default)]
     pub version: String,
 }

@@ -1,10 +1,21 @@
-//! Decides once per statement text whether it may be packed, with which key, and why; never meets a socket or a clock.
+//! Decides once per statement text whether the statement can be packed, with which key, and why. It uses no
+//! sockets and no clock.
 //!
-//! [`analyse`] reads the text alone. For a [`Candidate`] the gateway then fetches [`Facts`] about its table
-//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`, `merge_rules.sql`), and
-//! [`decide`] settles it.
-//! Anything that is not proven packable is passed through, with a [`Reason`]; what it may leave behind in the session
-//! is its [`Effect`].
+//! [`analyse`] reads the text. For a [`Candidate`], the gateway then queries [`Facts`] about its table
+//! (`table_facts.sql`) and about the names in [`names_to_look_up`] (`function_facts.sql`, `merge_rules.sql`).
+//! [`decide`] makes the decision. A statement that is not proven packable is passed through with a
+//! [`Reason`]. Its possible effects on the session are its [`Effect`].
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `effects` | effects of passed-through statements on their session |
+//! | `explain` | the text of `hotrow explain` about a statement |
+//! | `facts` | facts from the catalogue about tables and names |
+//! | `judge` | decisions about a candidate from the catalogue's facts |
+//! | `known` | lists of PostgreSQL's own functions and types |
+//! | `read` | reads a statement's text into a candidate or a command |
+//! | `reason` | reasons why a statement is passed through |
+//! | `text` | tokens, names and checks of SQL text that need no parser |
 
 mod effects;
 mod explain;

@@ -1,61 +1,61 @@
-//! Why a statement is passed through, in words for the person who asked; never what to do about it.
+//! The reasons why a statement is passed through, in plain English. They do not say what to do about it.
 
 use thiserror::Error;
 
-/// Why a statement is not packed. [`Reason::label`] is stable, for counting; the text is for people.
+/// Why a statement is not packed. [`Reason::label`] is stable and used for counting. The text is for people.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Reason {
-    /// The parser gave up.
-    #[error("not understood: {0}")]
+    /// The parser does not understand the text.
+    #[error("the parser does not understand the statement: {0}")]
     NotUnderstood(String),
     /// Nothing but white space and comments.
     #[error("an empty statement")]
     Empty,
-    /// Longer or deeper than the analysis goes.
+    /// Longer or deeper than the analysis supports.
     #[error("too {0} to be analysed")]
     TooLarge(&'static str),
-    /// Several statements in one text are one transaction of their own.
+    /// Several statements in one text are one transaction.
     #[error("several statements in one text")]
     SeveralStatements,
-    /// More of them than one unit may have.
+    /// More statements than one unit can have.
     #[error("more than {} statements in one text", crate::limits::UNIT_STATEMENTS_MAX)]
     ManyStatements,
-    /// BEGIN and its like.
-    #[error("{0}: transactions of the client's own run on its own connection")]
+    /// BEGIN and similar commands.
+    #[error("{0}: an explicit transaction runs on a connection of its own")]
     Transaction(String),
-    /// SET and its like.
+    /// SET and similar commands.
     #[error("{0} changes or reads the session")]
     Session(String),
     /// COPY.
-    #[error("COPY has a protocol of its own")]
+    #[error("COPY uses its own subprotocol")]
     Copy,
     /// DDL and other commands.
     #[error("{0} is not a SELECT, INSERT, UPDATE or DELETE")]
     Utility(String),
-    /// A clause or kind of expression that is never packed.
+    /// A clause or a kind of expression that is never packed.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// No WHERE that could name a row.
-    #[error("no WHERE with column = value joined by AND")]
+    /// No WHERE that identifies a row.
+    #[error("no WHERE with conditions of the form column = value joined by AND")]
     NoEquality,
     /// A function outside the allow list.
     #[error("function {name} {why}")]
     Function {
         /// The function's name.
         name: String,
-        /// What is wrong with it.
+        /// Its problem.
         why: &'static str,
     },
-    /// An operator that is not PostgreSQL's own.
+    /// An operator that is not one of PostgreSQL's own.
     #[error("operator {0} is not known to be harmless")]
     Operator(String),
     /// A cast to a type outside the allow list.
     #[error("cast to {0}, which is not a plain built-in type")]
     Cast(String),
-    /// `xmin` and its like.
-    #[error("system column {0} tells transactions apart")]
+    /// `xmin` and similar columns.
+    #[error("system column {0} shows which transaction wrote the row")]
     SystemColumn(String),
-    /// No facts came for the table.
+    /// The catalogue has no facts about the table.
     #[error("table {0} was not found")]
     NoTable(String),
     /// A view, foreign table, partitioned table, temporary table.
@@ -63,60 +63,60 @@ pub enum Reason {
     NotOrdinary {
         /// The table.
         table: String,
-        /// What it is instead.
+        /// The kind of relation.
         what: &'static str,
     },
     /// A name that is not a column of the table.
     #[error("{0} is not a column of the table")]
     NoColumn(String),
-    /// A column whose type runs code that is not known.
-    #[error("column {0} has a type that may run code of its own")]
+    /// A column whose type runs unknown code.
+    #[error("column {0} has a type that may run user-defined code")]
     ColumnType(String),
-    /// A column of an interval with fields is written.
+    /// A write to an interval column with a field restriction.
     #[error(
-        "column {0} is an interval with fields, by which the server reads a constant but not a parameter"
+        "column {0} is an interval with a field restriction, which the server applies to a constant but not to a parameter"
     )]
     IntervalFields(String),
-    /// A cast that users made between two types of the server's own.
-    #[error("a cast from {0}, which users made, is not known to be harmless, and any statement can use it")]
+    /// A user-defined cast between two built-in types.
+    #[error("a user-defined cast from {0} is not known to be harmless, and any statement can use it")]
     UserCast(String),
     /// No unique index is bound.
     #[error("no unique index of {0} has all its columns bound by equality")]
     NoUniqueIndex(String),
     /// ON CONFLICT DO UPDATE without a key.
-    #[error("the row that ON CONFLICT would update can't be told from the statement")]
+    #[error("the statement does not show which row ON CONFLICT would update")]
     ConflictTarget,
     /// A trigger that is not proven harmless.
     #[error("trigger {name} {why}")]
     Trigger {
         /// The trigger's name.
         name: String,
-        /// What is wrong with it.
+        /// Its problem.
         why: String,
     },
-    /// A default, check, generated column or index calls something not known.
+    /// A default, check, generated column or index calls an unknown function.
     #[error("{place} of the table calls {name}, which is not known to be harmless")]
     TableExpression {
-        /// Which expression.
+        /// The expression.
         place: String,
-        /// What it calls.
+        /// The function that it calls.
         name: String,
     },
-    /// A sequence with a cache: on several connections, its values would not ascend within a session.
+    /// A sequence with a cache. On several connections, its values would not ascend within a session.
     #[error(
-        "the default of column {0} takes values of a sequence with a cache, which each connection keeps for itself"
+        "the default of column {0} uses a sequence with a cache, and each connection caches its own values"
     )]
     CachedSequence(String),
     /// A constraint that is checked at commit.
-    #[error("a constraint of {0} is deferrable, so it may be checked only at commit")]
+    #[error("a constraint of {0} is deferrable and may be checked only at commit")]
     Deferrable(String),
-    /// Foreign keys that change other tables' rows.
-    #[error("foreign keys of {0} change rows of that table too")]
+    /// Foreign keys that change rows of other tables.
+    #[error("foreign keys of {0} also change rows of that table")]
     Cascade(String),
 }
 
 impl Reason {
-    /// Whether it is that a transaction begins.
+    /// Whether the statement begins a transaction.
     pub fn is_begin(&self) -> bool {
         matches!(self, Self::Transaction(word) if matches!(word.as_str(), "BEGIN" | "START"))
     }

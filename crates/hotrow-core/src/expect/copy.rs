@@ -1,23 +1,26 @@
-//! Where a COPY FROM STDIN stands: while the server reads its data it ignores Syncs, before and afterwards it answers them.
+//! The state of a COPY FROM STDIN. While the server reads the COPY data it ignores Syncs. Before and after
+//! the data it answers them.
 //!
-//! So nothing is sent behind a statement that may be a COPY, nor behind the end of its data, until the server has said what
-//! became of it. Only Syncs among the data are sent, since drivers send one right behind the Execute. If the COPY fails then,
-//! the server has ignored those that it had read, and has yet to answer the others. It is asked which, by a Sync and a Close
-//! that are the gateway's own: as many ReadyForQuery as come before the CloseComplete, less one, are the client's.
+//! The gateway therefore sends no message after a statement that can be a COPY, or after the end of its data,
+//! until the server has reported the result. Only Syncs among the data are sent, because drivers send one
+//! directly after the Execute. If the COPY then fails, the server has ignored the Syncs that it had read and
+//! will answer the others. To find out which, the gateway sends a Sync and a Close of its own. The number of
+//! ReadyForQuery messages before the CloseComplete, less one, belongs to the client.
 
 use super::Reply;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copy {
-    /// There is none.
+    /// There is no COPY.
     No,
-    /// What was sent last may be one.
+    /// The last message sent can be a COPY.
     Possible,
-    /// The server reads its data, and so many Syncs were sent among them.
+    /// The server reads its data. `syncs` Syncs were sent among the data.
     Reading { syncs: usize },
-    /// All its data are sent.
+    /// All its data was sent.
     Ended { syncs: usize },
-    /// It has failed, and the server was asked which Syncs it has read: it has answered so many, the gateway's included.
+    /// It has failed. The gateway has asked the server which Syncs it has read. `seen` counts the answers,
+    /// including the answer to the gateway's Sync.
     Asking { seen: usize, is_query: bool },
 }
 
@@ -26,8 +29,8 @@ impl Copy {
         matches!(self, Copy::Asking { .. })
     }
 
-    /// A ReadyForQuery that belongs to one of those Syncs. They all look the same, so that the client gets its own when the next
-    /// one comes.
+    /// A ReadyForQuery that belongs to one of those Syncs. They are indistinguishable. The client therefore
+    /// gets its own when the next one arrives.
     pub(super) fn counts_sync(&mut self) -> Reply {
         let Copy::Asking { seen, .. } = self else { return Reply::Unexpected };
         *seen += 1;

@@ -1,14 +1,15 @@
-//! What the server owes on a connection that a session holds, what it does with each message, and what the client's names
-//! of statements mean.
+//! The replies that the server owes on a connection that a session holds, the meaning of each reply, and the
+//! meaning of the client's statement names.
 //!
-//! Every message that is answered leaves an entry here, with what it does to names if it succeeds. A reply takes the entry
-//! off and does that. An error takes off the entries that the server skips, and those have done nothing. So the names are
-//! always those of the replies that have come.
+//! Every message that the server answers adds an entry here, with its effect on names if it succeeds. A reply
+//! removes the entry and applies the effect. An error removes the entries that the server skips, without
+//! their effects. The names are therefore always those of the replies that have arrived.
 //!
-//! A message that is sent means what the names are when the server gets to it. Messages of one group, which are those
-//! between two Syncs, skip each other behind an error: for a message that is run, all before it in its group have succeeded.
-//! What an unanswered message of an earlier group did is not known. A message that depends on it waits for the answer, which
-//! comes without another message of the client's: before the wait the server is asked to send what it has to say (Flush).
+//! A message refers to names as they are when the server runs it. Messages of one group (between two Syncs)
+//! are skipped after an error in the group. If a message of the group runs, all earlier messages of its group
+//! have succeeded. The effect of an unanswered message of an earlier group is unknown. A message that depends
+//! on it waits for the reply. The reply must not depend on another message of the client. The gateway
+//! therefore sends a Flush before the wait.
 
 mod copy;
 mod names;
@@ -27,25 +28,26 @@ use copy::Copy;
 use names::{Meaning, Unanswered};
 pub use prepared::{Preparation, Prepared, StatementName};
 
-/// A message that the server answers, or skips behind an error.
+/// A message that the server answers, or skips after an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<S> {
-    /// A Parse of the client's: the name, what it stands for if the Parse succeeds, and what the connection has prepared then.
+    /// The client's Parse: the name, its meaning if the Parse succeeds, and the statement that the connection
+    /// then has prepared.
     Parse(Bytes, S, Option<Preparation>),
-    /// A Parse of the gateway's.
+    /// A Parse of the gateway.
     OwnParse(Preparation),
-    /// A Parse of the gateway's of an empty text under a name of the client's, which the next message finds taken, or takes
-    /// away.
+    /// A Parse of the gateway with an empty text under one of the client's names. The next message finds the
+    /// name in use, or removes it.
     Show(Bytes),
-    /// A Bind, of the client's statement of this name.
+    /// A Bind of the client's statement with this name.
     Bind(Bytes),
     /// A Describe.
     Describe,
     /// An Execute.
     Execute(RunEffects),
-    /// A Close of the client's: the statement's name, if it is one.
+    /// The client's Close: the statement's name, if it closes a statement.
     Close(Option<Bytes>),
-    /// A Close of the gateway's: what the connection has no more, if it had.
+    /// The gateway's Close: the statement that the connection no longer has, if it had it.
     OwnClose(Option<StatementName>),
     /// A Sync.
     Sync,
@@ -55,56 +57,58 @@ pub enum Message<S> {
     FunctionCall,
 }
 
-/// What a statement that is run does besides its work.
+/// The effects of a statement that runs, in addition to its result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEffects {
-    /// It may be COPY FROM STDIN.
+    /// It can be COPY FROM STDIN.
     pub may_copy: bool,
-    /// It is DEALLOCATE of the client's statement of this name.
+    /// It is DEALLOCATE of the client's statement with this name.
     pub deallocates: Option<Bytes>,
-    /// It is DEALLOCATE ALL, or does the same.
+    /// It is DEALLOCATE ALL, or has the same effect.
     pub deallocates_all: bool,
 }
 
-/// What to do with a reply.
+/// The destination of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It is the client's.
+    /// It is for the client.
     Forward,
-    /// It answers the gateway.
+    /// It is for the gateway.
     Swallow,
-    /// It is the client's: an error of a COPY while Syncs were on their way, which the server has ignored if the COPY has read
-    /// them. It has to be asked, by a Sync, a Close of a statement that is not there, and a Flush.
+    /// It is for the client: an error of a COPY while Syncs were under way. The server has ignored the Syncs
+    /// that the COPY has read. To find out which, the gateway has to send a Sync, a Close of a statement that
+    /// does not exist, and a Flush.
     ForwardAndAsk,
-    /// The server sent what it was not asked for: the connection is of no use.
+    /// The server sent an unexpected message. The connection cannot be used any more.
     Unexpected,
 }
 
-/// What a session's connection owes, and the client's names, which outlive the connection.
+/// The replies that a session's connection owes, and the client's names, which outlive the connection.
 #[derive(Debug)]
 pub struct Expected<S> {
-    /// What the client's names stand for, as of the replies that have come.
+    /// The meaning of the client's names, according to the replies that have arrived.
     pub names: BTreeMap<Bytes, S>,
-    /// The client's names that the connection was shown, until they are closed there.
+    /// The client's names that the gateway has created on the connection, until they are closed there.
     shown: Vec<Bytes>,
-    /// It was shown one, and the message that this is for is not answered.
+    /// The gateway has created a name, and the message that needs it is unanswered.
     is_showing: bool,
     owed: VecDeque<Message<S>>,
-    /// How many Syncs, Queries and FunctionCalls are among them.
+    /// The number of Syncs, Queries and FunctionCalls among them.
     whole_units: usize,
-    /// How many of them take all names away.
+    /// The number of messages among them that remove all names.
     taking_all: usize,
-    /// What the owed messages do to the client's names.
+    /// The effects of the unanswered messages on the client's names.
     naming: Unanswered<Bytes, S>,
-    /// What they do to what is prepared on the connection.
+    /// Their effects on the statements prepared on the connection.
     preparing: Unanswered<StatementName, Preparation>,
-    /// Syncs that were ever sent: the number of the group that the next message belongs to.
+    /// Number of Syncs that were ever sent. It is the group number of the next message.
     group: u64,
     /// The client has begun an extended query that neither a Sync nor a Query has ended.
     is_open: bool,
-    /// An extended query has failed and its Sync is not sent yet: the server skips all that comes before it.
+    /// An extended query has failed and its Sync is not sent yet. The server skips all messages before that
+    /// Sync.
     skips: bool,
-    /// The server answers all that is owed without another message.
+    /// The server answers all unanswered messages without another message.
     is_flushed: bool,
     copy: Copy,
 }
@@ -130,28 +134,28 @@ impl<S> Default for Expected<S> {
 }
 
 impl<S: Clone> Expected<S> {
-    /// Nothing is owed and nothing was begun: between two units, or idle.
+    /// No reply is owed and no extended query has begun: the session is between two units, or idle.
     pub fn is_settled(&self) -> bool {
         self.owed.is_empty() && !self.skips && !self.is_open && self.copy == Copy::No
     }
 
-    /// The connection is gone, or another session's: nothing is owed any more. The names stay.
+    /// The connection is gone, or another session has it. No reply is owed any more. The names stay.
     pub fn disconnect(&mut self) {
         let names = std::mem::take(&mut self.names);
         *self = Expected { names, group: self.group, ..Expected::default() };
     }
 
-    /// Whether everything that was sent is answered.
+    /// Whether every message is answered.
     pub fn owes_nothing(&self) -> bool {
         self.owed.is_empty()
     }
 
-    /// Whether the server is known to skip everything up to the next Sync. Nothing else need be sent.
+    /// Whether the server is known to skip everything up to the next Sync. No other message needs to be sent.
     pub fn skips(&self) -> bool {
         self.skips
     }
 
-    /// The client's name of the statement that the earliest message, if it is a Bind, has bound.
+    /// The client's name of the statement in the earliest message, if that message is a Bind.
     pub fn bound(&self) -> Option<&Bytes> {
         match self.owed.front() {
             Some(Message::Bind(name)) => Some(name),
@@ -159,33 +163,34 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// Whether a Sync or Query is not answered yet.
+    /// Whether a Sync or Query is unanswered.
     pub fn has_unit_under_way(&self) -> bool {
         self.whole_units > 0
     }
 
-    /// The names that the connection was shown, to be closed with the next message that is not skipped.
+    /// The names that the gateway has created on the connection. They are to be closed with the next message
+    /// that is not skipped.
     pub fn take_shown(&mut self) -> Vec<Bytes> {
         std::mem::take(&mut self.shown)
     }
 
-    /// Whether the server reads COPY data: it ignores everything else that a client may send then.
+    /// Whether the server reads COPY data. It then ignores all other messages of a client.
     pub fn is_reading_copy(&self) -> bool {
         matches!(self.copy, Copy::Reading { .. })
     }
 
-    /// Whether the next message waits, whatever it is: it is not known yet what the server does with it.
+    /// Whether the next message has to wait, whatever it is, because the server's behaviour is not known yet.
     pub fn must_wait(&self) -> bool {
         self.is_showing || !matches!(self.copy, Copy::No | Copy::Reading { .. })
     }
 
-    /// Whether it is not known what this name stands for when the next message is run.
+    /// Whether the meaning of this name is unknown when the next message runs.
     pub fn is_in_doubt(&self, name: &[u8]) -> bool {
         (self.taking_all > 0 && !name.is_empty())
             || matches!(self.naming.meaning(name, self.group), Meaning::InDoubt)
     }
 
-    /// What this name stands for if the next message is run, where that is not in doubt.
+    /// The meaning of this name when the next message runs, unless it is in doubt.
     pub fn meaning(&self, name: &[u8]) -> Option<&S> {
         match self.naming.meaning(name, self.group) {
             Meaning::Settled => self.names.get(name),
@@ -194,7 +199,8 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// Whether this statement is there for sure if the next message is run, parsed no earlier than the client's.
+    /// Whether this statement is certain to be prepared when the next message runs, parsed no earlier than
+    /// the client's.
     pub fn is_prepared(&self, prepared: &Prepared, wanted: Preparation) -> bool {
         let there = match self.preparing.meaning(&wanted.name, self.group) {
             Meaning::Settled if self.taking_all == 0 => prepared.get(wanted.name),
@@ -204,23 +210,24 @@ impl<S: Clone> Expected<S> {
         there.is_some_and(|there| there.statement == wanted.statement && there.parsed >= wanted.parsed)
     }
 
-    /// The statement that makes room for another one, if there are too many; one that no message is about.
+    /// The statement to close if there are too many. No unanswered message refers to it.
     pub fn oldest(&self, prepared: &Prepared) -> Option<StatementName> {
         prepared
             .too_many()
             .find(|place| matches!(self.preparing.meaning(place, self.group), Meaning::Settled))
     }
 
-    /// Whether a Flush has to be sent, or else the server may wait for more before it answers. Asked right before it is sent.
+    /// Whether a Flush has to be sent. Without it the server may wait for more messages before it answers.
+    /// The caller asks directly before sending.
     pub fn needs_flush(&mut self) -> bool {
         !std::mem::replace(&mut self.is_flushed, true) && !self.owed.is_empty()
     }
 
-    /// Notes a message that was sent. While the server is known to skip, only a Sync is.
+    /// Records a message that was sent. While the server is known to skip, only a Sync is recorded.
     pub fn sent(&mut self, message: Message<S>) {
         let is_sync = matches!(message, Message::Sync);
         if is_sync && let Copy::Reading { syncs } = &mut self.copy {
-            *syncs += 1; // ignored, unless the COPY fails before it has read it
+            *syncs += 1; // ignored, unless the COPY fails before the server has read it
             return;
         }
         self.skips = false;
@@ -247,7 +254,7 @@ impl<S: Clone> Expected<S> {
             self.preparing.add(place, preparation, self.group);
         }
         if let Message::Query(RunEffects { deallocates: Some(name), .. }) = &message {
-            // What is behind a Query is run whether or not it succeeds.
+            // Messages after a Query run whether or not the Query succeeds.
             self.naming.add(name.clone(), None, u64::MAX);
         }
         self.is_flushed = matches!(message, Message::Sync | Message::Query(_) | Message::FunctionCall);
@@ -255,7 +262,7 @@ impl<S: Clone> Expected<S> {
         self.owed.push_back(message);
     }
 
-    /// Notes that the client's COPY data are all sent.
+    /// Records that all COPY data of the client was sent.
     pub fn sent_copy_end(&mut self) {
         if let Copy::Reading { syncs } = self.copy {
             self.copy = Copy::Ended { syncs };
@@ -263,7 +270,7 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// Takes in a reply, and does to names what it says.
+    /// Processes a reply and applies its effects to names.
     pub fn received(&mut self, prepared: &mut Prepared, reply: u8, body: &[u8]) -> Reply {
         use Message::{
             Bind, Close, Describe, Execute, FunctionCall, OwnClose, OwnParse, Parse, Query, Show, Sync,
@@ -281,7 +288,7 @@ impl<S: Clone> Expected<S> {
             (tag::COMMAND_COMPLETE, _) => {
                 self.completed(prepared, body);
                 if let Copy::Ended { .. } = self.copy {
-                    self.copy = Copy::Possible; // the Query may have another one
+                    self.copy = Copy::Possible; // the Query can have another COPY
                 }
                 Reply::Forward
             }
@@ -294,7 +301,7 @@ impl<S: Clone> Expected<S> {
                 if !is_query {
                     self.failed(prepared);
                 }
-                // What may be a COPY is the last message.
+                // A message that can be a COPY is the last message.
                 let is_last = self.owed.len() <= usize::from(is_query);
                 if is_last { self.copy_failed(is_query) } else { Reply::Forward }
             }
@@ -306,7 +313,7 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// The earliest message has done what it was to do.
+    /// The earliest message has succeeded.
     fn succeeded(&mut self, prepared: &mut Prepared) -> Reply {
         let Some(message) = self.take() else { return Reply::Unexpected };
         if self.owed.is_empty() && !self.copy.asks() {
@@ -318,7 +325,7 @@ impl<S: Clone> Expected<S> {
         }
         let (name, place) = message.changes();
         match name {
-            // A command's tag has said whether it has taken the name away.
+            // A command tag has shown whether a statement removed the name.
             _ if matches!(message, Message::Execute(_)) => {}
             Some((name, Some(meaning))) => drop(self.names.insert(name.clone(), meaning.clone())),
             Some((name, None)) => drop(self.names.remove(name)),
@@ -330,7 +337,7 @@ impl<S: Clone> Expected<S> {
         if is_own { Reply::Swallow } else { Reply::Forward }
     }
 
-    /// A command's tag: what the commands that take names away have done.
+    /// A command tag: applies the effects of commands that remove names.
     fn completed(&mut self, prepared: &mut Prepared, tag: &[u8]) {
         match (tag, self.owed.front()) {
             (b"DISCARD ALL\0" | b"DEALLOCATE ALL\0", _) => {
@@ -347,11 +354,11 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// The earliest message, of an extended query, has failed. The server answers nothing up to the next Sync, not even a
-    /// Query, whether that Sync was sent already or comes later.
+    /// The earliest message, of an extended query, has failed. The server answers nothing up to the next
+    /// Sync, not even a Query, whether or not that Sync has been sent.
     fn failed(&mut self, prepared: &mut Prepared) {
         let failed = self.take();
-        // The server drops the unnamed statement before it looks at the text of the next.
+        // The server drops the unnamed statement before it reads the text of the next one.
         if let Some(Message::Parse(name, ..)) = &failed
             && name.is_empty()
         {
@@ -383,7 +390,8 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// The server has said which Syncs it has read: the client's extended query is over if it was one of the client's.
+    /// The server has reported which Syncs it has read. If one of the client's is among them, the client's
+    /// extended query has ended.
     fn copy_asked(&mut self) -> Reply {
         let Copy::Asking { seen: seen @ 1.., is_query } = self.copy else { return Reply::Unexpected };
         self.copy = Copy::No;
@@ -392,7 +400,7 @@ impl<S: Clone> Expected<S> {
         Reply::Swallow
     }
 
-    /// Takes the earliest message off.
+    /// Removes the earliest message.
     fn take(&mut self) -> Option<Message<S>> {
         let message = self.owed.pop_front()?;
         self.is_showing &= !self.owed.is_empty();
@@ -420,8 +428,9 @@ impl<S: Clone> Expected<S> {
 }
 
 impl<S> Message<S> {
-    /// What the message does if it succeeds: to one of the client's names, and to what the connection has prepared.
-    #[expect(clippy::type_complexity, reason = "two changes, each of a thing and what becomes of it")]
+    /// The message's effects if it succeeds: on one of the client's names, and on the statements that the
+    /// connection has prepared.
+    #[expect(clippy::type_complexity, reason = "two changes, each of a name and its new value")]
     fn changes(&self) -> (Option<(&Bytes, Option<&S>)>, Option<(StatementName, Option<Preparation>)>) {
         static UNNAMED: Bytes = Bytes::new();
         let prepares = |preparation: &Preparation| (preparation.name, Some(*preparation));

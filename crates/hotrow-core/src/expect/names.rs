@@ -1,30 +1,30 @@
-//! What messages that are not answered do to names.
+//! The effects of unanswered messages on names.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// For each name that unanswered messages change: how many they are, and what the last of them makes of it.
+/// For each name that unanswered messages change: their number, and the effect of the last one.
 #[derive(Debug)]
 pub(super) struct Unanswered<K, V>(HashMap<K, Last<V>>);
 
 #[derive(Debug)]
 struct Last<V> {
     count: usize,
-    /// The group of the last.
+    /// The group of the last message.
     group: u64,
-    /// What it makes of the name.
+    /// The name's meaning after it.
     meaning: Option<V>,
 }
 
-/// What a name means to a message.
+/// The meaning of a name for a message.
 #[derive(Debug)]
 pub(super) enum Meaning<'a, V> {
-    /// What it means now: no unanswered message changes it.
+    /// Its current meaning. No unanswered message changes it.
     Settled,
-    /// This, if the message is run.
+    /// This meaning, if the message runs.
     Will(Option<&'a V>),
-    /// That is not known.
+    /// Unknown.
     InDoubt,
 }
 
@@ -41,7 +41,7 @@ impl<K: Eq + Hash, V> Unanswered<K, V> {
         self.0.insert(name, Last { count, group, meaning });
     }
 
-    /// The earliest message that changes this name is answered, or skipped.
+    /// The earliest message that changes this name was answered or skipped.
     pub(super) fn remove<Q: Eq + Hash + ?Sized>(&mut self, name: &Q)
     where
         K: Borrow<Q>,
@@ -54,7 +54,7 @@ impl<K: Eq + Hash, V> Unanswered<K, V> {
         }
     }
 
-    /// What the name means to a message of this group.
+    /// The meaning of the name for a message of this group.
     pub(super) fn meaning<Q: Eq + Hash + ?Sized>(&self, name: &Q, group: u64) -> Meaning<'_, V>
     where
         K: Borrow<Q>,

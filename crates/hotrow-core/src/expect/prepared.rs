@@ -1,26 +1,26 @@
-//! Which of the gateway's statements are prepared on a connection.
+//! The gateway's statements that are prepared on a connection.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::limits;
 
-/// Where a statement is prepared.
+/// The name under which a statement is prepared on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatementName {
-    /// As the unnamed one.
+    /// The unnamed statement.
     Unnamed,
-    /// Under the name of the statement with this number.
+    /// The name of the statement with this number.
     Named(u64),
 }
 
-/// A statement that is prepared, or is to be.
+/// A statement that is prepared, or that will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparation {
-    /// Where.
+    /// Its name on the server.
     pub name: StatementName,
     /// Its number.
     pub statement: u64,
-    /// When it was parsed, in numbers that ascend: it has the types of that time.
+    /// The time of its Parse, as an ascending number. The statement has the types of that time.
     pub parsed: u64,
 }
 
@@ -36,10 +36,11 @@ impl Preparation {
     }
 }
 
-/// What is prepared on a connection, as far as the server has said so; the oldest makes room.
+/// The statements prepared on a connection, according to the server's replies. The oldest is closed for a new
+/// one.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// By number, when they were parsed.
+    /// The time of each Parse by the statement's number.
     statements: HashMap<u64, u64>,
     order: VecDeque<u64>,
     unnamed: Option<Preparation>,
@@ -51,7 +52,7 @@ impl Prepared {
         self.statements.contains_key(&statement)
     }
 
-    /// Notes that it is; returns one to close if there are too many.
+    /// Records that it is prepared. Returns a statement to close if there are too many.
     pub fn add(&mut self, statement: u64) -> Option<u64> {
         self.set(StatementName::Named(statement), Some(Preparation::named(statement, 0)));
         let oldest = (self.order.len() > limits::PREPARED_MAX).then(|| self.order.pop_front()).flatten()?;
@@ -59,12 +60,12 @@ impl Prepared {
         Some(oldest)
     }
 
-    /// How many have names.
+    /// Number of named statements.
     pub fn count(&self) -> usize {
         self.statements.len()
     }
 
-    /// What is there.
+    /// The statement under this name.
     pub(super) fn get(&self, name: StatementName) -> Option<Preparation> {
         match name {
             StatementName::Unnamed => self.unnamed,
@@ -74,7 +75,7 @@ impl Prepared {
         }
     }
 
-    /// Notes what is there from now on.
+    /// Records the statement under this name.
     pub(super) fn set(&mut self, name: StatementName, preparation: Option<Preparation>) {
         match (name, preparation) {
             (StatementName::Unnamed, preparation) => self.unnamed = preparation,
@@ -91,18 +92,18 @@ impl Prepared {
         }
     }
 
-    /// The gateway has used the unnamed statement for itself.
+    /// The gateway has used the unnamed statement itself.
     pub fn forget_unnamed(&mut self) {
         self.unnamed = None;
     }
 
-    /// Those that make room for others if there are too many, the oldest first.
+    /// Statements that can be closed if there are too many, the oldest first.
     pub(super) fn too_many(&self) -> impl Iterator<Item = StatementName> {
         let count = if self.order.len() >= limits::PREPARED_MAX { self.order.len() } else { 0 };
         self.order.iter().take(count).map(|statement| StatementName::Named(*statement))
     }
 
-    /// Nothing is prepared any more.
+    /// No statement is prepared any more.
     pub(super) fn clear(&mut self) {
         *self = Prepared::default();
     }

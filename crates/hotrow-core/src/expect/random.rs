@@ -1,5 +1,5 @@
-//! Random messages to a simulated server, as they are and as a session sends them: the client hears the same, its names mean
-//! the same, and no message waits for ever.
+//! Sends random messages to a simulated server, directly and through a session. The client gets the same
+//! replies, its names have the same meaning, and no message waits forever.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ enum Text {
     Empty,
     Deallocate(Name),
     DeallocateAll,
-    /// COPY FROM STDIN, which may fail before it has read anything.
+    /// COPY FROM STDIN, which can fail before it has read anything.
     Copy(bool),
 }
 
@@ -32,23 +32,23 @@ enum Asked {
     Flush,
     Query(Text),
     Call(bool),
-    /// CopyData, right or wrong.
+    /// CopyData, valid or not.
     Data(bool),
     Done,
 }
 
 type Answer = (u8, String);
 
-/// What PostgreSQL does with messages, outside of transaction blocks.
+/// PostgreSQL's behaviour outside transaction blocks.
 #[derive(Default)]
 struct Server {
     statements: BTreeMap<String, Text>,
     portal: Option<Text>,
     skips: bool,
-    /// Whether the COPY under way came by Query.
+    /// Whether the COPY under way was started by a Query.
     copy: Option<bool>,
     copies: usize,
-    /// Written, and kept until there is a reason to send it.
+    /// Written but not sent, until there is a reason to send.
     kept: Vec<Answer>,
     said: VecDeque<Answer>,
 }
@@ -175,7 +175,8 @@ impl Server {
     }
 }
 
-/// A session as the gateway has it: what it sends for a message, and what it takes the replies for.
+/// A session as the gateway has it: the messages that it sends for a message, and its interpretation of the
+/// replies.
 #[derive(Default)]
 struct Session {
     expected: Expected<Text>,
@@ -277,7 +278,7 @@ impl Session {
         own
     }
 
-    /// What a name is on the connection.
+    /// The meaning of a name on the connection.
     fn own_name(&mut self, name: &str) -> String {
         match self.expected.meaning(name.as_bytes()).cloned() {
             Some(text) => self.prepare(name, &text),
@@ -382,7 +383,8 @@ fn text(random: &mut fastrand::Rng) -> Text {
     }
 }
 
-/// A message that may come now. Once a COPY has begun the client sends all its data: it may not have heard of its end.
+/// The next possible message. After a COPY has begun, the client sends all its data, because it may not know
+/// that the COPY has ended.
 fn message(random: &mut fastrand::Rng, in_copy: bool) -> Asked {
     if in_copy {
         return match random.u8(..8) {
@@ -421,7 +423,7 @@ fn play(seed: u64) {
             _ => message(&mut random, in_copy),
         };
         if left < 3 && matches!(asked, Asked::Execute | Asked::Query(_)) {
-            continue; // no COPY at the very end
+            continue; // no COPY at the end
         }
         program.push_back(asked.clone());
         in_copy &= !matches!(asked, Asked::Done);
@@ -463,6 +465,6 @@ fn play(seed: u64) {
 }
 
 #[test]
-fn random_messages_mean_what_they_mean_directly_and_none_waits_for_ever() {
+fn random_messages_have_the_same_effect_as_on_a_direct_connection_and_none_waits_forever() {
     (0..20_000).for_each(play);
 }

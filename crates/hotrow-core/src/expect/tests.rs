@@ -1,4 +1,4 @@
-//! What a session must believe after each reply, case by case.
+//! The state of a session's expectations after each reply, case by case.
 
 use super::Message::*;
 use super::*;
@@ -33,7 +33,7 @@ fn copies() -> RunEffects {
     RunEffects { may_copy: true, ..RunEffects::default() }
 }
 
-/// A connection and what its session expects.
+/// A connection and its session's expectations.
 #[derive(Default)]
 struct Connection {
     expected: Expected<u32>,
@@ -55,7 +55,7 @@ impl Connection {
         self.expected.received(&mut self.prepared, tag, body)
     }
 
-    /// Takes in replies that are all the client's.
+    /// Processes replies that are all for the client.
     fn forward(&mut self, tags: &[u8]) {
         for tag in tags {
             assert_eq!(self.reply(*tag, b""), Reply::Forward, "{}", char::from(*tag));
@@ -68,14 +68,14 @@ impl Connection {
 }
 
 #[test]
-fn own_replies_are_swallowed_between_the_clients() {
+fn the_gateways_replies_are_swallowed_between_the_clients() {
     let own = OwnParse(Preparation::named(7, 3));
     let mut c =
         Connection::with([OwnClose(Some(StatementName::Named(7))), own, bind(), Describe, execute(), Sync]);
     assert_eq!([c.reply(b'3', b""), c.reply(b'1', b"")], [Reply::Swallow; 2]);
     c.forward(b"2TDDCZ");
     assert!(c.expected.is_settled());
-    assert!(c.is_prepared(7, 3) && !c.is_prepared(7, 4), "a later Parse of a client's asks for newer types");
+    assert!(c.is_prepared(7, 3) && !c.is_prepared(7, 4), "a later Parse of the client needs newer types");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_error_skips_to_the_next_sync_only() {
 }
 
 #[test]
-fn what_is_skipped_has_not_happened() {
+fn skipped_messages_have_no_effect() {
     let mut c = Connection::with([names("a", 1), Sync]);
     c.forward(b"1Z");
     c.send([bind(), closes("a"), names("b", 2), OwnParse(Preparation::named(3, 2)), Sync]);
@@ -98,7 +98,7 @@ fn what_is_skipped_has_not_happened() {
 }
 
 #[test]
-fn behind_a_message_of_the_same_group_it_has_succeeded() {
+fn a_message_of_the_same_group_implies_that_earlier_ones_succeeded() {
     let mut c = Connection::with([names("a", 1)]);
     assert_eq!(c.expected.meaning(b"a"), Some(&1));
     assert!(c.is_prepared(1, 1));
@@ -106,13 +106,13 @@ fn behind_a_message_of_the_same_group_it_has_succeeded() {
     assert!(!c.expected.is_in_doubt(b"a") && c.expected.meaning(b"a").is_none());
     c.send([names("a", 2), Sync]);
     assert!(c.expected.is_in_doubt(b"a"));
-    assert!(!c.is_prepared(2, 1), "it may have failed: parsed again, it is there for sure");
+    assert!(!c.is_prepared(2, 1), "it may have failed; only another Parse makes it certain");
     c.forward(b"131Z");
     assert_eq!(c.expected.meaning(b"a"), Some(&2));
 }
 
 #[test]
-fn a_server_that_skips_is_sent_nothing_but_a_sync() {
+fn only_a_sync_is_sent_to_a_server_that_skips() {
     let mut c = Connection::with([bind(), execute()]);
     c.forward(b"E");
     assert!(c.expected.skips() && !c.expected.is_settled());
@@ -123,7 +123,7 @@ fn a_server_that_skips_is_sent_nothing_but_a_sync() {
 }
 
 #[test]
-fn a_query_behind_an_error_is_skipped_and_one_that_fails_skips_nothing() {
+fn a_query_after_an_error_is_skipped_and_a_failing_query_skips_nothing() {
     let mut c = Connection::with([bind(), query(), Sync, query(), query(), FunctionCall, FunctionCall]);
     c.forward(b"EZEZCZEZVZ");
     assert!(c.expected.is_settled());
@@ -131,7 +131,7 @@ fn a_query_behind_an_error_is_skipped_and_one_that_fails_skips_nothing() {
 }
 
 #[test]
-fn the_unnamed_statement_goes_with_a_query_and_with_a_parse_that_fails() {
+fn a_query_or_a_failing_parse_drops_the_unnamed_statement() {
     let unnamed =
         |statement: u32| Parse(Bytes::new(), statement, Some(Preparation::unnamed(statement.into(), 1)));
     let is_there = |c: &Connection, statement: u64| {
@@ -153,11 +153,11 @@ fn the_unnamed_statement_goes_with_a_query_and_with_a_parse_that_fails() {
 }
 
 #[test]
-fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
+fn deallocate_removes_a_name_only_if_the_server_confirms_it() {
     let takes = || RunEffects { deallocates: Some(bytes("a")), ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), Sync, Query(takes())]);
     c.forward(b"1Z");
-    assert!(c.expected.is_in_doubt(b"a"), "what is behind a Query is run even if it fails");
+    assert!(c.expected.is_in_doubt(b"a"), "messages after a Query run even if the Query fails");
     c.forward(b"EZ");
     assert_eq!(c.expected.meaning(b"a"), Some(&1));
     c.send([Show(bytes("a")), Execute(takes())]);
@@ -165,11 +165,11 @@ fn deallocate_takes_a_name_away_only_if_the_server_says_so() {
     assert_eq!(c.reply(b'1', b""), Reply::Swallow);
     assert_eq!(c.reply(b'C', b"DEALLOCATE\0"), Reply::Forward);
     assert!(!c.expected.must_wait() && c.expected.meaning(b"a").is_none());
-    assert!(c.expected.take_shown().is_empty(), "it has taken away what was shown");
+    assert!(c.expected.take_shown().is_empty(), "it has removed the created name");
 }
 
 #[test]
-fn deallocate_all_leaves_the_unnamed_statement_and_nothing_that_is_prepared() {
+fn deallocate_all_keeps_the_unnamed_statement_and_removes_all_prepared_ones() {
     let all = RunEffects { deallocates_all: true, ..RunEffects::default() };
     let mut c = Connection::with([names("a", 1), names("", 2), bind(), Execute(all), Sync]);
     assert!(c.expected.is_in_doubt(b"a") && c.expected.is_in_doubt(b"other"));
@@ -180,7 +180,7 @@ fn deallocate_all_leaves_the_unnamed_statement_and_nothing_that_is_prepared() {
 }
 
 #[test]
-fn a_name_that_was_shown_is_closed_where_the_server_does_not_skip_it() {
+fn a_created_name_is_closed_where_the_server_does_not_skip_the_close() {
     let mut c = Connection::with([names("a", 1), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
     assert!(c.expected.must_wait());
     assert_eq!([c.reply(b'1', b""), c.reply(b'1', b"")], [Reply::Forward, Reply::Swallow]);
@@ -189,20 +189,20 @@ fn a_name_that_was_shown_is_closed_where_the_server_does_not_skip_it() {
     c.send([Sync]);
     assert_eq!(c.expected.take_shown(), ["a"]);
     assert_eq!(c.expected.meaning(b"a"), Some(&1));
-    // One that was skipped itself is not there.
+    // A created name whose Parse was skipped does not exist.
     let mut c = Connection::with([bind(), Show(bytes("a")), Parse(bytes("a"), 2, None)]);
     c.forward(b"E");
     assert!(c.expected.take_shown().is_empty());
 }
 
 #[test]
-fn statements_make_room_for_others() {
+fn old_statements_are_closed_for_new_ones() {
     let mut c = Connection::default();
     let most = u64::try_from(crate::limits::PREPARED_MAX).unwrap();
     (1..=most).for_each(|statement| assert_eq!(c.prepared.add(statement), None));
     assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(1)));
     c.send([OwnClose(Some(StatementName::Named(1)))]);
-    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(2)), "the first is on its way out");
+    assert_eq!(c.expected.oldest(&c.prepared), Some(StatementName::Named(2)), "the first is being closed");
     assert_eq!(c.reply(b'3', b""), Reply::Swallow);
     assert_eq!(c.expected.oldest(&c.prepared), None);
     assert_eq!(c.prepared.add(1), None);
@@ -210,18 +210,18 @@ fn statements_make_room_for_others() {
 }
 
 #[test]
-fn nothing_is_sent_behind_what_may_be_a_copy_before_it_is_known() {
+fn no_message_follows_a_possible_copy_before_its_result_is_known() {
     let mut c = Connection::with([bind(), Execute(copies())]);
     assert!(c.expected.must_wait() && c.expected.needs_flush() && !c.expected.needs_flush());
     c.forward(b"2C");
-    assert!(!c.expected.must_wait(), "it was none");
+    assert!(!c.expected.must_wait(), "it was no COPY");
     c.send([Execute(copies())]);
     c.forward(b"E");
     assert!(!c.expected.must_wait() && c.expected.skips(), "it has failed");
 }
 
 #[test]
-fn syncs_among_the_data_of_a_copy_are_ignored() {
+fn syncs_among_copy_data_are_ignored() {
     let mut c = Connection::with([bind(), Execute(copies())]);
     c.forward(b"2G");
     assert!(c.expected.is_reading_copy() && !c.expected.must_wait());
@@ -236,7 +236,7 @@ fn syncs_among_the_data_of_a_copy_are_ignored() {
 }
 
 #[test]
-fn a_copy_that_fails_before_its_sync_is_read_answers_it() {
+fn a_copy_that_fails_before_its_sync_is_read_answers_the_sync() {
     for (readies, skips) in [(1, true), (2, false), (3, false)] {
         let mut c = Connection::with([bind(), Execute(copies())]);
         c.forward(b"2G");
@@ -252,14 +252,14 @@ fn a_copy_that_fails_before_its_sync_is_read_answers_it() {
 }
 
 #[test]
-fn copies_of_one_query() {
+fn one_query_can_have_several_copies() {
     let mut c = Connection::with([Query(copies())]);
     for _ in 0..2 {
         c.forward(b"G");
         c.expected.sent_copy_end();
         assert!(c.expected.must_wait());
         c.forward(b"C");
-        assert!(c.expected.must_wait(), "there may be another one");
+        assert!(c.expected.must_wait(), "there can be another COPY");
     }
     c.forward(b"Z");
     assert!(!c.expected.must_wait() && c.expected.is_settled());
@@ -273,7 +273,7 @@ fn copies_of_one_query() {
 }
 
 #[test]
-fn a_connection_that_is_gone_owes_nothing_and_takes_no_name_with_it() {
+fn a_lost_connection_owes_nothing_and_names_stay() {
     let mut c = Connection::with([names("a", 1), Sync]);
     c.forward(b"1Z");
     c.send([closes("a"), Sync]);

@@ -1,15 +1,16 @@
-//! The row a unit contends for, as a number two gateways agree on; never looks a table up, never reads SQL.
+//! The row for which a unit contends, as a number on which gateways agree. This module looks up no tables and
+//! reads no SQL.
 //!
-//! A key only decides which lane a unit goes to and in which order a batch takes its locks. Two keys for one row cost
-//! speed, never correctness, so values of types without a canonical form here are hashed as they came. For the same
-//! reason it does not matter that a row reached through two different unique indexes has two keys.
+//! A key only decides which lane a unit uses and in which order a batch takes its locks. Two keys for one row
+//! cost speed but never correctness. Values of types without a canonical form are therefore hashed as they
+//! arrive. For the same reason, a row can have two keys if it is found through two unique indexes.
 
 use std::hash::Hasher;
 
-/// A row: the table's oid, and a hash of the values that identify it.
+/// A row: the table's OID and a hash of the values that identify it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
-    /// The table's oid, or a number for the key space of a merge rule.
+    /// The table's OID, or a number for the key space of a merge rule.
     pub table: u32,
     /// A hash of the key columns' values, the same in every build.
     pub hash: u64,
@@ -31,22 +32,22 @@ pub struct KeyColumn {
     pub name: String,
     /// The column's number in its table.
     pub attnum: i16,
-    /// How its values are brought into one form.
+    /// The canonical form of its values.
     pub form: ValueForm,
-    /// Where the value comes from.
+    /// The source of its value.
     pub source: KeySource,
 }
 
-/// Where a key column's value comes from.
+/// The source of a key column's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeySource {
     /// A parameter, counted from zero: `$1` is 0.
     Param(u16),
-    /// A constant in the statement's text, as the type's text format has it.
+    /// A constant in the statement's text, in the type's text format.
     Const(String),
 }
 
-/// Types whose values have more than one spelling on the wire.
+/// Types whose values have more than one representation on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueForm {
     /// `int2`, `int4`, `int8`.
@@ -55,11 +56,11 @@ pub enum ValueForm {
     Uuid,
     /// `bool`.
     Bool,
-    /// Everything else: `text` and `varchar` have the same bytes in both formats.
+    /// All other types. `text` and `varchar` have the same bytes in both formats.
     Bytes,
 }
 
-/// A parameter's value as it came in a Bind message.
+/// A parameter's value from a Bind message.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamValue<'a> {
     /// The format it is written in.
@@ -88,7 +89,8 @@ impl ValueForm {
         }
     }
 
-    /// Feeds a value into the hash, each form with a tag of its own; a value that does not fit goes in as bytes.
+    /// Adds a value to the hash. Each form has its own tag. A value that does not fit its form is added as
+    /// bytes.
     fn feed(self, value: ParamValue<'_>, hasher: &mut Fnv) {
         match self {
             Self::Integer => {
@@ -112,7 +114,8 @@ impl ValueForm {
     }
 }
 
-/// The number of a merge rule's key space, away from the tables' oids, which are small in all databases but the oldest.
+/// The number of a merge rule's key space. It differs from the tables' OIDs, which are small in all databases
+/// except the oldest.
 pub fn key_space(name: &str) -> u32 {
     (hash_of(name.as_bytes()) as u32) | 0x8000_0000
 }
@@ -124,9 +127,9 @@ impl KeySpec {
         KeySpec { table: space, columns: vec![column] }
     }
 
-    /// The key for one set of parameters; `None` when a value is NULL or missing, since no row equals NULL.
+    /// The key for one set of parameters. `None` if a value is NULL or missing, because no row equals NULL.
     ///
-    /// `param` is asked with indexes counted from zero and answers `None` for NULL.
+    /// `param` takes an index from zero and returns `None` for NULL.
     pub fn key<'p>(&self, param: impl Fn(u16) -> Option<ParamValue<'p>>) -> Option<Key> {
         let mut hasher = Fnv::default();
         for column in &self.columns {
@@ -150,7 +153,8 @@ pub fn hash_of(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// FNV-1a with 64 bits: simple enough to stay the same in every build, which the standard hasher does not promise.
+/// FNV-1a with 64 bits. It is simple enough to stay the same in every build, which the standard hasher does
+/// not promise.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -166,7 +170,8 @@ impl Hasher for Fnv {
         }
     }
 
-    /// FNV's low bits are weak for short inputs and lanes are picked by remainder, so the bits are mixed once more.
+    /// FNV's low bits are weak for short inputs, and lanes are chosen by remainder. The bits are therefore
+    /// mixed once more.
     fn finish(&self) -> u64 {
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ (mixed >> 29)
@@ -174,7 +179,7 @@ impl Hasher for Fnv {
 }
 
 impl Fnv {
-    /// One value with its tag and length, so that neighbours can't run into each other.
+    /// One value with its tag and length. Adjacent values therefore cannot run into each other.
     fn part(&mut self, tag: u8, bytes: &[u8]) {
         self.write(&[tag]);
         self.write(&(bytes.len() as u64).to_be_bytes());
@@ -196,7 +201,8 @@ fn integer(value: ParamValue<'_>) -> Option<i64> {
     }
 }
 
-/// The sixteen bytes; as PostgreSQL reads them: any letter case, braces allowed, hyphens after every two bytes.
+/// The sixteen bytes, read as PostgreSQL reads them: any letter case, optional braces, hyphens after every
+/// two bytes.
 fn uuid(value: ParamValue<'_>) -> Option<[u8; 16]> {
     if value.format == Format::Binary {
         return value.bytes.try_into().ok();
@@ -215,7 +221,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// As PostgreSQL reads them: any unique beginning of true, false, yes, no, on, off, and 1 or 0.
+/// Read as PostgreSQL reads them: any unique prefix of true, false, yes, no, on, off, and 1 or 0.
 fn boolean(value: ParamValue<'_>) -> Option<bool> {
     if value.format == Format::Binary {
         return Some(value.bytes != [0]);

@@ -1,4 +1,4 @@
-//! Which spellings of a value give one key, and which must not; nothing about tables.
+//! Tests which representations of a value have the same key and which do not.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn one(form: ValueForm, value: ParamValue<'_>) -> Key {
 }
 
 #[test]
-fn an_integer_has_one_key_however_it_is_sent() {
+fn an_integer_has_one_key_in_every_representation() {
     let five = one(ValueForm::Integer, text(b"5"));
     for same in [text(b" 5 "), text(b"+5"), text(b"005"), binary(&[0, 5]), binary(&[0, 0, 0, 5])] {
         assert_eq!(one(ValueForm::Integer, same), five, "{same:?}");
@@ -46,7 +46,7 @@ fn an_integer_has_one_key_however_it_is_sent() {
 }
 
 #[test]
-fn a_uuid_has_one_key_however_it_is_written() {
+fn a_uuid_has_one_key_in_every_representation() {
     let plain = one(ValueForm::Uuid, text(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"));
     for same in [&b"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"[..], b"{a0eebc999c0b4ef8bb6d6bb9bd380a11}"] {
         assert_eq!(one(ValueForm::Uuid, text(same)), plain);
@@ -57,24 +57,24 @@ fn a_uuid_has_one_key_however_it_is_written() {
 }
 
 #[test]
-fn a_truth_value_has_one_key_however_it_is_written() {
+fn a_boolean_has_one_key_in_every_representation() {
     for yes in ["t", "TRUE", "yes", "on", "1", " y "] {
         assert_eq!(one(ValueForm::Bool, text(yes.as_bytes())), one(ValueForm::Bool, binary(&[1])), "{yes}");
     }
     for no in ["f", "False", "n", "of", "0"] {
         assert_eq!(one(ValueForm::Bool, text(no.as_bytes())), one(ValueForm::Bool, binary(&[0])), "{no}");
     }
-    assert_ne!(one(ValueForm::Bool, text(b"o")), one(ValueForm::Bool, binary(&[1])), "o alone is neither");
+    assert_ne!(one(ValueForm::Bool, text(b"o")), one(ValueForm::Bool, binary(&[1])), "o is ambiguous");
 }
 
 #[test]
-fn null_or_missing_has_no_key() {
+fn null_or_a_missing_value_has_no_key() {
     let pair = spec(&[ValueForm::Integer, ValueForm::Bytes]);
     assert_eq!(pair.key(|index| (index == 0).then_some(text(b"1"))), None);
 }
 
 #[test]
-fn neighbours_do_not_run_into_each_other() {
+fn adjacent_values_do_not_run_into_each_other() {
     let pair = spec(&[ValueForm::Bytes, ValueForm::Bytes]);
     let key =
         |a: &'static [u8], b: &'static [u8]| pair.key(|index| Some(text(if index == 0 { a } else { b })));
@@ -82,7 +82,7 @@ fn neighbours_do_not_run_into_each_other() {
     assert_ne!(key(b"a", b"b"), key(b"b", b"a"));
 }
 
-/// Gateways of different builds must agree, so the value itself is pinned.
+/// Gateways of different builds must agree on the value. The test therefore pins it.
 #[test]
 fn the_hash_does_not_change_between_builds() {
     assert_eq!(one(ValueForm::Integer, text(b"5")).hash, 3_130_409_381_274_643_148);

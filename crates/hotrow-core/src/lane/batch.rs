@@ -1,17 +1,17 @@
-//! One batch: the units a lane commits together, and how far the server has got with them.
+//! One batch: the units that a lane commits together, and the server's progress with them.
 
 use std::ops::Range;
 
 use super::{Failure, Unit};
 
-/// What is known of the transaction that a batch runs in.
+/// The transaction ID of a batch, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xid {
     /// It has not arrived.
     Missing,
-    /// The transaction has written nothing: there is nothing to lose.
+    /// The transaction has written nothing. Nothing can be lost.
     NothingWritten,
-    /// Its id, which arrives after all answers and before the commit.
+    /// Its ID, which arrives after all replies and before the commit.
     Known(u64),
 }
 
@@ -22,23 +22,25 @@ pub struct Batch<P> {
     pub number: u64,
     /// Its units in the order in which they run.
     pub units: Vec<Unit<P>>,
-    /// Whether others had to wait for the next batch.
+    /// Whether other units had to wait for the next batch.
     pub others_wait: bool,
-    /// How many calls the server answers: a merged one stands for several units, and a unit can be several.
+    /// Number of replies that the server owes. A merged call stands for several units, and a unit can have
+    /// several statements.
     pub call_count: usize,
-    /// The rows that are locked before anything runs, in key order: of which unit and which of its statements.
+    /// The rows that are locked before anything runs, in key order: the index of the unit and the number of
+    /// its statement.
     pub ahead: Vec<(usize, u16)>,
-    /// How many of them are locked.
+    /// Number of rows that are locked.
     pub locked: usize,
-    /// How many of its calls the server has answered in full.
+    /// Number of replies that the server has completed.
     pub answered: usize,
-    /// The places of units that have found nothing to answer and wait.
+    /// Indexes of units that found nothing and wait.
     pub waits: Vec<usize>,
     /// Its transaction.
     pub xid: Xid,
     /// The first error the server reported.
     pub failure: Option<Failure>,
-    /// Whether all of it, its Sync included, was handed to the operating system.
+    /// Whether the operating system has received the whole batch, including its Sync.
     pub written: bool,
 }
 
@@ -61,8 +63,8 @@ impl<P> Batch<P> {
         batch
     }
 
-    /// Its units in order, those that are merged together: each range is one call that stands for several units, or one
-    /// unit.
+    /// The batch's units in order, with merged units together. Each range is one call that stands for several
+    /// units, or one unit.
     pub fn calls(&self) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -74,12 +76,12 @@ impl<P> Batch<P> {
         })
     }
 
-    /// How many answers the server owes for such a range.
+    /// Number of replies that the server owes for such a range.
     pub fn answers_owed(&self, units: &Range<usize>) -> usize {
         if units.len() == 1 { usize::from(self.units[units.start].statements) } else { 1 }
     }
 
-    /// The units of the call that failed, and which of their statements it was; none if it was the commit.
+    /// The units of the call that failed, and the number of the statement. `None` if the commit failed.
     pub(super) fn failed_units(&self) -> Option<(Range<usize>, u16)> {
         if let Some((unit, statement)) = self.ahead.get(self.locked) {
             return Some((*unit..*unit + 1, *statement));
@@ -95,13 +97,13 @@ impl<P> Batch<P> {
         None
     }
 
-    /// A unit of several rows takes them in its own order, between those of its neighbours: another gateway's batch, or
-    /// a client's own transaction, may hold one and want another of this batch's.
+    /// A unit of several rows locks them in its own order, between those of its neighbours. Another gateway's
+    /// batch, or a client's own transaction, can hold one of these rows and wait for another one.
     pub(super) fn takes_locks_in_any_order(&self) -> bool {
         self.ahead.is_empty() && self.units.len() > 1 && self.units.iter().any(|unit| unit.claims.len() > 1)
     }
 
-    /// Has all rows locked first, each once, in the order that all gateways keep.
+    /// Locks all rows first, each once, in the order that all gateways use.
     pub(super) fn lock_ahead(&mut self) {
         if !self.takes_locks_in_any_order() {
             return;

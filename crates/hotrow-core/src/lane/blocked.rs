@@ -1,5 +1,5 @@
-//! Keys whose row an outsider has locked: one unit waits for the lock on a connection of its own, the other units
-//! of that key are parked here until it has got through, and the lane goes on with everything else.
+//! Keys whose row an outsider has locked. One unit waits for the lock on a connection of its session. The
+//! other units of that key are parked here until that unit is done. The lane continues with all other units.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,13 +7,13 @@ use super::Unit;
 use crate::key::Key;
 use crate::limits;
 
-/// The parked units by key. A whole table has the key with this hash.
+/// The parked units by key. A key with this hash stands for a whole table.
 const WHOLE_TABLE: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct Blocked<P> {
     keys: HashMap<Key, VecDeque<Unit<P>>>,
-    /// Where the units of a session are parked, and how many. They are all under one key.
+    /// The key under which a session's units are parked, and their number. All of them are under one key.
     sessions: HashMap<u64, (Key, usize)>,
     units: usize,
     bytes: usize,
@@ -34,12 +34,12 @@ impl<P> Blocked<P> {
         self.bytes
     }
 
-    /// What is parked, with the key that it is parked under.
+    /// The parked units, with the key under which each is parked.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &Unit<P>)> {
         self.keys.iter().flat_map(|(key, units)| units.iter().map(|unit| (*key, unit)))
     }
 
-    /// The key that holds this unit up, if one does.
+    /// The blocked key that holds up this unit, if there is one.
     pub(super) fn key_of(&self, unit: &Unit<P>) -> Option<Key> {
         if self.keys.is_empty() {
             return None;
@@ -65,8 +65,8 @@ impl<P> Blocked<P> {
         self.keys.entry(key).or_default().push_back(unit);
     }
 
-    /// A unit of this key is blocked. Where many rows of one table are, somebody holds the table: then all of it is.
-    /// Returns the key to release later.
+    /// Marks a key as blocked. If many rows of one table are blocked, an outsider has locked the table, and
+    /// the whole table is marked. Returns the key to release later.
     pub(super) fn block(&mut self, culprit: Option<Key>) -> Key {
         let table = culprit.map_or(0, |key| key.table);
         let same_table = self.keys.keys().filter(|key| key.table == table).count();
@@ -78,7 +78,7 @@ impl<P> Blocked<P> {
         key
     }
 
-    /// The units that waited for this key, in order.
+    /// The units that were parked under this key, in order.
     pub(super) fn release(&mut self, key: Key) -> Vec<Unit<P>> {
         let parked = Vec::from(self.keys.remove(&key).unwrap_or_default());
         parked.iter().for_each(|unit| self.forget(unit));
@@ -94,7 +94,7 @@ impl<P> Blocked<P> {
         Some(unit)
     }
 
-    /// All that is parked; the keys stay blocked.
+    /// Removes all parked units. The keys stay blocked.
     pub(super) fn take_all(&mut self) -> Vec<Unit<P>> {
         self.sessions.clear();
         self.units = 0;

@@ -1,4 +1,5 @@
-//! When the connection is lost: what is sure is run again, what is not is asked about, and nothing is guessed.
+//! Handling of a lost connection. Batches that certainly left nothing behind run again. For a batch in doubt
+//! the lane asks for the outcome and guesses nothing.
 
 use super::{Action, Batch, ConnectionState, Doubt, Lane, LaneKind, Outcome, Refusal, Unit, Xid};
 use crate::limits;
@@ -16,7 +17,7 @@ impl<P> Lane<P> {
 
     pub(super) fn connect_failed(&mut self, give_up: bool, actions: &mut Vec<Action<P>>) {
         if self.may_rest() {
-            self.connection = ConnectionState::Down; // what waits does not need one before the lane goes on
+            self.connection = ConnectionState::Down; // waiting units need no connection before the lane resumes
             return;
         }
         if !give_up {
@@ -42,7 +43,8 @@ impl<P> Lane<P> {
         }
     }
 
-    /// On a new connection: deals with the batches that were under way, in order, as far as it can without asking.
+    /// Resolves, on a new connection, the batches that were under way. It works in order and stops at the
+    /// first batch whose outcome has to be asked for.
     pub(super) fn resolve_next(&mut self, actions: &mut Vec<Action<P>>) {
         while let Some(batch) = self.under_way.pop_front() {
             match self.after_loss(&batch) {
@@ -68,7 +70,8 @@ impl<P> Lane<P> {
         }
         let Some(batch) = self.under_way.pop_front() else { return };
         match outcome {
-            // Only a known id is found committed, and it comes after all answers: the batch has them all.
+            // Only a batch with a known ID can be found committed. The ID arrives after all replies: the
+            // batch has them all.
             Outcome::Committed => self.answer(batch, actions),
             Outcome::Aborted => self.run_again(batch),
             Outcome::Unknown => actions.push(Action::Refuse(batch.units, Refusal::OutcomeUnknown)),
@@ -78,7 +81,8 @@ impl<P> Lane<P> {
 
     fn after_loss(&self, batch: &Batch<P>) -> AfterLoss {
         if self.kind == LaneKind::Read || !batch.written || batch.failure.is_some() {
-            // Reads change nothing; without its Sync a batch can't commit; after an error there is nothing to commit.
+            // Reads change nothing. Without its Sync a batch cannot commit. After an error there is nothing
+            // to commit.
             return AfterLoss::RunAgain;
         }
         match batch.xid {
@@ -92,8 +96,8 @@ impl<P> Lane<P> {
         self.again.extend(batch.units.into_iter().map(|unit| Unit { losses: unit.losses + 1, ..unit }));
     }
 
-    /// Puts units back in front, but for those that were cancelled, and those that have met with too much: these run
-    /// alone, and what their sessions sent after them waits for that.
+    /// Puts units back at the front of the queue. Cancelled units are left out. Units that exceed the limits
+    /// run alone, and later units of their sessions go back to wait for them.
     pub(super) fn requeue(&mut self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) {
         let mut kept: Vec<Unit<P>> = Vec::with_capacity(units.len());
         let mut left = Vec::new();
@@ -116,10 +120,10 @@ impl<P> Lane<P> {
 }
 
 enum AfterLoss {
-    /// It left nothing behind: run it again.
+    /// It left nothing behind and runs again.
     RunAgain,
-    /// Its answers are complete and there was nothing to commit.
+    /// Its replies are complete and there was nothing to commit.
     Answer,
-    /// The server may know.
+    /// The server may know the outcome.
     Ask(Doubt),
 }

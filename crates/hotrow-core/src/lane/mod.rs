@@ -1,13 +1,14 @@
-//! A lane's life as a state machine: events in, actions out; no sockets, no clock, no bytes.
+//! The state machine of a lane. It turns events into actions and has no sockets, no clock and no bytes.
 //!
-//! One lane is one upstream connection. What waits is cut into batches, a batch is one implicit transaction, and
-//! its units are answered when the server has confirmed the commit. When a unit fails, the server has rolled the
-//! whole batch back: the failed unit runs on a connection of its own and the others run again. When the connection
-//! is lost around a commit, the lane asks what became of the transaction and guesses nothing.
+//! A lane is one upstream connection. Waiting units are cut into batches. A batch is one implicit
+//! transaction, and its units are answered after the server has confirmed the commit. If a unit fails, the
+//! server has rolled back the whole batch. The failed unit then runs on a connection of its session, and the
+//! other units run again. If the connection is lost around a commit, the lane asks for the transaction's
+//! outcome and guesses nothing.
 //!
-//! Order that is kept: units of one session. Units of one key (of calls that can be merged, those of one group) keep
-//! theirs as long as nothing fails, nothing waits for a lock and no session has two units on their way; past that,
-//! nobody can tell who came first.
+//! Units of one session always keep their order. Units of one key (for calls that can be merged: of one
+//! group) keep their order while nothing fails, nothing waits for a lock and no session has two units under
+//! way. In other cases their order is not observable.
 
 mod batch;
 mod blocked;
@@ -29,130 +30,134 @@ pub use view::UnitState;
 use crate::key::Key;
 use crate::limits;
 
-/// Whether the lane's batches can change anything.
+/// The kind of units that a lane runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
-    /// Statements that write: a lost connection leaves their outcome in doubt.
+    /// Statements that write. A lost connection leaves their outcome in doubt.
     Write,
-    /// Point reads: they can be run again at will.
+    /// Point reads. They can run again at any time.
     Read,
 }
 
-/// All that can happen to a lane.
+/// An event for a lane.
 #[derive(Debug)]
 pub enum Event<P> {
-    /// A session hands over a unit.
+    /// A session submits a unit.
     Submit(Unit<P>),
-    /// The session's client wants its earliest unit cancelled.
+    /// The session's client cancels its earliest unit.
     Cancel(u64),
-    /// The earliest batch takes long, and another lane could do what waits.
+    /// The earliest batch takes long, and another lane could run the waiting units.
     Slow,
     /// The session has ended.
     Gone(u64),
     /// The connection is up.
     Connected,
-    /// No connection could be made; `give_up` when nothing may wait any longer.
+    /// No connection could be opened.
     ConnectFailed {
-        /// Waiting units are refused now.
+        /// Waiting units must be refused now.
         give_up: bool,
     },
-    /// The last byte of this batch was handed to the operating system.
+    /// The operating system has received the last byte of this batch.
     Written(u64),
-    /// One more row of the earliest batch was locked ahead.
+    /// One more row of the earliest batch was locked before the statements run.
     Locked,
-    /// One more call of the earliest batch was answered in full by the server: a statement, or a merged call.
+    /// The server has completed the reply to one more call of the earliest batch: a statement, or a merged
+    /// call.
     Answered,
-    /// The unit at this place in the earliest batch has found nothing to answer and waits, or is a read whose answer has no
-    /// room: once the batch is committed its session gets it back, and deals with it before all that it has sent after it.
+    /// The unit with this index in the earliest batch has found nothing and waits, or is a read whose reply
+    /// has no room. After the commit its session gets it back, and handles it before all later units of the
+    /// session.
     Waits(usize),
-    /// The session's client does not read its answers: what waits of its units goes back to the session.
+    /// The session's client does not read its replies. Waiting units of the session go back to the session.
     Unread(u64),
-    /// The earliest batch's transaction id arrived; none when it has written nothing.
+    /// The earliest batch's transaction ID arrived. `None` if the batch has written nothing.
     TransactionId(Option<u64>),
-    /// The server reported an error for the call that is next to be answered, or for the commit.
+    /// The server reported an error for the next call to be answered, or for the commit.
     Failed(Failure),
     /// The server is ready again: the earliest batch is committed, or rolled back if it failed.
     Ready,
-    /// The connection is gone.
+    /// The connection is lost.
     Lost,
-    /// What became of the transaction that the lane asked about.
+    /// The outcome of the transaction that the lane asked about.
     Resolved(Outcome),
-    /// The unit that was blocked on this key has been run by its session.
+    /// The session has run the unit that was blocked on this key.
     Unblocked(Key),
-    /// Finish what is under way, close the connection, and let what comes wait.
+    /// Finish the batches under way, close the connection, and keep new units waiting.
     Pause,
-    /// Go on.
+    /// Continue after a pause.
     Resume,
 }
 
-/// Why a unit failed.
+/// The cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An error of its own.
+    /// An error of the unit.
     Error,
-    /// It waited for a lock that an outsider holds.
+    /// The unit waited for a lock that an outsider holds.
     Blocked,
-    /// None of its units failed: the catalogue may have changed since its statements were prepared, and they have to be
+    /// No unit failed. The catalogue may have changed since the statements were prepared, and they have to be
     /// checked before the batch runs again.
     Stale,
-    /// It took longer than a statement may in a lane.
+    /// A statement exceeded the time limit for lanes.
     TooSlow,
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is durable.
+    /// It is committed durably.
     Committed,
-    /// It left nothing behind.
+    /// It is rolled back.
     Aborted,
-    /// Nobody can tell any more.
+    /// It cannot be found out any more.
     Unknown,
 }
 
-/// What is known of a transaction in doubt.
+/// The available evidence about a transaction in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Its id.
+    /// Its ID.
     Id(u64),
-    /// No id arrived. It is larger than this one, the last that arrived on the connection, if any did.
+    /// No ID arrived. The ID is greater than this one, the last that arrived on the connection, if there was
+    /// one.
     IdAfter(Option<u64>),
 }
 
-/// Why units get an error from the gateway itself.
+/// The reason for an error that the gateway itself reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The commit's outcome can't be found out: 08007.
+    /// The commit's outcome cannot be found out: 08007.
     OutcomeUnknown,
-    /// The server could not be reached; nothing was run: 57P03.
+    /// The server could not be reached, and nothing ran: 57P03.
     NotSent,
-    /// Too much waits already; nothing was run: 53000.
+    /// Too many units or bytes wait, and nothing ran: 53000.
     QueueFull,
-    /// The lane pauses, and has done so for too long; nothing was run: 57P03.
+    /// The lane has been paused for too long, and nothing ran: 57P03.
     Paused,
-    /// The client asked for it; nothing was run: 57014.
+    /// The client cancelled the unit, and nothing ran: 57014.
     Cancelled,
 }
 
-/// What the shell has to do, in this order.
+/// An action for the lane's I/O, to be done in order.
 #[derive(Debug)]
 pub enum Action<P> {
-    /// Make a connection.
+    /// Open a connection.
     Connect,
-    /// Write this batch (see [`Lane::batch`]), ending with one Sync.
+    /// Write this batch (see [`Lane::batch`]), followed by one Sync.
     Write(u64),
-    /// The batch is committed: give out its answers, in order; but units that wait are their sessions' to deal with.
+    /// The batch is committed. Send its replies, in order. Units that wait go back to their sessions.
     Answer(Batch<P>),
-    /// Its session shall run this unit on a connection of its own when all its earlier ones are done. Where a key is
-    /// given, the lane waits for [`Event::Unblocked`], also if the session is gone and nobody runs the unit.
+    /// The session must run this unit on a connection of its own after all its earlier units. If a key is
+    /// given, the lane waits for [`Event::Unblocked`], even if the session has ended and does not run the
+    /// unit.
     Alone(Unit<P>, Option<Key>),
-    /// Its session shall hand this unit over again when all its earlier ones are done.
+    /// The session must submit this unit again after all its earlier units.
     Return(Unit<P>),
-    /// Answer with an error of the gateway.
+    /// Reply with an error of the gateway.
     Refuse(Vec<Unit<P>>, Refusal),
-    /// Find out what became of the transaction of a batch.
+    /// Find out the outcome of a batch's transaction.
     Resolve(Doubt),
-    /// Close the connection, on which nothing is under way.
+    /// Close the connection. Nothing is under way on it.
     Disconnect,
 }
 
@@ -161,11 +166,11 @@ enum ConnectionState {
     Down,
     Connecting,
     Up,
-    /// Up, but the first batch under way is in doubt and is being asked about.
+    /// Open, but the first batch under way is in doubt and its outcome is being asked for.
     Resolving,
 }
 
-/// The state machine. Actions are appended to the caller's list.
+/// The state machine. It appends actions to the caller's list.
 #[derive(Debug)]
 pub struct Lane<P> {
     kind: LaneKind,
@@ -173,23 +178,25 @@ pub struct Lane<P> {
     queue: Queue<P>,
     under_way: VecDeque<Batch<P>>,
     blocked: Blocked<P>,
-    /// Sessions that got units back and have not said that they are done with them.
+    /// Sessions that got units back and have not finished them.
     returned: HashSet<u64>,
     batches: u64,
-    /// The last transaction id that arrived on the connection, or on the one that was lost with batches in doubt.
+    /// The last transaction ID that arrived on this connection, or on the lost one while batches are in
+    /// doubt.
     last_id: Option<u64>,
-    /// The queue's length at which a second batch is worth another look, after one in which too few could go.
+    /// The length of the queue at which the lane tries a second batch again, after a try with too few units.
     look_again_at: usize,
-    /// So many batches more take all their locks first, in key order, since others do not take them as this lane would.
+    /// Number of further batches that lock all rows first, in key order, because outsiders lock them in
+    /// another order.
     lock_ahead: u32,
-    /// Units of batches that left nothing behind, waiting for the batches behind theirs to be resolved.
+    /// Units of rolled-back batches. They wait until the later batches are resolved.
     again: Vec<Unit<P>>,
-    /// What is under way is finished, and nothing new is sent.
+    /// Batches under way are finished, and no new batch is sent.
     paused: bool,
 }
 
 impl<P> Lane<P> {
-    /// A lane without a connection; it asks for one when the first unit comes.
+    /// A lane without a connection. It opens one when the first unit arrives.
     pub fn new(kind: LaneKind) -> Self {
         Lane {
             kind,
@@ -207,19 +214,19 @@ impl<P> Lane<P> {
         }
     }
 
-    /// The sizes of more answers are known by now: those units that wait and are not unmeasured any more share batches.
+    /// The reply sizes of more statements are known. Waiting units whose size is known can share batches.
     pub fn measured(&mut self, is_unmeasured: impl Fn(&P) -> bool) {
         for unit in self.queue.iter_mut().filter(|unit| unit.unmeasured) {
             unit.unmeasured = is_unmeasured(&unit.payload);
         }
     }
 
-    /// Units that wait, parked ones included.
+    /// Number of waiting units, including parked ones.
     pub fn waiting(&self) -> usize {
         self.queue.len() + self.blocked.len()
     }
 
-    /// Units that wait and are not parked.
+    /// Number of waiting units, without parked ones.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -229,12 +236,12 @@ impl<P> Lane<P> {
         &self.under_way
     }
 
-    /// Whether a lost connection left a commit in doubt that is not resolved yet.
+    /// Whether a lost connection left a commit in doubt that is not resolved.
     pub fn in_doubt(&self) -> bool {
         self.connection != ConnectionState::Up && !self.under_way.is_empty()
     }
 
-    /// How many more units have to come before the lane would do something with them at once.
+    /// Number of further units with which the lane would act immediately.
     pub fn wake_at(&self) -> usize {
         match self.under_way.len() {
             0 => 1,
@@ -243,17 +250,17 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Nothing waits and nothing is under way.
+    /// Whether nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.waiting() == 0 && self.under_way.is_empty()
     }
 
-    /// The batch of this number, while it is under way.
+    /// The batch with this number, while it is under way.
     pub fn batch(&self, number: u64) -> Option<&Batch<P>> {
         self.under_way.iter().find(|batch| batch.number == number)
     }
 
-    /// Takes in one event and appends what is to be done.
+    /// Processes one event and appends the resulting actions.
     pub fn step(&mut self, event: Event<P>, actions: &mut Vec<Action<P>>) {
         match event {
             Event::Submit(unit) => self.submit(unit, actions),
@@ -332,8 +339,9 @@ impl<P> Lane<P> {
         self.send(actions);
     }
 
-    /// Puts a unit where it waits. A parked unit is overtaken by all that is in the queue or under way, so that it has
-    /// nothing of its session in front of it in this lane, and nothing behind it but units of the same key.
+    /// Queues or parks a unit. All units in the queue or under way overtake a parked unit. It is therefore
+    /// parked only if no unit of its session is before it in this lane, and only units of the same key are
+    /// behind it.
     fn place(&mut self, unit: Unit<P>, actions: &mut Vec<Action<P>>) {
         let session = unit.session;
         if self.returned.contains(&session) {
@@ -348,7 +356,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Whether units of this session wait in the queue or are with the server.
+    /// Whether units of this session are in the queue or under way.
     fn has(&self, session: u64) -> bool {
         self.under_way.iter().any(|batch| batch.has_session(session)) || self.queue.has_session(session)
     }
@@ -358,7 +366,7 @@ impl<P> Lane<P> {
         actions.push(Action::Return(unit));
     }
 
-    /// Cuts a batch if there is a reason to send one, or asks for the connection that it takes.
+    /// Sends a batch if there is a reason to, or opens the connection that it needs.
     fn send(&mut self, actions: &mut Vec<Action<P>>) {
         if self.paused {
             return self.rest(actions);
@@ -383,9 +391,9 @@ impl<P> Lane<P> {
         }
     }
 
-    /// How many units the next batch must have. A second one goes behind the first when many wait; and while the server
-    /// commits the first, when as many wait as that one has: then the server need not wait for them, and batches do not
-    /// become smaller by it.
+    /// Number of units that the next batch must have. A second batch follows the first one if many units
+    /// wait. While the server commits the first batch, it also follows if at least as many units wait as the
+    /// first batch has. The server then does not wait for the next batch, and batches do not become smaller.
     fn least(&self) -> usize {
         match self.under_way.front() {
             None => 1,
@@ -394,7 +402,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// The queue's length at which a second batch is worth a look.
+    /// The length of the queue at which the lane tries a second batch.
     fn second_at(&self) -> usize {
         self.look_again_at.max(self.least())
     }
@@ -417,7 +425,8 @@ impl<P> Lane<P> {
         match batch.failure {
             None => {
                 self.keep_waiting_sessions(&batch, actions);
-                // The next batch goes out before the answers of this one: the server works while we hand them over.
+                // The next batch is sent before the replies of this one. The server works while the gateway
+                // sends the replies.
                 self.send(actions);
                 actions.push(Action::Answer(batch));
             }
@@ -428,7 +437,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// What sessions have sent behind units of a committed batch that wait goes back to them.
+    /// Units that sessions sent after a waiting unit of a committed batch go back to their sessions.
     fn keep_waiting_sessions(&mut self, batch: &Batch<P>, actions: &mut Vec<Action<P>>) {
         for place in &batch.waits {
             let session = batch.units[*place].session;
@@ -443,7 +452,7 @@ impl<P> Lane<P> {
         actions.push(Action::Answer(batch));
     }
 
-    /// The batch left nothing behind. The unit at fault leaves the lane, the others run again.
+    /// The batch was rolled back. The unit that failed leaves the lane, and the others run again.
     fn rolled_back(&mut self, mut batch: Batch<P>, failure: Failure, actions: &mut Vec<Action<P>>) {
         if failure == Failure::Blocked && batch.takes_locks_in_any_order() {
             self.lock_ahead = limits::LOCK_AHEAD_BATCHES;
@@ -452,7 +461,7 @@ impl<P> Lane<P> {
             Some((units, statement)) if units.len() == 1 => {
                 let unit = &mut batch.units[units.start];
                 if unit.cancelled {
-                    return self.rerun(batch, actions); // without it
+                    return self.rerun(batch, actions); // without the unit
                 }
                 unit.at_fault = statement;
                 unit.too_slow = failure == Failure::TooSlow;
@@ -464,15 +473,16 @@ impl<P> Lane<P> {
                 return;
             }
             Some((units, _)) => {
-                // Which of the calls is at fault shows when they run one by one.
+                // When the calls run one by one, the failing one shows.
                 batch.units[units].iter_mut().for_each(|unit| unit.merge = Some(Merge::NEVER));
                 return self.rerun(batch, actions);
             }
-            // All statements had been answered: none of them took too long.
+            // All statements had been answered. None of them took too long.
             None if failure == Failure::TooSlow => return self.rerun(batch, actions),
             None => {
                 let units = self.refuse_cancelled(batch.units, actions);
-                // Every statement was fine and the commit was not (a deferred constraint): each unit finds out for itself.
+                // Every statement succeeded and the commit failed, because of a deferred constraint. Each
+                // unit runs alone to get its own result.
                 for unit in units {
                     self.set_aside(unit, None, actions);
                 }
@@ -480,13 +490,13 @@ impl<P> Lane<P> {
             }
         };
         let after = batch.units.split_off(culprit + 1);
-        let culprit = batch.units.pop().expect("it was among the units");
+        let culprit = batch.units.pop().expect("the failed unit is in the batch");
         let session = culprit.session;
         let (followers, others): (Vec<_>, Vec<_>) =
             after.into_iter().partition(|unit| unit.session == session);
         let later = self.queue.take_all_of(session);
-        // What the session sent before a unit that is blocked leaves with it: parked, it would wait for its session
-        // to release a key, which the session does not before it is done.
+        // Earlier waiting units of the session leave with a blocked unit. If they were parked, they would
+        // wait for the session to release a key, and the session releases it only after they are done.
         let leaves = |unit: &Unit<P>| failure == Failure::Blocked && unit.session == session;
         let (before, rest): (Vec<_>, Vec<_>) = batch.units.into_iter().partition(leaves);
         let again = rest.into_iter().chain(others).map(Unit::rerun).collect();
@@ -502,13 +512,13 @@ impl<P> Lane<P> {
         actions.extend(followers.into_iter().chain(later).map(Action::Return));
     }
 
-    /// All units of a batch that left nothing behind run again, but for those that were cancelled.
+    /// All units of a rolled-back batch run again, except cancelled ones.
     fn rerun(&mut self, batch: Batch<P>, actions: &mut Vec<Action<P>>) {
         self.requeue(batch.units.into_iter().map(Unit::rerun).collect(), actions);
     }
 
-    /// A unit of this key is blocked: what waits for the key from now on is parked, and what its sessions sent after
-    /// that goes back to them. Returns the key to release later.
+    /// A unit of this key is blocked. From now on, units of the key are parked, and later units of their
+    /// sessions go back to the sessions. Returns the key to release later.
     fn block(&mut self, culprit: Option<Key>, actions: &mut Vec<Action<P>>) -> Key {
         let key = self.blocked.block(culprit);
         for unit in self.queue.take(|_| true) {
@@ -517,7 +527,7 @@ impl<P> Lane<P> {
         key
     }
 
-    /// Gives a unit back to its session to run it alone, and what the session sent after it to wait for that.
+    /// Returns a unit to its session to run it alone. Later units of the session go back too and wait for it.
     fn set_aside(&mut self, unit: Unit<P>, key: Option<Key>, actions: &mut Vec<Action<P>>) {
         let session = unit.session;
         self.returned.insert(session);

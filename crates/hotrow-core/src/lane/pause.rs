@@ -1,14 +1,14 @@
-//! A lane at rest: what is under way is finished, the connection is closed, and what comes in the meantime waits.
+//! A paused lane: batches under way are finished, the connection is closed, and new units wait.
 
 use super::{Action, ConnectionState, Lane, Refusal, Unit};
 
 impl<P> Lane<P> {
-    /// Whether it was told to pause, nothing is under way or in doubt any more, and it has no connection.
+    /// Whether the lane is paused, nothing is under way or in doubt, and it has no connection.
     pub fn is_at_rest(&self) -> bool {
         self.paused && self.connection == ConnectionState::Down
     }
 
-    /// Whether anything needs a connection although the lane pauses: a commit in doubt does.
+    /// Whether nothing needs a connection while the lane pauses. A commit in doubt needs one.
     pub(super) fn may_rest(&self) -> bool {
         self.paused && self.under_way.is_empty() && self.again.is_empty()
     }
@@ -23,7 +23,7 @@ impl<P> Lane<P> {
         self.send(actions);
     }
 
-    /// Closes the connection once nothing is under way on it.
+    /// Closes the connection when nothing is under way on it.
     pub(super) fn rest(&mut self, actions: &mut Vec<Action<P>>) {
         if self.connection == ConnectionState::Up && self.may_rest() {
             self.connection = ConnectionState::Down;
@@ -31,7 +31,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Refuses what waits in a lane that pauses and has waited for too long. Parked units wait for something else.
+    /// Refuses units that have waited too long in a paused lane. Parked units wait for a lock and stay.
     pub fn expire(&mut self, is_due: impl FnMut(&Unit<P>) -> bool, actions: &mut Vec<Action<P>>) {
         let due = if self.paused { self.queue.take(is_due) } else { Vec::new() };
         if !due.is_empty() {

@@ -1,4 +1,4 @@
-//! What waits in a lane, and how a batch is cut from it.
+//! The waiting units of a lane, and the cut of a batch from them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,7 +8,7 @@ use super::{Batch, Claim, Merge, Unit};
 use crate::key::Key;
 use crate::limits;
 
-/// Units in the order in which they came, but for those that were put back in front.
+/// Units in order of arrival, except for units that were put back at the front.
 #[derive(Debug)]
 pub(super) struct Queue<P> {
     units: VecDeque<Unit<P>>,
@@ -22,16 +22,16 @@ impl<P> Default for Queue<P> {
     }
 }
 
-/// What a cut has to remember while it goes through the queue; kept to reuse its memory.
+/// State of a cut while it scans the queue. It is kept to reuse its memory.
 #[derive(Debug, Default)]
 struct Cut {
-    /// How many units of each key the batch has.
+    /// Number of units of each key in the batch.
     keys: HashMap<Key, u16, BuildHasherDefault<Mixed>>,
-    /// The largest key each session has in the batch; a session that was passed over has none any more.
+    /// The greatest key of each session in the batch. A session that was skipped has none.
     sessions: HashMap<u64, Option<Key>, BuildHasherDefault<Mixed>>,
-    /// Sessions that may not be in this batch, or not any further.
+    /// Sessions that cannot have more units in this batch.
     closed: HashSet<u64, BuildHasherDefault<Mixed>>,
-    /// The one group of calls the batch has of each key space, and how many of them.
+    /// The group of calls that the batch has for each key space, and the number of these calls.
     spaces: HashMap<u32, (u64, u16), BuildHasherDefault<Mixed>>,
 }
 
@@ -93,10 +93,11 @@ impl<P> Queue<P> {
         taken
     }
 
-    /// The next batch: as many units as fit, in key order so that two gateways take their locks in one direction.
-    /// Sorting must not change the order of a session's units: one that would is left for the next batch, with all
-    /// that its session sent after it. A session that has units under way waits for them, since they may have to
-    /// run again. None when fewer than `least` units come together; then nothing is changed.
+    /// The next batch: as many units as fit, sorted by key, which makes two gateways take their locks in one
+    /// direction. Sorting must not change the order of a session's units. If a unit would be moved before
+    /// another unit of its session, it stays for the next batch, together with later units of its session. A
+    /// session with units under way waits for them, because they may have to run again. If fewer than `least`
+    /// units fit, the result is `None` and the queue is unchanged.
     pub(super) fn cut(&mut self, under_way: &VecDeque<Batch<P>>, least: usize) -> Option<Vec<Unit<P>>> {
         let chosen = self.choose(under_way);
         if chosen.len() < least {
@@ -118,7 +119,7 @@ impl<P> Queue<P> {
             self.units = kept;
         }
         self.bytes -= batch.iter().map(|unit| unit.bytes).sum::<usize>();
-        batch.sort_by_key(|unit| unit.key); // stable: units of one key, and those without, stay as they came
+        batch.sort_by_key(|unit| unit.key); // stable: units of one key, and units without a key, keep their order
         Some(batch)
     }
 
@@ -146,7 +147,7 @@ impl<P> Queue<P> {
                     break;
                 }
                 if unit.may_wait {
-                    cut.closed.insert(unit.session); // what comes behind it may have to wait for it
+                    cut.closed.insert(unit.session); // later units may have to wait for it
                 }
             } else {
                 cut.closed.insert(unit.session);
@@ -189,13 +190,13 @@ impl Cut {
                 return false;
             }
             if merge != Merge::NEVER {
-                return true; // one call changes each row once, however many units it stands for
+                return true; // one call changes each row once, regardless of how many units it stands for
             }
         }
         self.fits_page(key, unit.rows_per_commit)
     }
 
-    /// Whether a call may be in the batch, beside those of its key space that are there.
+    /// Whether the batch can contain a call, in addition to the calls of its key space that it has.
     fn joins(&mut self, key: Key, merge: Merge) -> bool {
         let (group, calls) = self.spaces.entry(key.table).or_insert((merge.group, 0));
         if *group != merge.group || *calls >= merge.most {
@@ -205,14 +206,15 @@ impl Cut {
         true
     }
 
-    /// Whether as many versions of a row as a unit makes may be in the batch: alone it may make any number.
+    /// Whether the batch can contain the row versions that a unit creates. Alone in a batch, a unit can
+    /// create any number.
     fn has_room(&self, claim: &Claim, claims: &[Claim]) -> bool {
         let others = self.keys.get(&claim.key).map_or(0, |count| usize::from(*count));
         let own = claims.iter().filter(|other| other.key == claim.key).count();
         others == 0 || others + own <= usize::from(claim.rows_per_commit)
     }
 
-    /// Whether one more version of a row may be in the batch.
+    /// Whether the batch can contain one more version of a row.
     fn fits_page(&mut self, key: Key, rows_per_commit: u16) -> bool {
         let count = self.keys.entry(key).or_insert(0);
         *count += 1;
@@ -220,7 +222,7 @@ impl Cut {
     }
 }
 
-/// A hasher for keys that are hashes already and for session numbers: one multiplication.
+/// A hasher for keys, which are hashes already, and for session numbers: one multiplication.
 #[derive(Debug, Default)]
 pub(super) struct Mixed(u64);
 

@@ -1,4 +1,4 @@
-//! Batches that take long, and units whose clients want them cancelled while they are with the server.
+//! Slow batches, and units that clients cancel while the server runs them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,10 +6,11 @@ use super::{Action, Lane, Refusal, Unit, Xid};
 use crate::key::Key;
 
 impl<P> Lane<P> {
-    /// The earliest batch takes long: queued units that another lane can run go back to their sessions, which hand them
-    /// over again. What would come back to this lane stays: units of a session or of a row that is under way. So does a
-    /// session with several units: they would have to be handed over one at a time. While the server commits, nothing
-    /// moves: other lanes' commits wait for the same disk.
+    /// The earliest batch takes long. Queued units that another lane can run go back to their sessions, which
+    /// submit them again. Units that would return to this lane stay: units of a session or a row that is
+    /// under way. Units of a session with several queued units stay too, because the session would have to
+    /// submit them one at a time. While the server commits, no unit moves, because commits of other lanes
+    /// wait for the same disk.
     pub(super) fn make_way(&mut self, actions: &mut Vec<Action<P>>) {
         if self.queue.is_empty() || self.under_way.front().is_none_or(|batch| batch.xid != Xid::Missing) {
             return;
@@ -27,8 +28,9 @@ impl<P> Lane<P> {
         }
     }
 
-    /// The client of this session wants its earliest unit cancelled. A unit under way is in one transaction with units
-    /// of others: it is refused if that is rolled back, and answered if that is committed.
+    /// The client of this session cancels its earliest unit. A unit under way shares a transaction with other
+    /// units. If that transaction is rolled back, the unit is refused. If it is committed, the unit is
+    /// answered.
     pub(super) fn cancel(&mut self, session: u64, actions: &mut Vec<Action<P>>) {
         let under_way = self.under_way.iter_mut().flat_map(|batch| &mut batch.units);
         if let Some(unit) = self.again.iter_mut().chain(under_way).find(|unit| unit.session == session) {
@@ -41,7 +43,7 @@ impl<P> Lane<P> {
         }
     }
 
-    /// Refuses those of these units, which left nothing behind, that were cancelled. Returns the others.
+    /// Refuses the cancelled ones of these units, which left nothing behind. Returns the others.
     pub(super) fn refuse_cancelled(&self, units: Vec<Unit<P>>, actions: &mut Vec<Action<P>>) -> Vec<Unit<P>> {
         if !units.iter().any(|unit| unit.cancelled) {
             return units;

@@ -1,58 +1,60 @@
-//! What a lane knows of a unit: its rows, what it can become one call with, what became of it so far. Never its bytes.
+//! A lane's view of a unit: its rows, the calls with which it can be merged, and its history. The unit's
+//! bytes are not here.
 
 use crate::key::Key;
 
-/// What one client must see as one transaction, with what the lane needs to know of it.
+/// Work that one client must see as one transaction, with the data that the lane needs.
 #[derive(Debug)]
 pub struct Unit<P> {
-    /// Whose unit: a session's units keep their order.
+    /// The unit's session. Units of one session keep their order.
     pub session: u64,
-    /// All the session's earlier units are done. A session that got a unit back (to run it alone, or to hand it over
-    /// again) is not served before it says so: what it sent on in the meantime would overtake. From the time it deals
-    /// with a unit it got back until nothing of it is on its way, it may send nothing new: one that it sent before may
-    /// not have been seen by the lane, and comes back too.
+    /// All earlier units of the session are done. If a session got a unit back (to run it alone, or to submit
+    /// it again), the lane returns all its later units until a unit with this flag arrives: units that the
+    /// session sent in the meantime would overtake the returned one. While a session handles a returned unit
+    /// and has other units under way, it must send no new unit. A unit that it sent earlier may not have
+    /// reached the lane, which then returns it too.
     pub first: bool,
-    /// The row it contends for, where it is known.
+    /// The row for which it contends, if known.
     pub key: Option<Key>,
-    /// How many units of this key may share a commit.
+    /// Maximum number of units of this key in one commit.
     pub rows_per_commit: u16,
-    /// For a call of a function with a merge rule: what it can become one call with.
+    /// For a call of a function with a merge rule: the calls with which it can be merged.
     pub merge: Option<Merge>,
-    /// It may find nothing to answer, and then waits with its session: see [`Event::Waits`].
+    /// It can find nothing, and then waits with its session: see [`Event::Waits`].
     pub may_wait: bool,
     /// Its row can be locked before it runs.
     pub lockable: bool,
-    /// How many statements it is.
+    /// Number of its statements.
     pub statements: u16,
-    /// The rows that the statements of a unit of several contend for; `key` is the least of them.
+    /// The rows for which the statements of a unit of several statements contend. `key` is the least of them.
     pub claims: Box<[Claim]>,
-    /// The statement that failed last, where it is several.
+    /// The statement that failed last, for a unit of several statements.
     pub at_fault: u16,
-    /// What it weighs on the wire.
+    /// Its number of bytes on the wire.
     pub bytes: usize,
-    /// The size of its answer is not known at all. It runs in a batch of its own: answers of writes are gathered until the
-    /// commit, and many large ones would fill the memory.
+    /// The size of its reply is unknown. It runs in a batch of its own: replies to writes are buffered until
+    /// the commit, and many large ones would fill the memory.
     pub unmeasured: bool,
-    /// Connections that were lost under it.
+    /// Number of connections that were lost while it was under way.
     pub losses: u8,
-    /// Batches that were rolled back because another unit of theirs failed.
+    /// Number of batches that were rolled back because another unit failed.
     pub reruns: u8,
-    /// Its client wanted it cancelled while it was with the server.
+    /// Its client cancelled it while the server was running it.
     pub cancelled: bool,
-    /// It leaves the lane because it took too long there.
+    /// It leaves the lane because it took too long.
     pub too_slow: bool,
-    /// What the shell needs to send it and to answer it.
+    /// The data that the I/O needs to send it and to answer it.
     pub payload: P,
 }
 
 impl<P> Unit<P> {
-    /// All rows it is known to contend for.
+    /// All rows for which it is known to contend.
     pub fn keys(&self) -> impl Iterator<Item = Key> + use<'_, P> {
         let only = if self.claims.is_empty() { self.key } else { None };
         only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
     }
 
-    /// The row that the statement at fault contends for, or else one that the unit does.
+    /// The row of the statement that failed, or else a row of the unit.
     pub(super) fn key_at_fault(&self) -> Option<Key> {
         let claim = self.claims.iter().find(|claim| claim.statement == self.at_fault);
         claim.map(|claim| claim.key).or(self.key)
@@ -64,34 +66,35 @@ impl<P> Unit<P> {
     }
 }
 
-/// A row that one statement of a unit of several contends for.
+/// A row for which one statement of a unit of several statements contends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The row.
     pub key: Key,
-    /// Which of the unit's statements it is, counted from zero.
+    /// The index of the statement in the unit, from zero.
     pub statement: u16,
-    /// How many of its versions may share a commit.
+    /// Maximum number of the row's versions in one commit.
     pub rows_per_commit: u16,
-    /// It is a call of a function with a merge rule, which is not merged here.
+    /// It is a call of a function with a merge rule that is not merged here.
     pub in_key_space: bool,
     /// The row can be locked before the statement runs.
     pub lockable: bool,
 }
 
-/// Which calls can become one call: those of one group. Of the functions whose keys are in one space (see
-/// [`Key::table`]), a batch holds one merged call or single calls, never both and never two merged ones: a merged call
-/// takes the locks of all its keys in an order of its own, which only is the same in every gateway if it is the only one.
+/// The group of calls that can become one call. Of the functions of one key space (see [`Key::table`]), a
+/// batch has either one merged call or single calls. It never has both, and never two merged calls. A merged
+/// call takes the locks of all its keys in its own order. This order is the same in every gateway only if the
+/// batch has no other call of the key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// Calls that differ in their values only.
+    /// Calls that differ only in their values.
     pub group: u64,
     /// How many of them one call may stand for.
     pub most: u16,
 }
 
 impl Merge {
-    /// A call that is not merged, of a function that could be.
+    /// An unmerged call of a function with a merge rule.
     pub const NEVER: Merge = Merge { group: 0, most: u16::MAX };
 
     /// Whether two neighbours in a batch are one call.

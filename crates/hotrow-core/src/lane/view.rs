@@ -1,16 +1,16 @@
-//! What a lane is about, for people who look at it; changes nothing.
+//! A read-only view of a lane for the console.
 
 use super::{ConnectionState, Lane, Unit};
 use crate::key::Key;
 
-/// Where a unit is.
+/// The state of a unit in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitState {
-    /// With the server, in the batch of this number.
+    /// The server has it, in the batch with this number.
     UnderWay(u64),
     /// In the queue.
     Queued,
-    /// Behind a unit of this key that waits for an outsider's lock.
+    /// Parked behind a unit of this key that waits for an outsider's lock.
     Parked(Key),
 }
 
@@ -22,18 +22,18 @@ impl<P> Lane<P> {
             ConnectionState::Down => "closed",
             ConnectionState::Connecting if self.in_doubt() => "connecting, a commit is in doubt",
             ConnectionState::Connecting => "connecting",
-            ConnectionState::Up if self.paused => "open, to be closed",
+            ConnectionState::Up if self.paused => "open, closing",
             ConnectionState::Up => "open",
-            ConnectionState::Resolving => "asking what became of a commit",
+            ConnectionState::Resolving => "checking the outcome of a commit",
         }
     }
 
-    /// Units that wait behind one which waits for an outsider's lock.
+    /// Number of units that are parked behind a unit that waits for an outsider's lock.
     pub fn parked(&self) -> usize {
         self.blocked.len()
     }
 
-    /// All units that it has, earliest first, the parked ones last.
+    /// All units of the lane, earliest first and parked ones last.
     pub fn units(&self) -> impl Iterator<Item = (UnitState, &Unit<P>)> {
         let under_way = self
             .under_way

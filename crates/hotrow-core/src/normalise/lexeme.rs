@@ -1,4 +1,5 @@
-//! Where a string, comment or number ends and what it is worth, as PostgreSQL reads it; never what surrounds it.
+//! The end and the value of a string, a comment or a number, as PostgreSQL reads it. The surrounding text is
+//! read elsewhere.
 
 use super::{INT4, INT8, NUMERIC};
 
@@ -6,7 +7,7 @@ pub(super) fn is_name_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
-/// The place after a quoted string or name, where the doubled quote stands for itself.
+/// The offset after a quoted string or name. A doubled quote stands for itself.
 pub(super) fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -19,7 +20,7 @@ pub(super) fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize>
     }
 }
 
-/// The place after an `E''` string, where a backslash hides the byte after it.
+/// The offset after an `E''` string. A backslash escapes the next byte.
 pub(super) fn escaped_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -33,7 +34,7 @@ pub(super) fn escaped_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The place after a comment; PostgreSQL's comments nest.
+/// The offset after a comment. PostgreSQL's comments nest.
 pub(super) fn comment_end(bytes: &[u8], start: usize) -> Option<usize> {
     let (mut at, mut depth) = (start + 2, 1_usize);
     loop {
@@ -55,7 +56,7 @@ pub(super) fn comment_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The place after a number, and whether it is a whole one; `None` for `0x1f`, `1_000`, `1abc`, `1..2`.
+/// The offset after a number, and whether it is an integer. `None` for `0x1f`, `1_000`, `1abc` and `1..2`.
 pub(super) fn number_end(bytes: &[u8], start: usize) -> (usize, Option<bool>) {
     let digits = |mut at: usize| {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {
@@ -85,7 +86,8 @@ pub(super) fn number_end(bytes: &[u8], start: usize) -> (usize, Option<bool>) {
     (at, clean.then_some(whole))
 }
 
-/// The type PostgreSQL gives a number; `None` for the two whose type depends on a minus sign in front.
+/// The type that PostgreSQL gives a number. `None` for the two numbers whose type depends on a preceding
+/// minus sign.
 pub(super) fn number_type(text: &str, whole: bool) -> Option<u32> {
     const INT4_LIMIT: u64 = 1 << 31;
     const INT8_LIMIT: u64 = 1 << 63;
@@ -98,7 +100,7 @@ pub(super) fn number_type(text: &str, whole: bool) -> Option<u32> {
     }
 }
 
-/// Copies a string's inside with every doubled quote made single.
+/// Copies the contents of a string and undoubles its quotes.
 pub(super) fn unescape(inner: &[u8], values: &mut Vec<u8>) {
     let mut rest = inner;
     while let Some(quote) = rest.iter().position(|&b| b == b'\'') {
@@ -108,7 +110,7 @@ pub(super) fn unescape(inner: &[u8], values: &mut Vec<u8>) {
     values.extend_from_slice(rest);
 }
 
-/// Writes `$n` without the machinery of formatting, which would cost as much as the scan.
+/// Writes `$n` without the standard formatter, which would cost as much as the scan.
 pub(super) fn push_parameter(out: &mut String, number: usize) {
     out.push('$');
     let mut divisor = 1000;

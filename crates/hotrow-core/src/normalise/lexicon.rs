@@ -1,23 +1,24 @@
-//! The words that decide whether a literal may leave the text; never what a statement means.
+//! The words that decide whether a literal can be taken out of the text. They do not tell what a statement
+//! means.
 
-/// What a word, seen outside quotes, tells the scanner about the literals after it.
+/// The effect of an unquoted word on the literals after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
-    /// An expression can start here, so a literal that follows is an operand.
+    /// An expression can start here. A literal that follows is an operand.
     Operand,
-    /// Begins a clause in which numbers are positions in the list of what is selected.
+    /// Begins a clause in which numbers are positions in the select list.
     Positions,
-    /// Begins ON CONFLICT, where a predicate must match an index's word for word.
+    /// Begins ON CONFLICT, whose predicate must match an index's predicate literally.
     Predicate,
-    /// Ends a clause of positions, and an expression can start here.
+    /// Ends a clause of positions. An expression can start here.
     Frees,
-    /// Ends any such clause; a name follows.
+    /// Ends any such clause. A name follows.
     Ends,
-    /// FETCH FIRST or NEXT: a number can follow, and a parenthesis makes it a function.
+    /// FETCH FIRST or NEXT. A number can follow, and a parenthesis makes it a function.
     Count,
-    /// A function whose arguments keep their types when a literal becomes a parameter of the literal's type.
+    /// A function whose arguments keep their types if a literal becomes a parameter of the literal's type.
     Typed,
-    /// Anything else: a name, a type, a function.
+    /// Any other word: a name, a type or a function.
     Other,
 }
 
@@ -27,13 +28,13 @@ impl Role {
         matches!(self, Self::Operand | Self::Frees | Self::Count)
     }
 
-    /// A parenthesis after the word makes it a function or type whose literals must stay.
+    /// A parenthesis after the word makes it a function or a type whose literals must stay.
     pub(super) fn is_callable(self) -> bool {
         matches!(self, Self::Other | Self::Ends | Self::Count | Self::Positions | Self::Predicate)
     }
 }
 
-/// Folds ASCII letters into `buffer`; `None` for words longer than any that matters here.
+/// Folds ASCII letters into `buffer`. `None` for words longer than any relevant word.
 fn fold<'a>(word: &[u8], buffer: &'a mut [u8; 12]) -> Option<&'a [u8]> {
     let folded = buffer.get_mut(..word.len())?;
     folded.copy_from_slice(word);
@@ -41,7 +42,7 @@ fn fold<'a>(word: &[u8], buffer: &'a mut [u8; 12]) -> Option<&'a [u8]> {
     Some(folded)
 }
 
-/// The role of a word in front of a literal or a parenthesis.
+/// The role of a word before a literal or a parenthesis.
 pub(super) fn role(word: &[u8]) -> Role {
     let mut buffer = [0; 12];
     match fold(word, &mut buffer).unwrap_or_default() {
@@ -61,7 +62,7 @@ pub(super) fn role(word: &[u8]) -> Role {
     }
 }
 
-/// A cheap first look that spares most words the comparison: can this word change the clause?
+/// A cheap first check that avoids the comparison for most words: whether this word can change the clause.
 pub(super) fn may_turn_clause(word: &[u8]) -> bool {
     (2..=9).contains(&word.len())
         && matches!(
@@ -70,7 +71,7 @@ pub(super) fn may_turn_clause(word: &[u8]) -> bool {
         )
 }
 
-/// Only these statements have literals that can become parameters and change often enough to matter.
+/// Only these statements have literals that can become parameters and that change often.
 pub(super) fn starts_query(word: &[u8]) -> bool {
     let mut buffer = [0; 12];
     matches!(
@@ -79,7 +80,7 @@ pub(super) fn starts_query(word: &[u8]) -> bool {
     )
 }
 
-/// After a string literal these words need to see the literal itself, not a parameter of unknown type.
+/// After a string literal, these words need the literal itself and not a parameter of unknown type.
 pub(super) fn needs_literal_before(word: &[u8]) -> bool {
     let mut buffer = [0; 12];
     matches!(

@@ -1,4 +1,5 @@
-//! Literals in the text: which leave it and which stay; never how a word or a nesting is read.
+//! Literals in the text: the literals that are taken out, and the literals that stay. Words and nesting are
+//! read in `scanner`.
 
 use super::lexeme::{is_name_part, number_end, number_type, push_parameter, quoted_end, unescape};
 use super::lexicon::{needs_literal_before, role};
@@ -6,7 +7,7 @@ use super::scanner::{Before, Clause, Scanner};
 use super::{MAX_LITERALS, Slot, UNSPECIFIED};
 
 impl Scanner<'_> {
-    /// True where a literal may leave the text.
+    /// Whether a literal here can be taken out of the text.
     fn takes(&self) -> bool {
         let operand = match self.before {
             Before::Opening => true,
@@ -28,7 +29,7 @@ impl Scanner<'_> {
             let inner = &self.bytes[at + 1..end - 1];
             unescape(inner, &mut self.out.values);
             self.replace(at, end, start, UNSPECIFIED)?;
-            // `$1and` is an error from PostgreSQL 15 on, where `'x'and` is not.
+            // `$1and` is an error from PostgreSQL 15 on. `'x'and` is not.
             if is_name_part(self.peek(end)) {
                 self.out.signature.push(' ');
             }
@@ -40,10 +41,10 @@ impl Scanner<'_> {
     pub(super) fn number(&mut self, at: usize) -> Option<usize> {
         let (end, whole) = number_end(self.bytes, at);
         if whole.is_none() && matches!(self.peek(end), b'\'' | b'&' | b'"') {
-            // `1e'..'` was two tokens until PostgreSQL 15: not worth reading.
+            // `1e'..'` was two tokens before PostgreSQL 15. It is too rare to support.
             return None;
         }
-        // `where.5` is a word and a number, where `where$1` would be one word.
+        // `where.5` is a word and a number. `where$1` would be one word.
         let glued = at > 0 && is_name_part(self.bytes[at - 1]);
         if !glued
             && let Some(type_oid) = whole.and_then(|whole| number_type(&self.sql[at..end], whole))
@@ -57,7 +58,7 @@ impl Scanner<'_> {
         Some(end)
     }
 
-    /// Puts the next parameter in the place of `at..end`.
+    /// Replaces `at..end` with the next parameter.
     fn replace(&mut self, at: usize, end: usize, value_start: usize, type_oid: u32) -> Option<()> {
         if self.out.slots.len() == MAX_LITERALS {
             return None;
@@ -69,7 +70,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// A dollar-quoted string stays; a text that has parameters already is left alone.
+    /// A dollar-quoted string stays. A text that has parameters already is left unchanged.
     pub(super) fn dollar(&mut self, at: usize) -> Option<usize> {
         let mut tag_end = at + 1;
         if self.peek(tag_end).is_ascii_digit() {

@@ -1,9 +1,10 @@
-//! Turns SQL text into a shape: the text with its literals taken out as parameters; never parses, never decides.
+//! Turns SQL text into a shape: the text with its literals replaced by parameters. It does not parse and does
+//! not decide.
 //!
-//! The shape is the key under which a statement's classification is cached, and the text that is prepared on the
-//! server instead of the original. A literal is taken out only where a parameter declared with the literal's own type
-//! (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the literal would.
-//! The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
+//! The shape is the key under which a statement's classification is cached, and the text that is prepared on
+//! the server instead of the original. A literal is taken out only if a parameter declared with the literal's
+//! own type (`int4`, `int8`, `numeric`, or unspecified for a plain string) resolves to the same types as the
+//! literal would. The text is read as PostgreSQL reads it under `standard_conforming_strings = on`.
 
 mod lexeme;
 mod lexicon;
@@ -18,7 +19,7 @@ use std::ops::Range;
 use scanner::Scanner;
 pub use shown::without_values;
 
-/// Type of a literal that PostgreSQL leaves open: a plain string.
+/// The type of a plain string, which PostgreSQL leaves unspecified.
 pub const UNSPECIFIED: u32 = 0;
 /// `int8`.
 pub const INT8: u32 = 20;
@@ -27,7 +28,8 @@ pub const INT4: u32 = 23;
 /// `numeric`.
 pub const NUMERIC: u32 = 1700;
 
-/// More literals than this in one statement are left in the text.
+/// Maximum number of literals that are taken out of one statement. A text with more of them is left
+/// unchanged.
 pub const MAX_LITERALS: usize = 1000;
 
 /// A literal that was taken out of the text.
@@ -35,11 +37,11 @@ pub const MAX_LITERALS: usize = 1000;
 pub struct Literal<'a> {
     /// The value in text format, without quotes.
     pub value: &'a [u8],
-    /// The oid to declare for its parameter.
+    /// The OID to declare for its parameter.
     pub type_oid: u32,
 }
 
-/// Where a literal's value lies in the buffer of values.
+/// The position of a literal's value in the buffer of values.
 #[derive(Clone, Debug)]
 struct Slot {
     value: Range<usize>,
@@ -49,21 +51,22 @@ struct Slot {
 /// Reusable buffers for normalising one text after another.
 #[derive(Debug, Default)]
 pub struct Normaliser {
-    /// The shape, then a zero byte, then one byte per literal's type.
+    /// The shape, a zero byte, and one byte for each literal's type.
     signature: String,
     values: Vec<u8>,
     slots: Vec<Slot>,
     nesting: Vec<scanner::Nesting>,
 }
 
-/// What is left of a statement when its literals are taken out.
+/// A statement after its literals were taken out.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
     /// The text with `$1`..`$n` in place of the literals.
     pub shape: &'a str,
-    /// True when the text was left as it is and no literal was taken out.
+    /// Whether the text was left unchanged.
     pub verbatim: bool,
-    /// The key for caches: the shape and the types of its literals. A text left alone is its own key, as long as it is.
+    /// The key for caches: the shape and the types of its literals. The key of an unchanged text is the text
+    /// itself.
     pub signature: &'a [u8],
     values: &'a [u8],
     slots: &'a [Slot],
@@ -76,7 +79,7 @@ impl<'a> Shape<'a> {
         slots.iter().map(move |slot| Literal { value: &values[slot.value.clone()], type_oid: slot.type_oid })
     }
 
-    /// The literal behind parameter `index`, counted from zero.
+    /// The literal for parameter `index`, counted from zero.
     pub fn literal(&self, index: usize) -> Option<Literal<'a>> {
         let slot = self.slots.get(index)?;
         Some(Literal { value: &self.values[slot.value.clone()], type_oid: slot.type_oid })
@@ -89,7 +92,7 @@ impl Normaliser {
         Self::default()
     }
 
-    /// Normalises one text; the answer borrows from the buffers until the next call.
+    /// Normalises one text. The result borrows from the buffers until the next call.
     pub fn run<'a>(&'a mut self, sql: &'a str) -> Shape<'a> {
         self.signature.clear();
         self.values.clear();
@@ -116,7 +119,7 @@ impl Normaliser {
     }
 }
 
-/// One character per literal type, so that `1` and `'1'` in the same place are cached apart.
+/// One character per literal type. `1` and `'1'` in the same place therefore have different cache keys.
 fn type_code(type_oid: u32) -> char {
     match type_oid {
         INT4 => 'i',

@@ -1,32 +1,34 @@
-//! The one pass over the bytes of a text: words, blanks, nesting; never takes a literal out (see `literals`).
+//! The only pass over the bytes of a text: words, white space and nesting. Literals are taken out in
+//! `literals`.
 
 use super::Normaliser;
 use super::lexeme::{comment_end, escaped_end, is_name_part, quoted_end};
 use super::lexicon::{Role, may_turn_clause, role, starts_query};
 
-/// What stood before the present byte, as far as it matters for a literal.
+/// The token before the current byte, as far as it matters for a literal.
 #[derive(Clone, Copy)]
 pub(super) enum Before {
     Start,
-    /// An unquoted word, by its place in the text.
+    /// An unquoted word, by its offsets in the text.
     Word(usize, usize),
-    /// An operator, comma, opening parenthesis or bracket: an operand may follow.
+    /// An operator, a comma, an opening parenthesis or a bracket. An operand can follow.
     Opening,
-    /// A value, quoted name, closing parenthesis, dot: no operand may follow.
+    /// A value, a quoted name, a closing parenthesis or a dot. No operand can follow.
     Closing,
-    /// A quoted name: a parenthesis after it belongs to a function.
+    /// A quoted name. A parenthesis after it belongs to a function.
     QuotedName,
 }
 
-/// What holds inside the innermost parentheses.
+/// The rule inside the innermost parentheses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nesting {
-    /// Inside the arguments of a function or type: literals stay, their types would be guessed differently.
+    /// Inside the arguments of a function or a type. Literals stay, because the server would infer other
+    /// types for parameters.
     pub(super) keeps: bool,
     pub(super) clause: Clause,
 }
 
-/// What the literals of the present clause are.
+/// The role of literals in the current clause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Clause {
     /// Operands, which can become parameters.
@@ -38,12 +40,13 @@ pub(super) enum Clause {
     Predicate,
 }
 
-/// The text being read and the buffers being filled. `None` from any step means: leave the text as it is.
+/// The text that is read and the buffers that are filled. If a step returns `None`, the text is left
+/// unchanged.
 pub(super) struct Scanner<'a> {
     pub(super) sql: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) out: &'a mut Normaliser,
-    /// Everything before this place has been copied or replaced.
+    /// Everything before this offset was copied or replaced.
     pub(super) copied: usize,
     pub(super) before: Before,
     pub(super) now: Nesting,
@@ -54,7 +57,7 @@ impl<'a> Scanner<'a> {
         Self { sql, bytes: sql.as_bytes(), out, copied: 0, before: Before::Start, now: Nesting::default() }
     }
 
-    /// Reads the whole text; `Some` when the shape is complete.
+    /// Reads the whole text. `Some` if the shape is complete.
     pub(super) fn scan(mut self) -> Option<()> {
         let mut at = 0;
         while at < self.bytes.len() {
@@ -99,18 +102,18 @@ impl<'a> Scanner<'a> {
         (!matches!(self.before, Before::Start)).then_some(())
     }
 
-    /// The byte at `at`, or zero past the end.
+    /// The byte at `at`, or zero after the end.
     pub(super) fn peek(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// Copies what has not been copied yet, up to `at`.
+    /// Copies the uncopied text up to `at`.
     pub(super) fn copy_to(&mut self, at: usize) {
         self.out.signature.push_str(&self.sql[self.copied..at]);
         self.copied = at;
     }
 
-    /// Notes what has been read; a text that does not start with a word is left alone.
+    /// Records the token that was read. A text that does not start with a word is left unchanged.
     pub(super) fn meet(&mut self, what: Before) -> Option<()> {
         if matches!(self.before, Before::Start) && !matches!(what, Before::Word(..)) {
             return None;
@@ -119,7 +122,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// White space and comments: one space in their place, none at the start.
+    /// White space and comments: replaced by one space, or by nothing at the start.
     fn blank(&mut self, at: usize) -> Option<usize> {
         let (end, _) = self.skip_blank(at)?;
         if end == at + 1 && self.bytes[at] == b' ' && self.copied < at {
@@ -133,12 +136,13 @@ impl<'a> Scanner<'a> {
         Some(end)
     }
 
-    /// A hint for the planner stays: it is part of what is prepared.
+    /// A planner hint stays, because it is part of the prepared text.
     fn hint(&mut self, at: usize) -> Option<usize> {
         comment_end(self.bytes, at)
     }
 
-    /// Skips white space and comments; tells whether a line ended in between. `None`: a comment has no end.
+    /// Skips white space and comments. Returns whether they contain a newline. `None` if a comment does not
+    /// end.
     pub(super) fn skip_blank(&self, mut at: usize) -> Option<(usize, bool)> {
         let mut line_ended = false;
         loop {
@@ -160,7 +164,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word, and the string glued to it if there is one: `E'..'`, `B'..'`, `U&'..'`, `date'..'` stay as they are.
+    /// A word, and a string directly after it. `E'..'`, `B'..'`, `U&'..'` and `date'..'` stay unchanged.
     fn word(&mut self, at: usize) -> Option<usize> {
         let mut end = at + 1;
         while is_name_part(self.peek(end)) {
@@ -196,15 +200,15 @@ impl<'a> Scanner<'a> {
         Some(close)
     }
 
-    /// `'a'` newline `'b'` is one literal; such a text is left alone.
+    /// `'a'` newline `'b'` is one literal. Such a text is left unchanged.
     pub(super) fn not_continued(&self, end: usize) -> Option<usize> {
         let (next, _) = self.skip_blank(end)?;
         (self.peek(next) != b'\'').then_some(next)
     }
 
-    /// Whether the word that starts here is qualified, as in `shop.sell`, and is no type behind `::`. Its parameters are
-    /// of one type each, so that a parameter in the place of a literal gets the same; where it is polymorphic, the server
-    /// says so, and the text is run as it came.
+    /// Whether the word at this offset is qualified, as in `shop.sell`, and is not a type after `::`. Each of
+    /// its parameters has one type. A parameter in the place of a literal therefore gets the same type. If
+    /// the function is polymorphic, the server reports an error and the original text runs.
     fn is_users_function(&self, start: usize) -> bool {
         let before = &self.bytes[..start];
         let Some((b'.', before)) = before.split_last() else { return false };

@@ -1,13 +1,14 @@
-//! A statement's text as it may be shown to people who are not its client: without one value, on one line. For looking
-//! at only: what comes out is not run.
+//! A statement's text in a form that other users can see: on one line and without values. It is only
+//! displayed and never run.
 
-/// The text with `?` in place of strings and numbers, without comments, in at most so many characters.
+/// The text on one line, with `?` in place of strings and numbers and without comments. It has at most
+/// `chars_max` characters.
 pub fn without_values(sql: &str, chars_max: usize) -> String {
     let mut out = String::new();
     let mut rest = sql;
     while let Some(c) = rest.chars().next() {
         if out.len() > 4 * chars_max {
-            break; // enough, however many bytes a character has
+            break; // enough, regardless of the number of bytes per character
         }
         let token = token(rest, &out);
         match token.kind {
@@ -41,7 +42,7 @@ enum Kind {
 struct Token {
     kind: Kind,
     length: usize,
-    /// Letters in front of a string that belong to it: E, B, X, N, U&.
+    /// Letters before a string that belong to it: E, B, X, N, U&.
     prefix: usize,
 }
 
@@ -103,14 +104,14 @@ fn number(text: &str) -> usize {
     length.max(1)
 }
 
-/// The letters in front of a quote that make the string a special one.
+/// The letters before a quote that select the kind of string.
 fn string_prefix(before: &str) -> Option<&str> {
     let word = &before[before.rfind(|c: char| !is_word(c) && c != '&').map_or(0, |at| at + 1)..];
     let special = ["e", "b", "x", "n", "u&"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
     special.then_some(word)
 }
 
-/// The length of what is quoted, or of all that is left where the quote does not end.
+/// The length of the quoted part, or of the remaining text if the quote does not end.
 fn quoted(text: &str, quote: char, escapes: bool) -> usize {
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((index, c)) = chars.next() {
@@ -130,7 +131,7 @@ fn dollar_tag(text: &str) -> Option<&str> {
     (is_name && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(&text[..end])
 }
 
-/// A comment with those inside of it.
+/// A comment with its nested comments.
 fn comment(text: &str) -> usize {
     let (mut depth, mut index) = (0_usize, 0);
     while index < text.len() {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_left() {
+    fn no_value_is_shown() {
         for (sql, expected) in [
             ("update t set a = 'secret', b = 42 where id = $1", "update t set a = ?, b = ? where id = $1"),
             ("select 1.5e-3, .5, 0x1F, -7, t1.c2", "select ?, ?, ?, -?, t1.c2"),
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_long_as_it_may_be() {
+    fn the_text_is_truncated_to_the_maximum_length() {
         assert_eq!(without_values("select abcdef", 13), "select abcdef");
         assert_eq!(without_values("select abcdefg", 13), "select abcde…");
         assert_eq!(without_values(&"ü".repeat(20), 3), "üü…");
@@ -186,12 +187,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(sql in "[ a-zA-Z0-9'\"$eE\\\\;.*/ü\n&-]{0,60}") {
+        fn no_text_causes_a_panic(sql in "[ a-zA-Z0-9'\"$eE\\\\;.*/ü\n&-]{0,60}") {
             shown(&sql);
         }
 
         #[test]
-        fn what_is_in_quotes_is_never_shown(before in "[a-z =(,]{0,10}", secret in "[A-Z ;\"$]{3,10}") {
+        fn quoted_contents_are_never_shown(before in "[a-z =(,]{0,10}", secret in "[A-Z ;\"$]{3,10}") {
             let sql = format!("select {before} '{secret}' , 1");
             proptest::prop_assert!(!shown(&sql).contains(secret.trim()) || secret.trim().is_empty());
         }

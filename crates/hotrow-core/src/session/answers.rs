@@ -1,11 +1,11 @@
-//! The answers of one client, in the order of its units. Lanes answer units in any order, or give them back (`H`). The client gets
-//! an answer after the answers of all earlier units.
+//! The replies to one client, in the order of its units. Lanes answer units in any order, or return them
+//! (`H`). The client gets a reply after the replies to all earlier units.
 
 use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-/// Units on their way, and the bytes that the client gets next.
+/// Units under way, and the bytes that the client gets next.
 #[derive(Debug)]
 pub struct Answers<H> {
     /// Bytes for the client.
@@ -13,13 +13,13 @@ pub struct Answers<H> {
     /// The number of the first slot.
     first: u64,
     slots: VecDeque<Slot<H>>,
-    /// The number of slots that hold a unit which a lane gave back.
+    /// Number of slots with a returned unit.
     handed: usize,
-    /// The session has dealt with such a unit, and others are still on their way.
+    /// The session has handled a returned unit, and others are still under way.
     sorts_out: bool,
-    /// Bytes of answers behind one that is missing.
+    /// Bytes of replies that wait for an earlier reply.
     kept: usize,
-    /// Slots of units that the gateway has refused, until the session asks for them.
+    /// Slots of units that the gateway has refused, until the session takes them.
     refused: Vec<u64>,
 }
 
@@ -27,21 +27,21 @@ pub struct Answers<H> {
 enum Slot<H> {
     /// In a lane, or with the session.
     Waiting,
-    /// Answered, behind one that is not.
+    /// Answered, and waiting for an earlier reply.
     Answered(BytesMut),
-    /// Given back to the session.
+    /// Returned to the session.
     Handed(Box<H>),
 }
 
-/// What a session can do with its next unit.
+/// The permission to send a session's next unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing of the session is on its way: the unit can go to any lane, and is the session's first there.
+    /// No unit of the session is under way. The unit can use any lane, and is the session's first there.
     First,
-    /// It can follow the units on their way into their lane. In another lane it could overtake them.
+    /// It can use the lane of the units under way. In another lane it could overtake them.
     Follow,
-    /// It waits until nothing is on its way. A lane has given a unit back: a unit that was sent after it comes back too, and
-    /// nothing may get between them.
+    /// It waits until no unit is under way. A lane has returned a unit. It also returns units that were sent
+    /// after that unit, and no new unit may get between them.
     Wait,
 }
 
@@ -60,7 +60,7 @@ impl<H> Default for Answers<H> {
 }
 
 impl<H> Answers<H> {
-    /// What the session can do with its next unit.
+    /// Whether the session can send its next unit.
     pub fn next(&self) -> Next {
         match self.slots.is_empty() {
             true => Next::First,
@@ -69,13 +69,13 @@ impl<H> Answers<H> {
         }
     }
 
-    /// A slot for a unit, behind all earlier ones.
+    /// Reserves a slot for a unit, after all earlier ones.
     pub fn reserve(&mut self) -> u64 {
         self.slots.push_back(Slot::Waiting);
         self.first + self.slots.len() as u64 - 1
     }
 
-    /// Puts in an answer that `write` appends. True if the client can get it now.
+    /// Stores the reply that `write` appends. Returns whether the client can get it now.
     pub fn answer(&mut self, slot: u64, write: impl FnOnce(&mut BytesMut)) -> bool {
         let index = self.index(slot);
         if index == 0 {
@@ -90,7 +90,7 @@ impl<H> Answers<H> {
         false
     }
 
-    /// Appends an answer of the gateway's own behind all earlier units.
+    /// Appends a reply of the gateway after the replies to all earlier units.
     pub fn append_in_turn(&mut self, write: impl FnOnce(&mut BytesMut)) {
         if self.slots.is_empty() {
             return write(&mut self.out);
@@ -101,13 +101,13 @@ impl<H> Answers<H> {
         self.slots.push_back(Slot::Answered(bytes));
     }
 
-    /// Appends a part of the answer of the unit at the front.
+    /// Appends a part of the reply to the earliest unit.
     pub fn append(&mut self, write: impl FnOnce(&mut BytesMut)) {
         debug_assert!(!matches!(self.slots.front(), Some(Slot::Answered(_))));
         write(&mut self.out);
     }
 
-    /// Gives a unit back to the session. True if it is the session's turn to deal with it.
+    /// Returns a unit to the session. The result is whether the session can handle it now.
     pub fn hand(&mut self, slot: u64, handed: H) -> bool {
         let index = self.index(slot);
         self.slots[index] = Slot::Handed(Box::new(handed));
@@ -115,7 +115,7 @@ impl<H> Answers<H> {
         index == 0
     }
 
-    /// Takes the unit at the front, if a lane gave it back.
+    /// Takes the earliest unit, if a lane returned it.
     pub fn take_handed(&mut self) -> Option<(u64, H)> {
         let front = self.slots.front_mut().filter(|slot| matches!(slot, Slot::Handed(_)))?;
         let Slot::Handed(handed) = std::mem::replace(front, Slot::Waiting) else { return None };
@@ -124,7 +124,7 @@ impl<H> Answers<H> {
         Some((self.first, *handed))
     }
 
-    /// Takes any unit that a lane gave back, when the client is gone.
+    /// Takes any returned unit, after the client has left.
     pub fn take_any_handed(&mut self) -> Option<(u64, H)> {
         let index = self.slots.iter().position(|slot| matches!(slot, Slot::Handed(_)))?;
         let Slot::Handed(handed) = std::mem::replace(&mut self.slots[index], Slot::Waiting) else {
@@ -134,7 +134,7 @@ impl<H> Answers<H> {
         Some((self.first + index as u64, *handed))
     }
 
-    /// The unit at the front is done, and so are those behind it that are answered.
+    /// The earliest unit is done, and with it the answered units directly after it.
     pub fn finish_front(&mut self) {
         self.slots.pop_front();
         self.first += 1;
@@ -147,38 +147,38 @@ impl<H> Answers<H> {
         self.sorts_out &= !self.slots.is_empty();
     }
 
-    /// Whether the unit at the front was given back.
+    /// Whether the earliest unit was returned.
     pub fn is_front_handed(&self) -> bool {
         matches!(self.slots.front(), Some(Slot::Handed(_)))
     }
 
-    /// Whether a lane has given back a unit that the session has not taken.
+    /// Whether a lane has returned a unit that the session has not taken.
     pub fn has_handed(&self) -> bool {
         self.handed > 0
     }
 
-    /// The number of units that are unanswered, or answered behind one that is not.
+    /// Number of units without a reply, or with a reply that waits for an earlier one.
     pub fn pending(&self) -> usize {
         self.slots.len()
     }
 
-    /// The slot that is answered next, and the last one that is reserved, if any is.
+    /// The slot that is answered next, and the last reserved slot, if there is one.
     pub fn slots(&self) -> (u64, Option<u64>) {
         let last = self.slots.len().checked_sub(1).map(|index| self.first + index as u64);
         (self.first, last)
     }
 
-    /// Bytes that the client has not got.
+    /// Bytes that the client has not received.
     pub fn bytes(&self) -> usize {
         self.out.len() + self.kept
     }
 
-    /// Notes that the answer for this slot, which is not there yet, is the gateway's own error.
+    /// Records that the future reply for this slot is an error of the gateway.
     pub fn refuses(&mut self, slot: u64) {
         self.refused.push(slot);
     }
 
-    /// The slots before this one whose answers were the gateway's own errors, each of them once.
+    /// The slots before `end` with an error of the gateway, each of them once.
     pub fn take_refused(&mut self, end: u64) -> Vec<u64> {
         self.refused.extract_if(.., |slot| *slot < end).collect()
     }

@@ -1,4 +1,4 @@
-//! A client's session: the order of its units and of their answers.
+//! A client's session: the order of its units and of their replies.
 
 mod answers;
 #[cfg(test)]

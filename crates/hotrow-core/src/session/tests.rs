@@ -1,4 +1,4 @@
-//! The order of answers, and when a unit can follow another.
+//! Tests the order of replies, and when a unit can follow another.
 
 use super::{Answers, Next};
 
@@ -23,12 +23,12 @@ fn answers_keep_the_order_of_their_units() {
 }
 
 #[test]
-fn nothing_follows_a_unit_that_was_given_back_until_nothing_is_on_its_way() {
+fn no_unit_follows_a_returned_one_until_no_unit_is_under_way() {
     let mut answers = OfText::default();
     assert_eq!(answers.next(), Next::First);
     let [a, b] = [(); 2].map(|()| answers.reserve());
     assert_eq!(answers.next(), Next::Follow);
-    assert!(!answers.hand(b, "b"), "the session deals with the earliest unit first");
+    assert!(!answers.hand(b, "b"), "the session handles the earliest unit first");
     assert_eq!((answers.next(), answers.take_handed()), (Next::Wait, None));
     assert!(answers.hand(a, "a"));
     assert_eq!(answers.take_handed(), Some((a, "a")));
@@ -36,13 +36,13 @@ fn nothing_follows_a_unit_that_was_given_back_until_nothing_is_on_its_way() {
     answers.finish_front();
     assert_eq!((answers.is_front_handed(), answers.next()), (true, Next::Wait));
     assert_eq!(answers.take_handed(), Some((b, "b")));
-    assert_eq!((answers.has_handed(), answers.next()), (false, Next::Wait), "it is not done");
+    assert_eq!((answers.has_handed(), answers.next()), (false, Next::Wait), "the unit is not done");
     assert!(answer(&mut answers, b, "b"), "a lane has run it again");
     assert_eq!((&answers.out[..], answers.next()), (&b"ab"[..], Next::First));
 }
 
 #[test]
-fn units_that_nobody_runs_are_taken_out_in_any_order() {
+fn returned_units_of_a_gone_client_are_taken_in_any_order() {
     let mut answers = OfText::default();
     let [_, b] = [(); 2].map(|()| answers.reserve());
     answers.hand(b, "b");
@@ -50,7 +50,7 @@ fn units_that_nobody_runs_are_taken_out_in_any_order() {
 }
 
 #[test]
-fn refused_slots_are_told_once() {
+fn refused_slots_are_reported_once() {
     let mut answers = OfText::default();
     let [a, b] = [(); 2].map(|()| answers.reserve());
     [b, a].into_iter().for_each(|slot| answers.refuses(slot));

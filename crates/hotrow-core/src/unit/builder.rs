@@ -1,4 +1,4 @@
-//! A unit that is being made, statement by statement: the messages for the lane, and the rows that they contend for.
+//! Builds a unit, statement by statement: the messages for the lane, and the rows for which they contend.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::normalise::Shape;
 
 /// A statement that lanes prepare on their connections.
 pub trait Prepared {
-    /// The name that it has there.
+    /// Its name on these connections.
     fn name(&self) -> &[u8];
 }
 
@@ -26,12 +26,12 @@ impl<S: Prepared> Prepared for Arc<S> {
     }
 }
 
-/// What one statement of a unit is.
+/// The role of one statement in a unit.
 #[derive(Clone, Debug)]
 pub enum Plan<S> {
-    /// Run by the lane.
+    /// The lane runs it.
     Run(S, Arc<Packing>),
-    /// BEGIN or COMMIT, which the batch stands for.
+    /// BEGIN or COMMIT. The batch's transaction replaces it.
     Boundary(S, Boundary),
 }
 
@@ -44,19 +44,20 @@ impl<S> Plan<S> {
     }
 }
 
-/// A unit that is being made, statement by statement.
+/// A unit under construction.
 pub struct UnitBuilder<'o, S> {
     steps: Vec<Step<S>>,
-    /// The row of the first statement, and those of the others.
+    /// The row of the first statement, and the rows of the others.
     first: Option<Claim>,
     others: Vec<Claim>,
-    /// Of the last statement: what it can be merged with.
+    /// The calls with which the last statement can be merged.
     merge: Option<Merge>,
     out: &'o mut BytesMut,
 }
 
 impl<S: Prepared> Packed<S> {
-    /// A unit from a simple query: its statements, each with the places of its literals among those of the text.
+    /// A unit from a simple query. Each statement has the range of its literals among the literals of the
+    /// text.
     pub fn simple(
         raw: [&[u8]; 2],
         statements: Vec<(Plan<S>, Range<usize>)>,
@@ -81,7 +82,7 @@ impl<S: Prepared> Packed<S> {
         builder.finish(raw)
     }
 
-    /// It is several statements: these are their rows. One that is only read is contended for by nobody.
+    /// A unit of several statements contends for these rows. A row that is only read is left out.
     fn claim(&mut self, claims: impl Iterator<Item = Claim>) {
         let writes: Vec<bool> = self.runs().map(|run| run.packing.kind == LaneKind::Write).collect();
         self.claims = claims.filter(|claim| writes[usize::from(claim.statement)]).collect();
@@ -91,13 +92,13 @@ impl<S: Prepared> Packed<S> {
 }
 
 impl<'o, S: Prepared> UnitBuilder<'o, S> {
-    /// Nothing yet. The messages for the lane are put together in this buffer.
+    /// An empty builder. It writes the messages for the lane into this buffer.
     pub fn new(out: &'o mut BytesMut) -> Self {
         out.clear();
         UnitBuilder { steps: Vec::with_capacity(1), first: None, others: Vec::new(), merge: None, out }
     }
 
-    /// Adds a statement that came in a simple query; its literals are those at these places, as far as there are any.
+    /// Adds a statement of a simple query. `literals` is the range of its literals.
     pub fn simple(&mut self, plan: Plan<S>, shape: &Shape<'_>, literals: Range<usize>) {
         let literals = literals.start..literals.end.min(shape.literals().len());
         let framing = ReplyFraming { simple: true, ..ReplyFraming::default() };
@@ -123,7 +124,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         self.add(statement, packing, framing, start, key, merge);
     }
 
-    /// Adds a statement that came by extended query.
+    /// Adds a statement of an extended query.
     pub fn extended(&mut self, plan: Plan<S>, single: &Single<'_>) {
         let count = |closes: &[Named<'_>]| u16::try_from(closes.len()).unwrap_or(u16::MAX);
         let closes = (count(&single.closes.0), count(&single.closes.1));
@@ -151,7 +152,7 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         }
         self.out.extend_from_slice(frontend::EXECUTE);
         let key = key_of(packing.key.as_ref(), |index| param(&single.bind, index));
-        // The statement's description comes from its own call only.
+        // The statement's description comes from its own Describe only.
         let bind = matches!(describe, Describe::No | Describe::Portal).then_some(single.bind);
         let merge = merge_of(&packing, key, bind);
         self.add(statement, packing, framing, start, key, merge);
@@ -182,19 +183,19 @@ impl<'o, S: Prepared> UnitBuilder<'o, S> {
         self.steps.push(Step::Run(Run { statement, packing, frames: start..self.out.len(), framing }));
     }
 
-    /// The client has asked for an answer up to here before it asked for more.
+    /// The client has requested a reply to the statements so far.
     pub fn ready(&mut self) {
         if let Some(Step::Run(Run { framing, .. }) | Step::Boundary(_, framing)) = self.steps.last_mut() {
             framing.ready = true;
         }
     }
 
-    /// How many statements it is so far.
+    /// Number of statements so far.
     pub fn statements(&self) -> usize {
         self.steps.len()
     }
 
-    /// The unit.
+    /// The finished unit.
     pub fn finish(self, raw: [&[u8]; 2]) -> Packed<S> {
         let UnitBuilder { steps, first, others, merge, out } = self;
         let mut bytes = Vec::with_capacity(out.len() + raw[0].len() + raw[1].len());

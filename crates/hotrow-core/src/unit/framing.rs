@@ -1,5 +1,4 @@
-//! How a client asked for a statement, and so how the gateway has to answer: which messages stand around what the lane's
-//! connection brought.
+//! The form of a client's request, which determines the messages around the lane's reply.
 
 use bytes::BytesMut;
 use hotrow_wire::backend::{self, tag};
@@ -8,20 +7,20 @@ use hotrow_wire::split;
 use super::gather::Describe;
 use crate::classify::Boundary;
 
-/// How the client asked, which tells how it is answered.
+/// The form of a client's request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReplyFraming {
-    /// By a simple query.
+    /// The request is a simple query.
     pub(super) simple: bool,
-    /// CloseComplete to put in front and behind.
+    /// Number of CloseComplete messages before and after the reply.
     pub(super) closes: (u16, u16),
-    /// ParseComplete to put in front.
+    /// A ParseComplete precedes the reply.
     pub(super) parse: bool,
-    /// What is to be described.
+    /// The description that the client requested.
     pub(super) describe: Describe,
-    /// NoData to put in behind BindComplete: the statement returns no rows, so that nobody has to ask the server.
+    /// A NoData follows BindComplete. The statement returns no rows, so the gateway does not ask the server.
     pub(super) no_data: bool,
-    /// ReadyForQuery to put in behind, in the transaction that goes on.
+    /// A ReadyForQuery inside the open transaction follows.
     pub(super) ready: bool,
 }
 
@@ -37,7 +36,7 @@ impl ReplyFraming {
         (0..self.closes.1).for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
     }
 
-    /// What the lane brought, as the client is to see it.
+    /// The lane's reply as the client must see it.
     pub(super) fn put(self, from_lane: &[u8], out: &mut BytesMut) {
         if !self.simple && !self.no_data {
             return out.extend_from_slice(from_lane);
@@ -51,7 +50,7 @@ impl ReplyFraming {
         out.extend_from_slice(behind);
     }
 
-    /// The answer to BEGIN or COMMIT.
+    /// The reply to BEGIN or COMMIT.
     pub(super) fn put_boundary(self, boundary: Boundary, out: &mut BytesMut) {
         let described = |out: &mut BytesMut| {
             out.extend_from_slice(backend::NO_PARAMETERS);
@@ -72,7 +71,7 @@ impl ReplyFraming {
     }
 }
 
-/// What is in front of BindComplete (notices, if anything) and what is behind it.
+/// The frames before BindComplete (notices, if any) and the frames after it.
 fn around_bind_complete(frames: &[u8]) -> (&[u8], &[u8]) {
     let mut start = 0;
     while let Ok(Some(frame)) = split(&frames[start..], |_| usize::MAX) {

@@ -1,4 +1,5 @@
-//! The messages of an extended query up to its Sync, and whether they are statements that a lane can run.
+//! Collects the messages of an extended query up to its Sync, and decides whether they are statements that a
+//! lane can run.
 
 use std::ops::Range;
 
@@ -8,26 +9,26 @@ use hotrow_wire::{Error, Frame, HEADER_BYTES};
 
 use crate::limits;
 
-/// What a client has sent of a unit so far.
+/// The messages of a unit that a client has sent so far.
 #[derive(Debug, Default)]
 pub struct Gather {
     raw: BytesMut,
     parts: Vec<(u8, Range<usize>)>,
 }
 
-/// A buffer of so many bytes is kept for the next unit.
+/// Maximum size of a buffer that is kept for the next unit.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// A whole unit, seen from outside.
+/// The form of a whole unit.
 #[derive(Debug)]
 pub enum Gathered<'a> {
-    /// Nothing but Close: so many statements and portals, none of which needs the server.
+    /// Close messages only. None of the statements and portals needs the server.
     Closes(Vec<Named<'a>>),
     /// One statement, bound and executed once.
     Single(Single<'a>),
     /// Several statements, each bound and executed once.
     Several(Vec<Single<'a>>),
-    /// Anything else.
+    /// Any other sequence of messages.
     Other,
 }
 
@@ -38,40 +39,40 @@ pub struct Single<'a> {
     pub parse: Option<Parse<'a>>,
     /// Its Bind.
     pub bind: Bind<'a>,
-    /// What the client wants described.
+    /// The description that the client requested.
     pub describe: Describe,
-    /// How many rows it wants at most, zero for all; to a statement that returns none it means nothing.
+    /// Maximum number of rows, zero for all. It has no effect on a statement without rows.
     pub rows_max: i32,
-    /// The Close messages in front of it and behind it.
+    /// Numbers of Close messages before and after the statement.
     pub closes: (Vec<Named<'a>>, Vec<Named<'a>>),
 }
 
-/// What a client wants described.
+/// The description that a client requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Describe {
     /// Nothing.
     #[default]
     No,
-    /// The statement, asked before the Bind.
+    /// The description of the statement, requested before the Bind.
     StatementFirst,
-    /// The statement, asked behind the Bind.
+    /// The description of the statement, requested after the Bind.
     Statement,
-    /// The portal.
+    /// The description of the portal.
     Portal,
 }
 
 impl Gather {
-    /// Nothing was sent since the last Sync.
+    /// Whether nothing was sent since the last Sync.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     pub fn bytes(&self) -> usize {
         self.raw.len()
     }
 
-    /// Takes in one message.
+    /// Adds one message.
     pub fn push(&mut self, frame: Frame<'_>) {
         let start = self.raw.len();
         self.raw.extend_from_slice(frame.bytes);
@@ -83,12 +84,12 @@ impl Gather {
         self.parts.iter().map(|(tag, range)| (*tag, &self.raw[range.clone()]))
     }
 
-    /// All messages as they came.
+    /// All messages as they arrived.
     pub fn raw(&self) -> &[u8] {
         &self.raw
     }
 
-    /// Forgets all messages.
+    /// Drops all messages.
     pub fn clear(&mut self) {
         self.parts.clear();
         self.raw.clear();
@@ -97,7 +98,7 @@ impl Gather {
         }
     }
 
-    /// What the unit is. Fails where a message is malformed.
+    /// The form of the unit. Fails if a message is malformed.
     pub fn form(&self) -> Result<Gathered<'_>, Error> {
         let mut statements: Vec<Single<'_>> = Vec::new();
         let mut open = Open::default();
@@ -122,7 +123,7 @@ impl Gather {
             Some(single) if statements.is_empty() => Gathered::Single(single),
             Some(single) => {
                 statements.push(single);
-                // A named portal stays until the Sync: bound again, it is an error.
+                // A named portal stays until the Sync. Binding it again is an error.
                 let is_named = statements.iter().any(|single| !single.bind.portal.is_empty());
                 if is_named { Gathered::Other } else { Gathered::Several(statements) }
             }
@@ -136,13 +137,13 @@ struct Open<'a> {
     parse: Option<Parse<'a>>,
     bind: Option<Bind<'a>>,
     describe: Describe,
-    /// How many rows the client wants at most, zero for all, once there is an Execute.
+    /// Maximum number of rows, zero for all, after an Execute.
     executed: Option<i32>,
     closes: (Vec<Named<'a>>, Vec<Named<'a>>),
 }
 
 impl<'a> Open<'a> {
-    /// Takes in one message; false where it does not fit.
+    /// Adds one message. `false` if it does not fit.
     fn take(&mut self, tag: u8, body: &'a [u8]) -> Result<bool, Error> {
         match tag {
             tag::PARSE if self.parse.is_none() && self.bind.is_none() && self.describe == Describe::No => {
@@ -174,14 +175,14 @@ impl<'a> Open<'a> {
         self.parse.is_none() && self.bind.is_none() && self.describe == Describe::No
     }
 
-    /// The statement, if it is one.
+    /// The statement, if the messages are one.
     fn finish(self) -> Option<Single<'a>> {
         let Open { parse, bind: Some(bind), describe, executed: Some(rows_max), closes } = self else {
             return None;
         };
         let is_one = match &parse {
             Some(parse) => parse.name == bind.statement,
-            // A statement closed right before it is used is gone.
+            // A statement that is closed directly before its use does not exist.
             None => {
                 describe != Describe::StatementFirst
                     && !closes.0.iter().any(|close| close.statement && close.name == bind.statement)
@@ -228,7 +229,7 @@ mod tests {
     const CLOSE: (u8, &[u8]) = (b'C', b"Sx\0");
 
     #[test]
-    fn what_drivers_send_for_one_statement() {
+    fn messages_that_drivers_send_for_one_statement() {
         for (messages, describe) in [
             (&[BIND, EXECUTE][..], Describe::No),
             (&[BIND, DESCRIBE_PORTAL, EXECUTE], Describe::Portal), // libpq, prepared
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_statement() {
+    fn messages_that_are_not_one_statement() {
         let other_portal: (u8, &[u8]) = (b'E', b"c\0\0\0\0\0");
         for messages in [
             &[PARSE][..],
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn closes_and_nothing() {
+    fn close_messages_and_an_empty_unit() {
         assert!(
             matches!(gather(&[CLOSE, CLOSE]).form().unwrap(), Gathered::Closes(closes) if closes.len() == 2)
         );
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_as_they_came() {
+    fn the_bytes_are_unchanged() {
         let mut gather = gather(&[BIND, EXECUTE]);
         assert_eq!(gather.raw().len(), BIND.1.len() + EXECUTE.1.len() + 2 * HEADER_BYTES);
         assert!(gather.raw().ends_with(frontend::EXECUTE));

@@ -1,5 +1,6 @@
-//! A unit: what one client must see as one transaction. What it is (`gather`), the messages that a lane sends for it (`builder`),
-//! and how its client's answer is put together from the lane's (`framing`, `merged`). Never decides what is packed.
+//! A unit: the work that one client must see as one transaction. `gather` determines its form, `builder`
+//! writes the messages that a lane sends for it, and `framing` and `merged` build the client's reply from the
+//! lane's. Whether a unit is packed is decided elsewhere.
 
 mod builder;
 mod framing;
@@ -25,20 +26,20 @@ use crate::classify::{Boundary, LockStatement, Packing, Returns};
 use crate::key::Key;
 use crate::lane::{Claim, LaneKind, Merge};
 
-/// A unit that a lane can run; `S` is the statement as the gateway knows it.
+/// A unit that a lane can run. `S` is the gateway's type for a statement.
 #[derive(Debug)]
 pub struct Packed<S> {
-    /// The row it contends for; of a unit of several statements the least of them.
+    /// The row for which it contends. For a unit of several statements, the row with the least key.
     pub key: Option<Key>,
-    /// How many of its versions may share a commit.
+    /// Maximum number of the row's versions in one commit.
     pub rows_per_commit: u16,
-    /// For a call of a function with a merge rule: what it can become one call with.
+    /// For a call of a function with a merge rule: the calls with which it can be merged.
     pub merge: Option<Merge>,
-    /// The rows that a unit of several statements contends for.
+    /// The rows for which a unit of several statements contends.
     pub claims: Box<[Claim]>,
     steps: Vec<Step<S>>,
     bytes: Box<[u8]>,
-    /// Where in `bytes` the messages begin as the client sent them.
+    /// The offset in `bytes` of the messages as the client sent them.
     raw: usize,
 }
 
@@ -54,26 +55,26 @@ enum Step<S> {
 pub struct Run<S> {
     /// The statement, to be prepared on the lane.
     pub statement: S,
-    /// How it is packed.
+    /// The way it is packed.
     pub packing: Arc<Packing>,
-    /// Its messages for the lane, within those of the unit.
+    /// Its messages for the lane, as a range of the unit's bytes.
     frames: Range<usize>,
     framing: ReplyFraming,
 }
 
 impl<S> Packed<S> {
-    /// Which lanes run it.
+    /// The lanes that run it.
     pub fn kind(&self) -> LaneKind {
         let writes = |run: &Run<S>| run.packing.kind == LaneKind::Write;
         if self.runs().any(writes) { LaneKind::Write } else { LaneKind::Read }
     }
 
-    /// Whether it moves a sequence that the session may ask for.
+    /// Whether it advances a sequence whose value the session can read.
     pub fn touches_sequence(&self) -> bool {
         self.runs().any(|run| run.packing.touches_sequence)
     }
 
-    /// All rows it is known to contend for.
+    /// All rows for which it is known to contend.
     pub fn keys(&self) -> impl Iterator<Item = Key> + Clone {
         let only = if self.claims.is_empty() { self.key } else { None };
         only.into_iter().chain(self.claims.iter().map(|claim| claim.key))
@@ -87,23 +88,24 @@ impl<S> Packed<S> {
         })
     }
 
-    /// Whether it is a call that may find nothing and wait, which its twin must be asked for.
+    /// Whether it is a call that can find nothing and wait. Only the twin can report this.
     pub fn may_wait(&self) -> bool {
         self.runs().any(|run| may_wait(&run.packing))
     }
 
-    /// Whether it may wait and can't be sent as a call of the twin: in a lane it would hold up all others.
+    /// Whether it can wait and cannot be sent as a call of the twin. In a lane it would hold up all other
+    /// units.
     pub fn must_run_alone(&self) -> bool {
         self.may_wait() && self.merge.is_none_or(|merge| merge == Merge::NEVER)
     }
 
-    /// Whether it is a transaction that would stay open if it failed: its COMMIT is not a message of its own, which would
-    /// end it all the same.
+    /// Whether its transaction would stay open after a failure, because its COMMIT is not a message of its
+    /// own. A COMMIT of its own would end the transaction.
     pub fn may_stay_open(&self) -> bool {
         self.readies() == 1 && matches!(self.steps.first(), Some(Step::Boundary(..)))
     }
 
-    /// How many ReadyForQuery its client waits for.
+    /// Number of ReadyForQuery messages that its client expects.
     pub fn readies(&self) -> usize {
         let readies = self.steps.iter().filter(|step| match step {
             Step::Run(Run { framing, .. }) | Step::Boundary(_, framing) => framing.ready,
@@ -111,7 +113,7 @@ impl<S> Packed<S> {
         readies.count().max(1)
     }
 
-    /// How many statements the lane runs.
+    /// Number of statements that the lane runs.
     pub fn statement_count(&self) -> u16 {
         u16::try_from(self.runs().count()).unwrap_or(u16::MAX)
     }
@@ -121,25 +123,26 @@ impl<S> Packed<S> {
         &self.bytes[run.frames.clone()]
     }
 
-    /// The statement and the parameters of a call that may be merged.
+    /// The statement and the parameters of a call that can be merged.
     pub fn call(&self) -> Option<(&Run<S>, Bind<'_>)> {
         let run = self.runs().next()?;
         Some((run, bind_of(self.frames(run))?))
     }
 
-    /// What came for a merged call of so many, of which this is the first; or what is wrong about it.
+    /// The reply to a merged call of `calls` calls, of which this is the first. Fails with a description of
+    /// the problem.
     pub fn rows<'b>(&self, bytes: &'b [u8], calls: usize) -> Option<Result<Rows<'b>, String>> {
         let (run, bind) = self.call()?;
         let returns = run.packing.merging.as_ref()?.returns;
         Some(Rows::read(bytes, returns, merged::is_lead_binary(&bind), calls))
     }
 
-    /// Whether the row of its one statement can be locked before it runs.
+    /// Whether the row of its only statement can be locked before it runs.
     pub fn is_lockable(&self) -> bool {
         self.runs().any(|run| run.packing.lock_statement.is_some())
     }
 
-    /// How the row of one of its statements is locked before it runs, and its parameters.
+    /// The statement that locks the row of one of its statements, and the parameters.
     pub fn lock(&self, statement: u16) -> Option<(&LockStatement, Bind<'_>)> {
         let run = self.runs().nth(statement.into())?;
         let mut frames = self.frames(run);
@@ -157,12 +160,12 @@ impl<S> Packed<S> {
         &self.bytes[self.raw..]
     }
 
-    /// What it weighs on the wire.
+    /// Its number of bytes on the wire.
     pub fn weight(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Writes the client's answer from its row of a merged call.
+    /// Writes the client's reply from its row of a merged call.
     pub fn put_merged_answer(&self, rows: &Rows<'_>, place: usize, from_commit: &[u8], out: &mut BytesMut) {
         let Some(Run { framing, .. }) = self.runs().next() else { return };
         framing.put_before(out);
@@ -175,8 +178,7 @@ impl<S> Packed<S> {
         out.extend_from_slice(backend::READY_IDLE);
     }
 
-    /// Writes the client's answer from what the lane's connection brought for each of its statements, and what it
-    /// brought for the commit.
+    /// Writes the client's reply from the lane's replies to its statements and to the commit.
     pub fn put_answer<'a>(
         &self,
         mut from_lane: impl Iterator<Item = &'a [u8]>,
@@ -209,8 +211,8 @@ impl<S> Packed<S> {
     }
 }
 
-/// Writes the gateway's own error in a unit's place, once for each ReadyForQuery that its client still waits for: none of
-/// its messages has done what it was to do, its COMMIT least of all.
+/// Writes an error of the gateway in place of a unit's reply, once for each ReadyForQuery that its client
+/// still expects. None of its messages has had an effect, including its COMMIT.
 pub fn put_refusals(problem: &Problem, readies: usize, out: &mut BytesMut) {
     for _ in 0..readies {
         problem.put(out);

@@ -1,5 +1,5 @@
-//! What a lane is sent for a unit, and what its client is told, for every form in which drivers send statements. Messages are
-//! written as their tags; a Describe of a statement is `D`, of a portal `d`.
+//! Tests the messages that a lane sends for a unit, and the client's reply, for every form in which drivers
+//! send statements. Messages are written as their tags. `D` describes a statement, `d` a portal.
 
 use crate::lane::LaneKind;
 use bytes::BytesMut;
@@ -42,7 +42,7 @@ fn write(returns_rows: bool) -> Plan<Named> {
     Plan::Run(Named, packing(LaneKind::Write, returns_rows))
 }
 
-/// The messages of a client with these tags, for the statement and the portal without a name.
+/// A client's messages with these tags, for the unnamed statement and portal.
 fn messages(tags: &str) -> Gather {
     let mut bytes = BytesMut::new();
     for tag in tags.chars() {
@@ -77,7 +77,7 @@ fn simple(text: &str, plan: Plan<Named>) -> Packed<Named> {
     Packed::simple([b"raw", b""], vec![(plan, 0..usize::MAX)], &shape, &mut BytesMut::new())
 }
 
-/// What a lane sends for the unit's only statement.
+/// The messages that a lane sends for the unit's only statement.
 fn sent(unit: &Packed<Named>) -> String {
     tags(unit.frames(unit.runs().next().unwrap()))
 }
@@ -92,7 +92,7 @@ fn tags(mut frames: &[u8]) -> String {
     tags
 }
 
-/// Messages of the server with these tags.
+/// Server messages with these tags.
 fn from_lane(tags: &str) -> BytesMut {
     let mut bytes = BytesMut::new();
     tags.bytes().for_each(|tag| put_frame(&mut bytes, tag, |out| out.extend_from_slice(b"\0")));
@@ -107,17 +107,17 @@ fn told(unit: &Packed<Named>, lane: &[&str]) -> String {
 }
 
 #[test]
-fn a_lane_gets_no_parse_and_the_client_what_it_asked_for() {
+fn a_lane_gets_no_parse_and_the_client_gets_the_replies_it_requested() {
     for (client, returns_rows, lane, answer, expected) in [
         ("BE", false, "BE", "2C", "2CZ"),
         ("BE", true, "BE", "2DC", "2DCZ"),
-        // Nobody has to ask the server whether a statement without rows has columns.
+        // The gateway does not ask the server whether a statement without rows has columns.
         ("PBdE", false, "BE", "2C", "12nCZ"),
         ("PBdE", true, "BdE", "2TDC", "12TDCZ"),
         ("PDBE", true, "DBE", "tT2DC", "1tT2DCZ"),
         ("PBDE", false, "BDE", "2tnC", "12tnCZ"),
         ("CCPBEC", false, "BE", "2C", "3312C3Z"),
-        // A notice that came before BindComplete stays where it was.
+        // A notice before BindComplete keeps its position.
         ("PBdE", false, "BE", "N2NC", "1N2nNCZ"),
     ] {
         let unit = extended(client, write(returns_rows));
@@ -128,7 +128,7 @@ fn a_lane_gets_no_parse_and_the_client_what_it_asked_for() {
 }
 
 #[test]
-fn a_simple_query_is_sent_as_an_extended_one_and_answered_as_a_simple_one() {
+fn a_simple_query_is_sent_as_an_extended_query_and_answered_as_a_simple_one() {
     let unit = simple("update t set n = 1 where id = 7", write(false));
     assert_eq!((sent(&unit), told(&unit, &["2C"])), ("BE".to_owned(), "CZ".to_owned()));
     let unit = simple("update t set n = 1 where id = 7 returning n", write(true));
@@ -162,7 +162,7 @@ fn begin_and_commit_are_answered_by_the_gateway() {
 }
 
 #[test]
-fn what_the_commit_brings_stands_before_the_last_ready_for_query() {
+fn messages_of_the_commit_precede_the_last_ready_for_query() {
     let unit = extended("BE", write(false));
     let mut out = BytesMut::new();
     unit.put_answer(std::iter::once(&from_lane("2C")[..]), &from_lane("N"), &mut out);
@@ -185,7 +185,7 @@ fn a_unit_of_several_statements_claims_the_rows_that_it_writes() {
 fn one_statement_contends_for_the_row_of_its_parameter() {
     let [seven, also] = ["BE", "PBdE"].map(|tags| extended(tags, write(false)));
     assert!(seven.key.is_some() && seven.key == also.key && seven.claims.is_empty());
-    // The parameter is the first literal of a simple query; the rest of the text does not matter.
+    // The parameter is the first literal of a simple query. The rest of the text does not matter.
     let [same, other] =
         ["7", "8"].map(|id| simple(&format!("update t set id = {id} where n = 1"), write(false)));
     assert!(same.key == seven.key && other.key != seven.key);

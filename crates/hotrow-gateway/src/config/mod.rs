@@ -43,6 +43,11 @@ pub enum UpstreamError {
         "the upstream is neither a libpq URL nor a keyword string: {0}; write for example postgres://user@127.0.0.1:5432/shop or 'host=/run/postgresql user=shop'"
     )]
     Syntax(String),
+    /// It begins like a URL of something else than PostgreSQL, or like no URL at all.
+    #[error(
+        "the upstream {0}: write for example postgres://user@127.0.0.1:5432/shop, or keywords such as 'host=/run/postgresql user=shop'"
+    )]
+    Scheme(String),
     /// It names no host.
     #[error(
         "the upstream names no host; write for example host=127.0.0.1, or host=a,b for a primary and its standby"
@@ -81,6 +86,9 @@ impl FromStr for Upstream {
 
     /// Parses the URL and reads the certificates that it names.
     fn from_str(text: &str) -> Result<Self, UpstreamError> {
+        if let Some(other) = other_scheme(text) {
+            return Err(UpstreamError::Scheme(other));
+        }
         let (rest, parameters) = conninfo::split(text, &tls::client::TLS_PARAMETERS);
         let config = tokio_postgres::Config::from_str(&rest).map_err(|error| {
             UpstreamError::Syntax(
@@ -98,6 +106,18 @@ impl FromStr for Upstream {
             tls,
             channel_binding: config.get_channel_binding(),
         })
+    }
+}
+
+/// What a text begins with that is neither a PostgreSQL URL nor a keyword string; never a password.
+fn other_scheme(text: &str) -> Option<String> {
+    match text.split_once("://") {
+        Some(("postgres" | "postgresql", _)) => None,
+        Some((scheme, _)) if !scheme.contains('=') => {
+            Some(format!("begins with {scheme}:// instead of postgres://"))
+        }
+        None if !text.contains('=') => Some("has neither postgres:// nor keywords such as host=".to_owned()),
+        _ => None,
     }
 }
 

@@ -349,6 +349,19 @@ impl Task {
         self.runs_outdated |= runs_outdated;
     }
 
+    /// Notes how long a batch took. Returns whether it took too long for its units.
+    fn note_pace(&mut self, batch: &Batch<Envelope>) -> bool {
+        let Some(since) = self.writer.since(batch.number) else { return false };
+        METRICS.batch_microseconds.record(microseconds(since.elapsed()));
+        let now = Instant::now();
+        let began = self.done.replace(now).map_or(since, |before| before.max(since));
+        let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
+        if batch.others_wait {
+            self.pace.done(batch.units.len(), now - began);
+        }
+        Pace::is_too_slow(batch.units.len(), executed)
+    }
+
     fn answer(&mut self, batch: Batch<Envelope>) {
         let index = self.answers.iter().position(|answers| answers.number == batch.number);
         let Some(answers) = index.and_then(|index| self.answers.remove(index)) else {
@@ -363,17 +376,7 @@ impl Task {
             LaneKind::Write => METRICS.packed.add(answered),
             LaneKind::Read => METRICS.packed_reads.add(answered),
         }
-        let mut too_slow = false;
-        if let Some(since) = self.writer.since(batch.number) {
-            METRICS.batch_microseconds.record(microseconds(since.elapsed()));
-            let now = Instant::now();
-            let began = self.done.replace(now).map_or(since, |before| before.max(since));
-            let executed = self.executed.unwrap_or(now).saturating_duration_since(began);
-            too_slow = Pace::is_too_slow(batch.units.len(), executed);
-            if batch.others_wait {
-                self.pace.done(batch.units.len(), now - began);
-            }
-        }
+        let too_slow = self.note_pace(&batch);
         self.context.release(self.kind, self.index, batch.units.iter());
         let measures = batch.units.iter().any(|unit| unit.unmeasured);
         let is_merged = |call: &Range<usize>| call.len() > 1 || batch.units[call.start].may_wait;
@@ -483,12 +486,12 @@ impl Task {
 }
 
 /// The error for a client that has waited too long during a pause.
-pub fn paused() -> Problem {
-    Problem::error(
-        "57P03",
-        "the database was paused by an operator, and not resumed in time; the statement was not executed",
-        "It is safe to send the statement again after RESUME. server_wait_ms limits how long it waits.",
-    )
+pub fn paused(outcome: &str, retry: &str) -> Problem {
+    let message = format!("the database was paused by an operator, and not resumed in time; {outcome}");
+    let hint = format!(
+        "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
+    );
+    Problem::error("57P03", message, hint)
 }
 
 fn problem(refusal: Refusal) -> Problem {
@@ -503,7 +506,9 @@ fn problem(refusal: Refusal) -> Problem {
             "the server can't be reached; the statement was not executed",
             "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
         ),
-        Refusal::Paused => paused(),
+        Refusal::Paused => {
+            paused("the statement was not executed", "It is safe to send the statement again.")
+        }
         Refusal::QueueFull => Problem::error(
             "53000",
             "too many statements wait in the lane, or it is too slow for them; the statement was not executed",

@@ -1,24 +1,75 @@
-//! What the gateway would do with a statement, for people.
+//! What the gateway does with a statement, and why, as text for `hotrow explain`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hotrow_core::classify::{self, Analysis, Piece};
+use hotrow_core::classify::{self, Analysis, Boundary, Decision, Pass, Piece, Reason};
+use hotrow_core::limits;
+use hotrow_core::normalise::{Literal, Normaliser};
+use hotrow_wire::backend::{Report, tag};
+use hotrow_wire::frontend::{self, Parse};
 
 use crate::config::Config;
 use crate::pool::Pool;
 use crate::pool::identity::Identity;
-use crate::server::held::HeldConnections;
+use crate::server::held::{self, HeldConnections};
+use crate::server::upstream;
 
-/// Why nothing can be said.
+/// Why there is no explanation.
 #[derive(Debug, thiserror::Error)]
-#[error("can't ask the server: {0}")]
-pub struct Error(#[from] crate::server::held::Error);
+pub enum Error {
+    /// The server cannot be asked.
+    #[error(
+        "cannot ask the server about the statement: {0}; check that the server runs, and that --upstream names its host, \
+         port, user, password and database, for example postgres://user@127.0.0.1:5432/shop"
+    )]
+    Server(#[from] held::Error),
+    /// The server refuses the statement itself.
+    #[error(
+        "the server rejects `{statement}`: {message} ({code}); correct the statement, or connect to its database with --upstream"
+    )]
+    Rejected {
+        /// The statement, or the one of several.
+        statement: String,
+        /// The server's message.
+        message: String,
+        /// The server's SQLSTATE.
+        code: String,
+    },
+}
 
-/// Says what becomes of a text that a client of the upstream URL's user and database sends.
-pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
-    let mut normaliser = hotrow_core::normalise::Normaliser::new();
+impl From<upstream::Error> for Error {
+    fn from(error: upstream::Error) -> Self {
+        Self::Server(error.into())
+    }
+}
+
+/// One statement of the text and the decision about it.
+struct Explained {
+    analysis: Analysis,
+    decision: Option<Decision>,
+    text: String,
+}
+
+impl Explained {
+    fn is_packed(&self) -> bool {
+        matches!(self.decision, Some(Decision::Packed(_)))
+    }
+
+    fn boundary(&self) -> Option<Boundary> {
+        match self.analysis {
+            Analysis::Pass(Pass { boundary, .. }) => boundary,
+            _ => None,
+        }
+    }
+}
+
+/// Explains a text that a client of the upstream URL's user and database sends.
+pub async fn explain(mut config: Config, sql: &str) -> Result<String, Error> {
+    config.server_wait = Duration::ZERO; // a person waits for the answer: a server that is away is an error at once
+    let mut normaliser = Normaliser::new();
     let shape = normaliser.run(sql);
-    let types: Vec<u32> = shape.literals().map(|literal| literal.type_oid).collect();
+    let literals: Vec<Literal<'_>> = shape.literals().collect();
     let user = ("user".to_owned(), config.upstream.user.clone());
     let database = ("database".to_owned(), config.upstream.database.clone());
     let held = Arc::new(HeldConnections::new(&config));
@@ -27,32 +78,117 @@ pub async fn explain(config: Config, sql: &str) -> Result<String, Error> {
     let pool = Pool::open(Arc::new(config), held, Arc::default(), identity, credential).await?;
     let pieces = match classify::pieces(shape.shape) {
         Some(pieces) if pieces.len() > 1 => pieces,
-        _ => vec![Piece { text: shape.shape.to_owned(), first: 0, count: types.len() }],
+        _ => vec![Piece { text: shape.shape.to_owned(), first: 0, count: literals.len() }],
     };
-    let mut text = String::new();
-    if pieces.len() > 1 {
-        text.push_str("one unit, packed if each of its statements is\n\n");
-    }
+    let mut statements = Vec::with_capacity(pieces.len());
     for piece in &pieces {
-        let types = types.get(piece.first..piece.first + piece.count).unwrap_or_default();
-        text.push_str(&explain_one(&pool, &piece.text, types).await?);
-        text.push('\n');
+        let literals = literals.get(piece.first..piece.first + piece.count).unwrap_or_default();
+        let is_known = !statements.iter().any(changes_catalogue);
+        statements.push(explain_one(&pool, &piece.text, literals, is_known).await?);
     }
-    let length = text.trim_end().len();
-    text.truncate(length);
+    let mut text = unit(&statements);
     if let Some(reason) = pool.context.unpackable() {
-        text.push_str(&format!("\n\nbut nothing of these clients is packed: {reason}"));
+        text.push_str(&format!("\n\nbut no statement of these clients is packed: {reason}"));
     }
     Ok(text)
 }
 
-async fn explain_one(pool: &Pool, shape: &str, types: &[u32]) -> Result<String, Error> {
+/// Whether later statements of the text may depend on its result, which the server does not know yet.
+fn changes_catalogue(statement: &Explained) -> bool {
+    matches!(&statement.analysis, Analysis::Pass(pass) if pass.ddl)
+}
+
+/// Several statements that could not be taken apart: the server parses one at a time.
+fn is_several(analysis: &Analysis) -> bool {
+    matches!(
+        analysis,
+        Analysis::Pass(Pass { reason: Reason::SeveralStatements | Reason::ManyStatements, .. })
+    )
+}
+
+async fn explain_one(
+    pool: &Pool,
+    shape: &str,
+    literals: &[Literal<'_>],
+    is_known: bool,
+) -> Result<Explained, Error> {
+    let types: Vec<u32> = literals.iter().map(|literal| literal.type_oid).collect();
     let analysis = classify::analyse(shape);
+    if is_known && !is_several(&analysis) {
+        parse(pool, shape, &types).await?;
+    }
     let decision = match &analysis {
         Analysis::Candidate(candidate) => {
-            Some(classify::decide(candidate, &pool.facts(candidate).await?, types))
+            Some(classify::decide(candidate, &pool.facts(candidate).await?, &types))
         }
         _ => None,
     };
-    Ok(format!("shape: {shape}\n{}", classify::explain(&analysis, decision.as_ref())))
+    let values: Vec<String> =
+        literals.iter().map(|literal| String::from_utf8_lossy(literal.value).into_owned()).collect();
+    let explanation = classify::explain(&analysis, decision.as_ref(), &values);
+    Ok(Explained { analysis, decision, text: format!("shape: {shape}\n{explanation}") })
+}
+
+/// Lets the server parse the statement without running it: a syntax error or a missing table is no question of packing.
+async fn parse(pool: &Pool, shape: &str, types: &[u32]) -> Result<(), Error> {
+    let mut held = pool.take_own().await?;
+    let upstream = &mut held.upstream;
+    let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+    Parse { name: b"", text: shape.as_bytes(), types: &types }.put(&mut upstream.output);
+    upstream.prepared.forget_unnamed();
+    upstream.output.extend_from_slice(frontend::SYNC);
+    upstream.flush().await?;
+    let mut rejected = None;
+    loop {
+        let frame = upstream.frame().await?;
+        match frame[0] {
+            tag::ERROR => {
+                let report = Report::read(&frame[5..]).map_err(upstream::Error::from)?;
+                if !report.is_error() {
+                    return Err(upstream::refused(&frame).into());
+                }
+                let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                rejected = Some((said(report.code), said(report.message)));
+            }
+            tag::READY => break,
+            _ => {}
+        }
+    }
+    pool.give_back(held);
+    match rejected {
+        // A driver that sends the statement may declare the types of its parameters.
+        Some((code, _)) if matches!(code.as_str(), "42P18" | "42P08") => Ok(()),
+        Some((code, message)) => Err(Error::Rejected { statement: shape.to_owned(), message, code }),
+        None => Ok(()),
+    }
+}
+
+/// The statements of one text, and how they run together.
+fn unit(statements: &[Explained]) -> String {
+    let paragraphs = |inner: &dyn Fn(&Explained) -> String| -> String {
+        statements
+            .iter()
+            .map(|statement| inner(statement).trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n\n")
+    };
+    let [first, .., last] = statements else { return paragraphs(&|statement| statement.text.clone()) };
+    let packed = statements.iter().filter(|statement| statement.is_packed()).count();
+    let around = match (first.boundary(), last.boundary()) {
+        (Some(Boundary::Begin(_)), Some(Boundary::Commit)) => 2,
+        _ => 0,
+    };
+    if packed == 0 || packed + around != statements.len() || statements.len() > limits::UNIT_STATEMENTS_MAX {
+        let head = "passed through as one unit, because not all of its statements can be packed\n\n";
+        return head.to_owned() + &paragraphs(&|statement| statement.text.clone());
+    }
+    let head = "packed as one unit: all statements run in one batch\n\n";
+    head.to_owned()
+        + &paragraphs(&|statement| match statement.boundary() {
+            Some(boundary) => format!(
+                "{}\nanswered by the gateway\n  because   the batch takes the place of the transaction\n",
+                boundary.tag()
+            ),
+            None => statement.text.clone(),
+        })
 }

@@ -38,39 +38,9 @@ impl Session {
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
             tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
-            tag::DESCRIBE => {
-                let described = frontend::Named::read(body)?;
-                let named = if described.statement { self.named(described.name) } else { None };
-                match named {
-                    Some(named) => {
-                        let name = self.prepare(&named, described.name.is_empty());
-                        frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
-                    }
-                    None if described.statement && upstream::is_own_name(described.name) => {
-                        let nobody = upstream::statement_name(0);
-                        frontend::Named { statement: true, name: nobody.as_bytes() }
-                            .put(tag::DESCRIBE, self.output());
-                    }
-                    None => {
-                        if described.statement {
-                            self.close_unnamed(described.name);
-                        }
-                        self.output().extend_from_slice(frame.bytes);
-                    }
-                }
-                self.expected.sent(Message::Describe);
-            }
+            tag::DESCRIBE => self.forward_describe(frame, &frontend::Named::read(body)?),
             tag::EXECUTE => self.forward_execute(frame)?,
-            tag::CLOSE => {
-                let close = frontend::Named::read(body)?;
-                match close.statement && upstream::is_own_name(close.name) {
-                    true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
-                        .put(tag::CLOSE, self.output()),
-                    false => self.output().extend_from_slice(frame.bytes),
-                }
-                self.expected
-                    .sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
-            }
+            tag::CLOSE => self.forward_close(frame, &frontend::Named::read(body)?),
             tag::SYNC => {
                 METRICS.passed_through.inc();
                 self.control.activity.count_passed();
@@ -97,6 +67,37 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    fn forward_describe(&mut self, frame: Frame<'_>, described: &frontend::Named<'_>) {
+        let named = if described.statement { self.named(described.name) } else { None };
+        match named {
+            Some(named) => {
+                let name = self.prepare(&named, described.name.is_empty());
+                frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
+            }
+            None if described.statement && upstream::is_own_name(described.name) => {
+                let nobody = upstream::statement_name(0);
+                frontend::Named { statement: true, name: nobody.as_bytes() }
+                    .put(tag::DESCRIBE, self.output());
+            }
+            None => {
+                if described.statement {
+                    self.close_unnamed(described.name);
+                }
+                self.output().extend_from_slice(frame.bytes);
+            }
+        }
+        self.expected.sent(Message::Describe);
+    }
+
+    fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::Named<'_>) {
+        match close.statement && upstream::is_own_name(close.name) {
+            true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
+                .put(tag::CLOSE, self.output()),
+            false => self.output().extend_from_slice(frame.bytes),
+        }
+        self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
     }
 
     /// Forwards complete messages one by one, each as soon as its meaning is known. The client is not read meanwhile.

@@ -244,7 +244,17 @@ impl Session {
 
 /// The error for a client that gets no connection.
 pub fn problem(error: &held::Error, fatal: bool) -> Problem {
+    no_connection(error, fatal, "the statement was not executed", "It is safe to send the statement again.")
+}
+
+/// The error for a client that cannot log in because there is no connection for it.
+pub fn log_in_problem(error: &held::Error) -> Problem {
+    no_connection(error, true, "the client was not logged in", "Connect again.")
+}
+
+fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Problem {
     METRICS.refused.inc();
+    let retry_later = format!("{retry} server_wait_ms limits how long clients wait for the server.");
     let (code, message, hint) = match error {
         held::Error::AllInUse(_) => (
             "53300",
@@ -257,12 +267,10 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
             "End transactions sooner, or raise held_connections_max or held_wait_ms in the [[pool]] table.",
         ),
         held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again, or raise server_wait_ms."),
-        held::Error::Paused => return Problem { fatal, ..crate::lane::paused() },
-        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => (
-            "57P03",
-            format!("the server can't be reached: {error}; the statement was not executed"),
-            "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
-        ),
+        held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
+        held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => {
+            ("57P03", format!("the server can't be reached: {error}; {outcome}"), &*retry_later)
+        }
         held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
             "28000",
             format!("the gateway can't log in at the server for this client: {error}"),
@@ -270,10 +278,10 @@ pub fn problem(error: &held::Error, fatal: bool) -> Problem {
         ),
         held::Error::Upstream(cause) => (
             "57P03",
-            format!("the server gave no connection: {error}; the statement was not executed"),
+            format!("the server gave no connection: {error}; {outcome}"),
             // A refusal by the server, such as too many connections, may be over at the next attempt.
             match cause.is_retryable() || matches!(cause, upstream::Error::Refused { .. }) {
-                true => "It is safe to send the statement again.",
+                true => retry,
                 false => {
                     "Retrying does not help until the settings of the gateway or of the server are changed."
                 }

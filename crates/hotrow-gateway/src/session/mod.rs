@@ -502,9 +502,9 @@ impl Drop for Session {
     }
 }
 
-/// The error for a client that cannot log in because the server cannot be reached.
+/// The error for a client that cannot log in because the gateway has no connection for it.
 pub fn no_connection(error: &crate::server::held::Error) -> Problem {
-    hold::problem(error, true)
+    hold::log_in_problem(error)
 }
 
 /// Waits long enough for a client that has just connected to send its first message.

@@ -269,55 +269,26 @@ impl Session {
                 )));
             }
         }
-        match frame.tag {
-            tag::ERROR => {
-                holding.failed = true;
-                let report = Report::read(frame.body())?;
-                // The client has this name, so the statement on the connection is gone, and maybe others too.
-                let is_own = |name: &Bytes| self.expected.names.contains_key(&name[..]);
-                holding.must_close |= report.code == b"26000" && bound.as_ref().is_some_and(is_own);
-                if !report.is_error() {
-                    holding.must_close = true;
-                    if self.alone.is_some() {
-                        // The session continues without this connection: the client gets an error and a ReadyForQuery
-                        // for the unit, and then the answers of the later units.
-                        tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a connection");
-                        return Ok(Passing::Swallowed);
-                    }
-                }
+        let is_own = match frame.tag {
+            tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
+            tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,
+            tag::READY => {
+                lost_name = self.handle_ready(frame.body())?;
+                false
             }
             tag::COMMAND_COMPLETE => {
-                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0")
+                holding.name_reset |= matches!(frame.body(), b"DISCARD ALL\0" | b"RESET\0");
+                false
             }
-            tag::PARAMETER_STATUS => {
-                let (name, value) = backend::parameter_status(frame.body())?;
-                if name == "application_name" {
-                    holding.held.name_changed(value);
-                    if holding.has_lost_name(&self.first_name) {
-                        return Ok(Passing::Swallowed);
-                    }
-                    self.application_name = value.to_owned();
-                    self.control.activity.rename(value);
-                }
-            }
-            tag::READY => {
-                holding.status = backend::status(frame.body())?;
-                // Later messages may be answered already. Then the next connection gets the name.
-                lost_name = holding.has_lost_name(&self.first_name)
-                    && holding.status != Status::Failed
-                    && self.expected.is_settled();
-                holding.name_reset = false;
-                self.alone = self.alone.map(|owed| owed.saturating_sub(1));
-                if holding.status == Status::Idle && self.expected.is_settled() {
-                    self.portals.clear();
-                }
-            }
-            _ => {}
+            _ => false,
+        };
+        if is_own {
+            return Ok(Passing::Swallowed);
         }
         // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
         if self.changes_catalogue && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
             self.pool.catalogue_changed();
-            self.changes_catalogue = frame.tag != tag::READY || holding.status != Status::Idle;
+            self.changes_catalogue = frame.tag != tag::READY || self.held().status != Status::Idle;
         }
         if frame.tag == tag::READY {
             self.unit_over();
@@ -337,6 +308,55 @@ impl Session {
             return Ok(Passing::ChangedResult);
         }
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
+    }
+
+    /// Notes an error. Returns whether the client does not get it.
+    fn handle_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
+        let report = Report::read(body)?;
+        // The client has this name, so the statement on the connection is gone, and maybe others too.
+        let is_known = bound.is_some_and(|name| self.expected.names.contains_key(&name[..]));
+        let ends_alone = !report.is_error() && self.alone.is_some();
+        let holding = self.held();
+        holding.failed = true;
+        holding.must_close |= report.code == b"26000" && is_known || !report.is_error();
+        if ends_alone {
+            // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
+            // then the answers of the later units.
+            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a connection");
+        }
+        Ok(ends_alone)
+    }
+
+    /// Notes a setting that the server reports. Returns whether the client does not get it.
+    fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+        let (name, value) = backend::parameter_status(body)?;
+        if name != "application_name" {
+            return Ok(false);
+        }
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.held.name_changed(value);
+        if holding.has_lost_name(&self.first_name) {
+            return Ok(true);
+        }
+        self.application_name = value.to_owned();
+        self.control.activity.rename(value);
+        Ok(false)
+    }
+
+    /// Notes the end of a unit. Returns whether the server has to be told the client's name again.
+    fn handle_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+        let is_settled = self.expected.is_settled();
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.status = backend::status(body)?;
+        // Later messages may be answered already. Then the next connection gets the name.
+        let lost_name =
+            holding.has_lost_name(&self.first_name) && holding.status != Status::Failed && is_settled;
+        holding.name_reset = false;
+        self.alone = self.alone.map(|owed| owed.saturating_sub(1));
+        if holding.status == Status::Idle && is_settled {
+            self.portals.clear();
+        }
+        Ok(lost_name)
     }
 
     /// A unit is over: its cleared state is removed if it has succeeded.

@@ -1,19 +1,19 @@
--- The pack's settings, and how functions refuse an argument. No commands.
+-- The pack's settings, and checks of arguments. No commands.
 
 create table hotrow.setting (
     one boolean primary key default true check (one),
-    -- For how long a request ID is kept with its recorded answer.
+    -- How long a request ID is kept with its recorded answer.
     request_retention interval not null default '7 days' check (request_retention > '0'),
-    -- For how long ledger and command log are kept at least.
+    -- The least time for which ledger and command log are kept.
     history_retention interval not null default '7 days' check (history_retention >= '0'),
     -- The part of the ring that ledger and command log are written to. A writer that reads this number just before the ring
     -- moves on writes into the part that has just been closed. That part is the last one that will be emptied.
     history_part smallint not null default 0 check (history_part between 0 and 7),
     -- True while no part that was ever written to has been emptied. Then the history begins with each counter's first command.
     history_whole boolean not null default true,
-    -- How many commands of the log a new connection has to fold at most.
+    -- The largest number of commands in the log that a new connection has to fold.
     snapshot_every int not null default 1000 check (snapshot_every > 0),
-    -- Signs what connections keep in their memory, because callers can write it: see hotrow.log_value.
+    -- Signs the values that connections keep in their memory, because callers can write them: see hotrow.log_value.
     secret text not null default gen_random_uuid()::text || gen_random_uuid()::text
 );
 
@@ -66,8 +66,8 @@ begin
 end
 $$;
 
--- The keys of a batch, each once, in the order in which every batch takes its locks, and the place of each call's key among
--- them.
+-- Returns the keys of a batch, each once, in the order in which every batch takes its locks, and for each call the place of
+-- its key among them.
 create function hotrow.lock_order(keys text[], out names text[], out slots int[])
 language plpgsql as $$
 begin

@@ -1,12 +1,12 @@
--- Request IDs and their recorded answers. What a command does is not decided here.
+-- Request IDs and their recorded answers. Other files decide the effects of a command.
 
 -- A reservation is a row of this table too. It is the row of its request, under the request's ID, or it has an ID of its own if
 -- the call had none. A reservation therefore costs one row and one entry in a unique index, and hotrow.reservation is a view.
 create table hotrow.request (
     request_id uuid primary key,
     command text not null,
-    -- The arguments of the call, as text. The same ID with other arguments is an error of the caller. NULL for a call of
-    -- reserve, whose arguments have columns of their own.
+    -- The arguments of the call, as text. Reusing an ID with other arguments is an error. NULL for a call of reserve, whose
+    -- arguments have columns of their own.
     arguments text,
     status text not null,
     value bigint,
@@ -23,7 +23,7 @@ create table hotrow.request (
     -- NULL: held until it is confirmed or cancelled.
     expires_at timestamptz
 );
--- The rows that can be forgotten. A reservation cannot: it keeps its ID for as long as it exists.
+-- The rows that can be deleted by age. A reservation is not one of them, because it keeps its ID for as long as it exists.
 create index request_at on hotrow.request (at) where state is null;
 create index request_held on hotrow.request (item, expires_at) where state = 'held';
 
@@ -37,8 +37,8 @@ begin
 end
 $$;
 
--- The recorded answer of a call with this ID; NULL if there is none. The caller holds the lock at which calls with the same ID
--- wait for each other.
+-- Returns the recorded answer of a call with this ID; NULL if there is none. The caller holds the lock that serialises calls
+-- with this ID.
 create function hotrow.recorded(request_id uuid, command text, arguments text) returns hotrow.request
 language plpgsql as $$
 #variable_conflict use_column
@@ -53,8 +53,9 @@ begin
 end
 $$;
 
--- Refuses an ID that another session has just used. Two calls with the same ID are serialised by the lock on their row (counter
--- or sale) before they look here. So a unique violation can only come from a call about another row at the same moment.
+-- Refuses an ID that another session has just used. Two calls with the same ID are serialised by the lock on their row
+-- (counter or sale) before they look here. A unique violation therefore means that a concurrent call for another row used the
+-- ID.
 create function hotrow.request_taken() returns void
 language plpgsql as $$
 begin
@@ -64,13 +65,13 @@ begin
 end
 $$;
 
--- Whether a unique violation in this attempt justifies another attempt, which looks for known IDs. It does not if the violation
--- is not of a request ID, or if this attempt has already looked.
+-- Checks whether a unique violation in this attempt justifies another attempt, which looks for known IDs. It does not if the
+-- violation is not of a request ID, or if this attempt has already looked.
 create function hotrow.check_retry(violated text, attempt int) returns void
 language plpgsql as $$
 begin
     if violated is distinct from 'request_pkey' then
-        raise exception using errcode = 'XX001', message = format('rows that %s should prevent', violated),
+        raise exception using errcode = 'XX001', message = format('the tables have rows that %s should prevent', violated),
             hint = 'Run hotrow verify: the pack''s tables were changed by something else.';
     elsif attempt > 1 then
         perform hotrow.request_taken();
@@ -78,8 +79,7 @@ begin
 end
 $$;
 
--- Deletes requests that are older than their retention, a few at a time so that no transaction is long. Call it until it
--- returns 0.
+-- Deletes requests that are older than their retention, a few per call to keep transactions short. Call it until it returns 0.
 create function hotrow.forget_requests(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

@@ -1,5 +1,5 @@
--- Merge rules: concurrent calls of which function can become one call of which batch twin. The gateway decides when that is
--- done.
+-- Merge rules: each rule names a function whose concurrent calls can become one call of a batch twin. The gateway decides when
+-- to merge calls.
 
 create table hotrow.merge_rule (
     function text primary key,
@@ -8,11 +8,11 @@ create table hotrow.merge_rule (
     -- A batch never has two merged calls of one key space.
     key_space text not null,
     most_calls int not null check (most_calls between 2 and 1000),
-    -- The parameter that says how long a call waits if there is nothing to return; NULL: the calls do not wait.
+    -- The parameter that says how long a call waits if it finds nothing to return; NULL: the calls do not wait.
     wait_argument text
 );
 
--- What a function takes and returns, as far as merge rules depend on it.
+-- The parameters and results of a function, as far as merge rules depend on them.
 create function hotrow.signature(function oid,
     out parameters text[], out types oid[], out required int, out columns text[], out column_types oid[],
     out named boolean, out plain boolean, out returns_set boolean, out result text)
@@ -50,7 +50,7 @@ begin
 end
 $$;
 
--- Why calls of a function cannot be merged into calls of a batch function; NULL if they can.
+-- Returns why calls of a function cannot be merged into calls of a batch function; NULL if they can.
 create function hotrow.misfit(function oid, batch oid, key_argument text, wait_argument text) returns text
 language plpgsql stable as $$
 declare
@@ -138,7 +138,7 @@ create function hotrow.remove_merge_rule(function text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 begin
-    -- Compared with the text of the rule too, because the function itself can have been dropped.
+    -- Compared with the text of the rule too, because the function can have been dropped.
     delete from hotrow.merge_rule m
     where m.function in (remove_merge_rule.function, to_regprocedure(remove_merge_rule.function)::text);
     if not found then
@@ -148,7 +148,8 @@ begin
 end
 $$;
 
--- The rules for functions with these names, if the functions exist and fit. Rules are not secret, so every role can ask.
+-- Returns the rules for functions with these names, if the functions exist and fit. Rules are not secret, so every role can
+-- call it.
 create function hotrow.fitting_rules(names text[]) returns setof jsonb
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
@@ -174,9 +175,9 @@ begin
 end
 $$;
 
--- The rules for functions with these names, and whether the caller sees and can execute the functions. The gateway calls this.
--- It runs as the caller and with the caller's search_path, because what the caller sees is the question. So every name is
--- written out in full, and no operator is used that the caller's search_path could replace.
+-- Returns the rules for functions with these names, and whether the caller sees and can execute the functions. The gateway
+-- calls it. It runs as the caller and with the caller's search_path, because the result depends on both. Every name is
+-- therefore written out in full, and no operator is used that the caller's search_path could replace.
 create function hotrow.merge_rules(names text[]) returns json
 language sql stable as $$
     select coalesce(pg_catalog.json_agg(pg_catalog.jsonb_concat(rule, pg_catalog.jsonb_build_object(

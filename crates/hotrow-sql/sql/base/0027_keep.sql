@@ -1,7 +1,7 @@
--- The pack's upkeep as one call, which the gateway makes. How each piece is done is in the files of the areas.
+-- The pack's upkeep as one call, which the gateway makes. The files of the areas define the pieces.
 
--- The step that the present round has reached: the newest row says it. A call adds a row and locks none. If there were one row
--- only, a transaction left open after its call would keep it locked, and no other session could do any upkeep meanwhile.
+-- The step that the present round has reached, in the newest row. A call adds a row and locks none. With a single row, a
+-- transaction left open after its call would keep that row locked and block the upkeep of all other sessions.
 create table hotrow.upkeep (
     number bigint generated always as identity primary key,
     step int not null,
@@ -10,9 +10,9 @@ create table hotrow.upkeep (
 );
 
 -- Does the next piece of the upkeep and returns whether to call again at once; false ends a round. Each transaction does one
--- piece, so that the locks of one piece are not held during another. All pieces take turns, so that none starves after one that
--- never ends. Several sessions can call it at once, because each piece skips rows that another session has locked. A piece that
--- fails is left to the next round.
+-- piece, so it does not hold the locks of one piece during another. All pieces take turns, so a piece that never ends does not
+-- starve the others. Several sessions can call it at once, because each piece skips rows that another session has locked. A
+-- piece that fails is left to the next round.
 create function hotrow.keep() returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
 set lock_timeout = '1s' as $$
@@ -38,7 +38,7 @@ begin
                     perform hotrow.rotate_queues();
                 end if;
             when 4 then perform hotrow.rotate_history();
-            -- A small number, so that the load is negligible; in 90 days it still covers 25 million inboxes.
+            -- The small number keeps the load negligible. In 90 days it still covers 25 million inboxes.
             else perform hotrow.trim_feeds(50);
         end case;
     exception

@@ -1,10 +1,10 @@
--- Marks: what a lane's connection writes to the log with each batch, so that a gateway can find out after a crash of the server
--- whether the batch was committed. Applications do not use them.
+-- Marks: with each batch, a lane's connection writes its mark to the log. After a crash of the server, the mark shows the
+-- gateway whether the batch was committed. Applications do not use marks.
 --
--- A mark is a sequence that only one connection sets, at the end of each batch, to the ID of the batch's transaction. The log
--- has this record after everything that the batch has written and before its commit. A sequence is not rolled back, so after
--- recovery it shows whether the log was kept up to that point. An update of a row would not show it, because it is undone with
--- the batch.
+-- A mark is a sequence that only one connection sets, at the end of each batch, to the ID of the batch's transaction. In the
+-- log, this record follows everything that the batch has written and precedes its commit. A sequence is not rolled back, so
+-- after recovery it shows whether the log was kept up to that point. An update of a row would not show it, because it is
+-- undone with the batch.
 
 -- Marks are never dropped, because pg_dump fails if a sequence disappears while it works. A mark that no connection has held
 -- for ten minutes is given to the next connection of its role that asks for one. Its generation counts the owners: the row with

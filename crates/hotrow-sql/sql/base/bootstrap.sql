@@ -1,4 +1,4 @@
--- What the first migration needs: the schema and the list of installed migrations. Runs each time.
+-- Creates the schema and the list of installed migrations for the first migration. Runs each time.
 
 -- CREATE SCHEMA IF NOT EXISTS needs the CREATE right on the database even if the schema exists.
 do $$

@@ -1,10 +1,10 @@
--- What the installer asks about the schema before it runs anything in it. Returns one row, or none if there is no schema.
+-- The installer's query about the schema, before it runs anything there. Returns one row, or none if there is no schema.
 --
 -- Objects in a schema can run code with the rights of the roles that use them: a trigger, a view, a function in the place of
--- one of the pack's. SET ROLE is no protection, because such code can reset it. So the installer works only in a schema that
--- belongs to the role that has logged in, or to a superuser, and in which no other role has created anything or could. Then no
--- other role can change anything between this query and the statements that follow it. Only names of pg_catalog are used; the
--- search_path is pinned before.
+-- one of the pack's. SET ROLE is no protection, because such code can reset it. The installer therefore works only in a schema
+-- that belongs to the role that has logged in, or to a superuser, and in which no other role has created anything or can do
+-- so. Then no other role can change anything between this query and the statements that follow it. Only names of pg_catalog
+-- are used; the search_path is pinned before.
 select n.nspowner::regrole::text as owner,
     n.nspowner = me.oid as mine,
     n.nspowner = me.oid or o.rolsuper as trusted,

@@ -1,5 +1,4 @@
--- Where commands on counters are kept: ledger and command log, each a ring of parts. How a command is judged is not decided
--- here.
+-- The history of commands on counters: ledger and command log, each a ring of parts. Commands are judged in 0005_counters.sql.
 
 -- The ring. Exactly one part is written to (hotrow.setting says which one). The others are history, each older than the one
 -- after it. The times of a part that was never used are NULL.
@@ -37,7 +36,7 @@ create table hotrow.ledger_6 partition of hotrow.ledger for values in (6);
 create table hotrow.ledger_7 partition of hotrow.ledger for values in (7);
 
 -- The log of counters with the strategy log. All commands of a batch that were accepted for one counter are one row, because
--- they share everything but amount and request ID. A counter's value is what its commands fold to.
+-- only their amounts and request IDs differ. A counter's value is the fold of its commands.
 create table hotrow.log_entry (
     counter text collate "C" not null,
     -- The version of the last command in the row; the commands before it have the versions before it.
@@ -60,14 +59,14 @@ create table hotrow.log_entry_5 partition of hotrow.log_entry for values in (5);
 create table hotrow.log_entry_6 partition of hotrow.log_entry for values in (6);
 create table hotrow.log_entry_7 partition of hotrow.log_entry for values in (7);
 
--- The same with one row for each command.
+-- The command log with one row for each command.
 create view hotrow.command_log as
     select e.counter, e.version - cardinality(e.amounts) + c.place as version, e.part, e.request_ids[c.place] as request_id,
         e.command, c.amount, e.at
     from hotrow.log_entry e cross join lateral unnest(e.amounts) with ordinality c (amount, place);
 
--- The value that a log counter's commands fold to, up to the last command of a row. There is one snapshot for each
--- snapshot_every commands that are kept, and the one just before the oldest of them.
+-- The value of a log counter after its commands up to the last command of a row. There is one snapshot for each snapshot_every
+-- commands that are kept, and the snapshot just before the oldest of them.
 create table hotrow.snapshot (
     counter text collate "C" not null,
     version bigint not null,

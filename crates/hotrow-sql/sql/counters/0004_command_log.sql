@@ -1,8 +1,8 @@
--- The value of a log counter, folded from memory, snapshot and commands. How a command is judged is not decided here.
+-- The value of a log counter, folded from memory, snapshot and commands. Commands are judged in 0005_counters.sql.
 
 -- Folds the commands that follow a known state up to the last command of a row. The known state is the one after a row of the
--- log. commands is their number, from which the caller notices a gap (a part of the ring was emptied). written says when and by
--- which transaction the known state's own row was written.
+-- log. commands is their number, from which the caller detects a gap (a part of the ring was emptied). written is the time and
+-- the transaction of the known state's own row.
 create function hotrow.fold_log(counter text, known_version bigint, known_value bigint, upto bigint,
     out value bigint, out commands bigint, out written text)
 language plpgsql as $$
@@ -37,23 +37,23 @@ begin
 end
 $$;
 
--- The setting in which a connection remembers a counter. All counters share 64 settings, so that a connection's memory stays
--- small. A call that finds the memory of another counter starts from the snapshot. This function and the next two are single
--- expressions, so that the server inlines them.
+-- The setting in which a connection remembers a counter. All counters share 64 settings, which keeps a connection's memory
+-- small. A call that finds the memory of another counter starts from the snapshot. The server inlines this function and the
+-- next two, because they are single expressions.
 create function hotrow.memory_name(counter text) returns text
 language sql immutable as $$
     select 'hotrow.memory_' || (hashtext(counter) & 63)::text
 $$;
 
--- What a connection remembers of a counter: version, value, when and by which transaction that version's command was written,
--- and a signature over these and the counter. The secret is both before and after them in the signed text, so that a caller
--- that has seen a signature cannot extend the text.
+-- The memory of a connection about a counter: version, value, the time and the transaction in which that version's command was
+-- written, and a signature over these and the counter. The signed text begins and ends with the secret, so a caller that has
+-- seen a signature cannot extend the text.
 create function hotrow.memory(secret text, counter text, version text, value text, written text) returns text
 language sql stable as $$
     select concat_ws(' ', version, value, written, md5(concat_ws(' ', secret, version, value, written, counter, secret)))
 $$;
 
--- When and by which transaction a row was written, in the form that memory has, whatever the session's settings are.
+-- The time and the transaction in which a row was written, in the form that memory has, for any settings of the session.
 create function hotrow.memory_time(at timestamptz, writer xid) returns text
 language sql immutable as $$
     select encode(timestamptz_send(at), 'hex') || '-' || writer::text
@@ -62,12 +62,13 @@ $$;
 -- The value of a log counter at its present version. The caller has read version and last_at of the counter's row, under the
 -- row's lock if it goes on to write.
 --
--- The connection's memory is trusted only under two conditions. Its signature must be right, because any caller can write
--- settings. The command it ends with must be in the log, written by the transaction that was remembered: a caller could have
--- kept the memory of a transaction or savepoint that was rolled back, and its version has been used again since. Its time can
--- have been used again too, because the times of a counter stand still after the clock was set back. Its transaction ID is not
--- used again: the row's xmin is the ID of the savepoint if there is one. (After a crash IDs are used again, but at other
--- times.)
+-- The connection's memory is trusted only under two conditions:
+-- - Its signature is right. Any caller can write settings.
+-- - The command it ends with is in the log, written by the transaction that was remembered. A caller could have kept the
+--   memory of a transaction or savepoint that was rolled back, and its version has been used again since. Its time can have
+--   been used again too, because the times of a counter stand still after the clock was set back. Its transaction ID is not
+--   used again: the row's xmin is the ID of the savepoint if there is one. (After a crash IDs are used again, but at other
+--   times.)
 create function hotrow.log_value(secret text, counter text, version bigint, last_at timestamptz) returns bigint
 language plpgsql as $$
 declare

@@ -5,7 +5,7 @@ create table hotrow.counter (
     strategy text not null default 'ledger' check (strategy in ('ledger', 'log')),
     min bigint,
     max bigint,
-    -- Always 0 if the strategy is log: then the value is what the log folds to.
+    -- Always 0 if the strategy is log: the value is then the fold of the log.
     value bigint not null default 0,
     version bigint not null default 0,
     last_at timestamptz not null default '-infinity',
@@ -40,8 +40,8 @@ begin
 end
 $$;
 
--- Why an amount cannot be added; NULL if it can. A result outside of bigint is also outside of a bound on that side, and then
--- the bound is reported, because the caller chose it. One expression, so that the server inlines it.
+-- Returns why an amount cannot be added; NULL if it can. A result outside of bigint is also outside of a bound on that side.
+-- The bound is then reported, because the caller chose it. The server inlines the function, because it is one expression.
 create function hotrow.refusal(present bigint, amount bigint, min bigint, max bigint) returns text
 language sql immutable as $$
     select case
@@ -164,12 +164,13 @@ begin
         perform hotrow.null_argument('amount');
     end if;
 
-    -- All locks are taken first, always in the order of the names: two batches wait for each other in one direction only.
+    -- All locks are taken first, always in the order of the names. Two batches therefore wait for each other in one direction
+    -- only.
     for i in 1 .. cardinality(names) loop
         select c.* into entry from hotrow.counter c where c.counter = names[i] for update;
         if not found then
             perform hotrow.check_name('counter', names[i]);
-            -- Another session can be creating it: this waits for that session, then the lock is taken as if the row had
+            -- Another session can be creating it. The insert waits for that session, then the lock is taken as if the row had
             -- existed.
             insert into hotrow.counter (counter) values (names[i]) on conflict do nothing;
             select c.* into strict entry from hotrow.counter c where c.counter = names[i] for update;
@@ -179,7 +180,7 @@ begin
         began[i] := entry.version;
         last_at := greatest(last_at, entry.last_at);
     end loop;
-    -- If the clock was set back, the history does not go back.
+    -- If the clock was set back, the times in the history do not go back.
     at := greatest(clock_timestamp(), last_at);
 
     -- From here on, everything is read by statements that start after the locks were taken. Their snapshots are newer than
@@ -316,7 +317,8 @@ begin
     if request_id is null and amount is not null then
         select c.* into entry from hotrow.counter c where c.counter = increment.counter for update;
         if entry.strategy = 'ledger' then
-            -- The usual call, without the arrays: the same lock, judgement and rows at half the cost.
+            -- The usual call does not build arrays. It takes the same lock, judges in the same way and writes the same rows at
+            -- half the cost.
             value := entry.value;
             version := entry.version;
             status := coalesce(hotrow.refusal(value, amount, entry.min, entry.max), 'ok');
@@ -385,7 +387,7 @@ begin
 end
 $$;
 
--- Stable: all its statements see the caller's snapshot, so that version and value belong together.
+-- Stable: all its statements see the caller's snapshot, so version and value belong together.
 create function hotrow.counter(counter text, out value bigint, out version bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column

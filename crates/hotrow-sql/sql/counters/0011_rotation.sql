@@ -1,5 +1,4 @@
--- How ledger and command log forget: the ring moves on to its oldest part and empties it. It does not matter which commands
--- there are.
+-- Rotation: deletes the oldest part of ledger and command log, whatever their commands are.
 
 -- Keeps a snapshot of every log counter that has commands in a part that is about to be emptied. Then the rest of the log still
 -- folds to the counter's value. Earlier snapshots are deleted, because no remaining command needs them.
@@ -30,12 +29,12 @@ begin
 end
 $$;
 
--- Moves on to the next part of the ring and empties it. Call it often: it does so only if the present part is a sixth of the
+-- Moves on to the next part of the ring and empties it. Call it often: it rotates only if the present part is a sixth of the
 -- retention old and the next part holds nothing that has to be kept. Status: rotated; young (there is nothing to do yet); busy
 -- (another session reads the part that would be emptied: call again).
 --
 -- TRUNCATE by the part's own name locks only that part, to which nothing is written. It waits for the lock for 50 ms at most,
--- so that sessions that read all parts wait no longer than that.
+-- which also bounds the wait of sessions that read all parts.
 create function hotrow.rotate_history(out status text, out part smallint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set lock_timeout = '50ms' as $$
 #variable_conflict use_column
@@ -45,8 +44,8 @@ declare
     present smallint;
     following smallint;
 begin
-    -- Two sessions at once would empty two parts, so one of them takes the lock. The lock is not taken to find out that there
-    -- is nothing to do yet, because a transaction that is left open after that would block all other sessions.
+    -- Two concurrent sessions would empty two parts, so only the session that gets this lock goes on. A call with nothing to
+    -- do does not take the lock, because a transaction left open after such a call would block all other sessions.
     for attempt in 1 .. 2 loop
         if attempt = 1 then
             select s.history_retention, s.history_part into retention, present from hotrow.setting s where s.one;

@@ -1,4 +1,4 @@
--- Feeds: their tables and settings. Writing and reading are in the other files.
+-- Feeds: their tables and settings. Other files write and read them.
 
 alter table hotrow.setting
     -- A post reaches its followers in the transaction that posts it if there are at most this many of them.
@@ -16,8 +16,8 @@ create table hotrow.inbox (
     last bigint not null
 ) partition by hash (user_id);
 
--- What has been read of an inbox. Only readers lock it, so that readers and writers never wait for each other. Without a row,
--- nothing has been read.
+-- The read state of an inbox. Only readers lock it, so readers and writers never wait for each other. Without a row, nothing
+-- has been read.
 create table hotrow.reader (
     user_id bigint primary key,
     -- Every entry up to this one is consumed.
@@ -101,7 +101,7 @@ create table hotrow.fan_out_turn (
 );
 create index fan_out_turn_at on hotrow.fan_out_turn (at, author);
 
--- How unread messages can be ordered, besides by arrival and author: the function that was copied for each ranking.
+-- Orders of unread messages besides arrival and author: for each ranking, the function that was copied for it.
 create table hotrow.ranking (
     ranking text collate "C" primary key,
     function text not null
@@ -127,10 +127,10 @@ begin
         execute format('create table hotrow.%1$s_%2$s partition of hotrow.%1$s for values with (modulus %3$s, remainder %2$s)'
             ' with (fillfactor = %4$s)', part.name, part.n, chosen, part.fillfactor);
         if part.name in ('inbox_entry', 'post') then
-            -- Compressed if that helps, and in the row itself as long as it fits a page: 2 KB of text are one row instead of
+            -- Compressed if that helps, and stored in the row itself if it fits a page: 2 KB of text are one row instead of
             -- three.
             execute format('alter table hotrow.%s_%s alter content set storage main', part.name, part.n);
-            -- The compression method that costs far less, above all for text that does not become smaller.
+            -- This compression method costs far less, above all for text that does not become smaller.
             if lz4 then
                 execute format('alter table hotrow.%s_%s alter content set compression lz4', part.name, part.n);
             end if;

@@ -1,8 +1,8 @@
 -- How messages reach an inbox: entries and their numbers, and push, which writes one message to one inbox.
 
--- Feeds look up rows for the values of an array, always by = any (array[value]) instead of = value. Then no table can be read
--- as a whole and compared with each value. The planner prefers that while it believes that the table is tiny, and keeps to it
--- while the table grows.
+-- Feeds look up rows for the values of an array, always by = any (array[value]) instead of = value. This form rules out a plan
+-- that reads a whole table and compares each row with each value. The planner prefers such a plan while it believes that the
+-- table is tiny, and keeps it while the table grows.
 
 -- Deletes the entries that inboxes have beyond their length. The writers of an inbox call it now and then.
 create function hotrow.trim_inboxes(user_id bigint[], newest bigint[]) returns void
@@ -95,7 +95,8 @@ begin
 end
 $$;
 
--- The arguments of a message or a post as they are recorded for its request ID: the same in every time zone of the session.
+-- Returns the arguments of a message or a post as they are recorded for its request ID, the same in every time zone of the
+-- session.
 create function hotrow.message_arguments(user_id bigint, from_user bigint, content text, at timestamptz) returns text
 language sql stable as $$
     select concat_ws(' ', user_id, from_user, md5(content), extract(epoch from at))
@@ -195,7 +196,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set jit 
 #variable_conflict use_column
 begin
     if request_id is null and user_id is not null and from_user is not null and octet_length(content) <= 1000000 then
-        -- The usual call, without the arrays.
+        -- The usual call does not build arrays.
         insert into hotrow.inbox as i (user_id, last) values (push.user_id, 1)
         on conflict (user_id) do update set last = i.last + 1 returning last into entry_id;
         insert into hotrow.inbox_entry (user_id, number, from_user, at, content)

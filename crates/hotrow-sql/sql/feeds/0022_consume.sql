@@ -1,4 +1,4 @@
--- What readers do: consume, peek, unread, mark_read_up_to, past. How entries reach an inbox is in other files.
+-- Functions for readers: consume, peek, unread, mark_read_up_to, past. Other files write the entries of inboxes.
 
 -- Merges posts of the authors whose posts are fetched into inboxes, oldest first. The caller holds the readers' locks.
 create function hotrow.pull_posts(user_id bigint[]) returns void
@@ -34,8 +34,8 @@ begin
 end
 $$;
 
--- Locks readers in the order of their users, and returns what each has read and the newest entry. For a user without an inbox,
--- last is 0, and no row is made.
+-- Locks readers in the order of their users, and returns the read state and the newest entry of each. For a user without an
+-- inbox, last is 0, and no row is made.
 create function hotrow.lock_readers(
     user_id bigint[], out users bigint[], out read_to bigint[], out taken int8multirange[], out last bigint[])
 language plpgsql as $$
@@ -48,7 +48,7 @@ declare
 begin
     users := array(select distinct u.user_id from unnest(lock_readers.user_id) u (user_id) order by 1);
     for attempt in 1 .. 2 loop
-        -- The newest entry can be read before the lock: entries that come in between are there for the next call.
+        -- The newest entry can be read before the lock: the next call gets entries that come in between.
         select array_agg(u.last order by u.user_id),
             array_agg(u.user_id order by u.user_id) filter (where u.last > 0 and not u.known)
         into lock_readers.last, fresh from (
@@ -94,7 +94,7 @@ begin
 end
 $$;
 
--- The first numbers of a multirange, or with back the last ones.
+-- Returns the first numbers of a multirange, or with back the last ones.
 create function hotrow.first_numbers(numbers int8multirange, most bigint, back boolean) returns int8multirange
 language plpgsql immutable as $$
 declare
@@ -116,14 +116,14 @@ begin
 end
 $$;
 
--- The name of the copy of a ranking's function.
+-- Returns the name of the copy of a ranking's function.
 create function hotrow.ranking_name(ranking text) returns text
 language sql immutable as $$
     select 'ranking_' || md5(ranking)
 $$;
 
--- The unread entries of one inbox that come first by author or by a registered ranking, as numbers in that order. This is the
--- only place that builds SQL, and it inserts only the name of a function that add_ranking has made.
+-- Returns the numbers of the unread entries of one inbox that come first by author or by a registered ranking, in that order.
+-- Only this function builds SQL, and it inserts only the name of a function that add_ranking has made.
 create function hotrow.ranked_numbers(user_id bigint, unread int8multirange, most bigint, sort text) returns bigint[]
 language plpgsql as $$
 #variable_conflict use_column
@@ -179,7 +179,7 @@ begin
         most := least(max[i], last[slot] - read[slot]);
         continue when most <= 0;
         if sort[i] = 'oldest' and isempty(beyond[slot]) then
-            -- The usual call: the next few entries, and no entry after them is consumed.
+            -- The usual call gets the next few entries, and no entry after them is consumed.
             n := n + 1;
             seg_call[n] := i;
             seg_user[n] := user_id[i];
@@ -226,8 +226,8 @@ begin
 end
 $$;
 
--- The entries of stretches of numbers. The server inlines it into the statement that asks, so that messages are copied once
--- less.
+-- Returns the entries of stretches of numbers. The server inlines it into the calling statement, which saves a copy of the
+-- messages.
 create function hotrow.entries(calls int[], users bigint[], firsts bigint[], lasts bigint[], backs boolean[])
 returns table (call int, entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language sql stable as $$
@@ -306,7 +306,7 @@ begin
             select r.* into reader from hotrow.reader r where r.user_id = consume.user_id for update;
         end if;
         if found and isempty(reader.taken) and not reader.pulls then
-            -- The usual call, without the arrays: the server opens one partition of each table.
+            -- The usual call does not build arrays: the server opens one partition of each table.
             last := (select i.last from hotrow.inbox i where i.user_id = consume.user_id);
             first := greatest(reader.read_to, last - (select s.inbox_length from hotrow.setting s where s.one));
             upto := least(last, first + max);
@@ -328,7 +328,7 @@ begin
 end
 $$;
 
--- Returns what consume would return, and consumes nothing.
+-- Returns the messages that consume would return, and consumes nothing.
 create function hotrow.peek(user_id bigint, max int default 20, sort text default 'oldest')
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
@@ -343,7 +343,7 @@ begin
 end
 $$;
 
--- How many messages of an inbox are not consumed. Counts no rows. Stable: everything it reads is from one snapshot.
+-- Returns how many messages of an inbox are not consumed. Counts no rows. Stable: everything it reads is from one snapshot.
 create function hotrow.unread(user_id bigint) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -399,7 +399,8 @@ begin
 end
 $$;
 
--- A page of what an inbox has kept, newest first, read or not: the entries before the one that ended the last page.
+-- Returns a page of the entries that an inbox has kept, newest first, read or not: those before the last entry of the page
+-- before.
 create function hotrow.past(user_id bigint, before bigint default null, max int default 20)
 returns table (entry_id bigint, from_user bigint, post_id bigint, created_at timestamptz, content text, consumed boolean)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
@@ -426,8 +427,8 @@ $$;
 -- Registers an order for unread messages: a function of (user_id bigint, from_user bigint, created_at timestamptz, content
 -- text); the highest value comes first. It runs as the pack's owner, and only the owner can register it.
 --
--- What runs is a copy that belongs to the pack's owner. The owner of the original function could replace it, and another role
--- could put a function under its name, between any check and the call that follows it.
+-- The function that runs is a copy that belongs to the pack's owner. Otherwise, between any check and the call that follows
+-- it, the owner of the original function could replace it, and another role could put a function under its name.
 create function hotrow.add_ranking(ranking text, function text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column

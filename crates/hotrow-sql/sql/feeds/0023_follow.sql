@@ -1,5 +1,5 @@
--- Followers and authors: follow, unfollow, mute. A change of them holds the author's lock. All locks of feeds are taken in one
--- order: authors, followers, readers, inboxes.
+-- Followers and authors: follow, unfollow, mute. A call that changes them holds the author's lock. All locks of feeds are
+-- taken in one order: authors, followers, readers, inboxes.
 
 -- Locks authors in order and makes those that are missing.
 create function hotrow.lock_authors(author bigint[]) returns void
@@ -12,7 +12,7 @@ begin
 end
 $$;
 
--- From now on these readers fetch these authors' posts after the given ones. The caller holds the authors' locks.
+-- Makes these readers fetch these authors' posts after the given ones. The caller holds the authors' locks.
 create function hotrow.start_pulling(user_id bigint[], author bigint[], pulled_to bigint[]) returns void
 language plpgsql as $$
 #variable_conflict use_column
@@ -65,8 +65,9 @@ begin
 end
 $$;
 
--- Which calls are the first of the pairs that were inserted or deleted. Joined by hash, because a thousand calls meet a
--- thousand pairs. The callers of this function forbid hash joins for themselves, so that they read no table as a whole.
+-- Returns which calls are the first of the pairs that were inserted or deleted. They are joined by hash, because a thousand
+-- calls meet a thousand pairs. The callers of this function forbid hash joins for themselves, because a hash join reads a
+-- table as a whole.
 create function hotrow.first_calls(user_id bigint[], other bigint[], users bigint[], others bigint[]) returns boolean[]
 language plpgsql set enable_hashjoin = on set enable_nestloop = off as $$
 #variable_conflict use_column
@@ -118,7 +119,8 @@ begin
         into back from unnest(users, authors) u (user_id, author)
         cross join lateral (select a.last_post from hotrow.author a
             where a.author = any (array[u.author]) and a.pulled_from is not null) a;
-        -- Every follower has a reader and an inbox. So fan-out makes neither, and never waits for a transaction that makes one.
+        -- Every follower has a reader and an inbox. Fan-out therefore makes neither, and never waits for a transaction that
+        -- makes one.
         insert into hotrow.reader (user_id)
         select distinct u.user_id from unnest(users) u (user_id) order by u.user_id on conflict do nothing;
         if back.users is not null then
@@ -173,7 +175,7 @@ begin
         update hotrow.author a set followers = a.followers - u.followers
         from (select u.author, count(*) as followers from unnest(authors) u (author) group by u.author) u
         where a.author = any (array[u.author]);
-        -- First merges the posts that are still to come, so that they are removed with the rest.
+        -- First merges the posts that are still to come, because they are removed with the rest.
         perform hotrow.purge_posts(users, authors);
         delete from hotrow.pull l using unnest(users, authors) u (user_id, author)
         where l.user_id = any (array[u.user_id]) and l.author = u.author;
@@ -192,7 +194,7 @@ begin
 end
 $$;
 
--- Posts of a muted author do not come, including posts that were not yet brought. What is in the inbox already stays.
+-- Mutes and unmutes authors. Posts of a muted author do not come, including posts not yet brought. Entries in the inbox stay.
 create function hotrow.mute(user_id bigint, followee bigint, muted boolean default true, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -215,7 +217,7 @@ begin
     status := case when muted then 'muted' else 'unmuted' end;
     if entry.pulled_from is not null then
         if muted then
-            -- What was posted before still comes.
+            -- Posts from before this call still come.
             perform hotrow.lock_readers(array[mute.user_id]);
             delete from hotrow.pull l where l.user_id = mute.user_id and l.author = followee;
         else

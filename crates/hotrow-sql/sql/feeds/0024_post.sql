@@ -100,7 +100,7 @@ end
 $$;
 
 -- Brings posts of one author to followers: pairs, in the order of each follower's posts. A pair counts if the user follows, is
--- not muted, and follows since before the post. Returns how many pairs counted. The caller holds the author's lock, so no
+-- not muted, and has followed since before the post. Returns how many pairs counted. The caller holds the author's lock, so no
 -- follower is added or removed meanwhile.
 create function hotrow.bring(author bigint, user_id bigint[], post_id bigint[]) returns bigint
 language plpgsql as $$
@@ -262,7 +262,7 @@ begin
             when others then
                 dealt_with := 0;
                 raise warning using message = format('hotrow.fan_out, author %s: %s', next, sqlerrm),
-                    hint = 'The posts of other authors are brought. These are tried again.';
+                    hint = 'Posts of other authors are still delivered. Posts of this author are retried.';
         end;
         if exists (select from hotrow.fan_out f where f.author = next)
             or exists (select from hotrow.fan_out_left l where l.author = next)

@@ -1,7 +1,7 @@
--- What feeds forget by age: entries of inboxes, and posts. Writers keep inboxes to their length.
+-- Deletes old entries of inboxes and old posts. Writers keep inboxes to their length.
 
--- Where the next sweep continues: the newest row says it. A call adds a row and locks none, so that a transaction that is left
--- open holds up no other call. Two calls at once begin with the same inboxes, and the second skips those that are locked.
+-- The place where the next sweep continues, in the newest row. A call adds a row and locks none, so a transaction that is left
+-- open blocks no other call. Two calls at once begin with the same inboxes, and the second skips those that are locked.
 create table hotrow.feed_sweep (
     number bigint generated always as identity primary key,
     next_user bigint not null,
@@ -82,9 +82,9 @@ begin
 end
 $$;
 
--- Deletes what is older than the age of inboxes, in the next inboxes and of the next authors; after the last of them it begins
--- again. Returns how many entries and posts were deleted. Call it often enough to see all of them within that age. Rows that an
--- open transaction has locked are left to the next sweep.
+-- Deletes entries and posts that are older than the age of inboxes, in the next inboxes and of the next authors. After the
+-- last of them it begins again. Returns how many entries and posts were deleted. Call it often enough to reach all of them
+-- within that age. Rows that an open transaction has locked are left to the next sweep.
 create function hotrow.trim_feeds(most int default 1000, out entries bigint, out posts bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '10ms' as $$

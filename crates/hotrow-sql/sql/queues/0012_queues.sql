@@ -1,4 +1,4 @@
--- Ordered queues: their tables, and how a queue is made, paused and dropped. How an order goes through it is in the next files.
+-- Ordered queues: their tables, and how a queue is created, paused and dropped. The next files handle its orders.
 --
 -- A take stays fast without vacuuming. Orders are only inserted, and a few of them are moved when the ring moves on. A mark in
 -- the queue's head says how far they have been handed out, and a search begins after it. Rows that change often are found
@@ -28,13 +28,13 @@ create table hotrow.queue_ring (
     last_queue int not null default 0,
     part smallint not null default 0 check (part between 0 and 3),
     opened_at timestamptz not null default clock_timestamp(),
-    -- No dropped queue had a lease with a higher number. The leases of new queues are numbered from here, so that a receipt of
-    -- a dropped queue names no order of another queue with the same name.
+    -- No dropped queue had a lease with a higher number. Leases of new queues are numbered from here. A receipt of a dropped
+    -- queue therefore never names an order of another queue with the same name.
     last_lease bigint not null default 0
 );
 insert into hotrow.queue_ring default values;
 
--- The rows that are locked to work at one end of a shard. They never change, so there is always one version to lock.
+-- The rows that are locked to work at one end of a shard. They never change, so each has one version to lock.
 create table hotrow.queue_lock (
     queue int not null,
     shard smallint not null,
@@ -43,21 +43,21 @@ create table hotrow.queue_lock (
     primary key (queue, shard, side)
 );
 
--- The end at which orders arrive. A change inserts the row again with a new seq, and readers look for the highest seq: they
--- meet the present version first, however many dead ones there are.
+-- The end at which orders arrive. A change inserts the row again with a new seq, and readers look for the highest seq. They
+-- therefore find the present version first, however many dead ones there are.
 create table hotrow.queue_tail (
     queue int not null,
     shard smallint not null,
     seq bigint not null,
     part smallint not null,
     last_id bigint not null default 0,
-    -- The last order of the main line. An order that sorts after it can join that line.
+    -- The last order of the main line. A new order that sorts after it can join that line.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
     -- The last order of the main line when the ring moved on to this part: all orders after it are in this part.
     part_place bigint not null default -9223372036854775808,
     part_id bigint not null default 0,
-    -- The last order of the side line, and how many there have been.
+    -- The last order of the side line, and the number of its orders so far.
     side bigint not null default 0,
     sidelined bigint not null default 0,
     grouped boolean not null default false,
@@ -81,19 +81,19 @@ create table hotrow.queue_head (
     -- All orders of the main line up to here have been handed out or put aside.
     place bigint not null default -9223372036854775808,
     id bigint not null default 0,
-    -- All orders of the side line up to here have been sorted in, and their number.
+    -- The last order of the side line that has been sorted in, and the number of orders up to it.
     side bigint not null default 0,
     sidelined bigint not null default 0,
     -- The last lease's number.
     leases bigint not null default 0,
-    -- The leases up to (due_mark, due_rank, due_id), in the order of queue_lease_due, are gone. No other lease ends before
-    -- next_due.
+    -- The leases up to (due_mark, due_rank, due_id), in the order of queue_lease_due, have been removed. No other lease ends
+    -- before next_due.
     due_mark timestamptz not null default '-infinity',
     due_rank bigint not null default 0,
     due_id bigint not null default 0,
     next_due timestamptz not null default 'infinity',
-    -- How many orders are ready; how many of them are still in the generation before ready_generation, after the mark; how many
-    -- have been taken out of ready_generation. The same for group members.
+    -- The number of ready orders; the number of those that are still in the generation before ready_generation, after the
+    -- mark; the number of orders that have been taken out of ready_generation. The same for group members.
     ready int not null default 0,
     ready_generation bigint not null default 0,
     ready_gone int not null default 0,
@@ -119,8 +119,8 @@ create table hotrow.queue_head (
     primary key (queue, shard, seq)
 );
 
--- Every order, for as long as its part of the ring is kept. For that time a second order with its order_id is a duplicate. Of a
--- shard n, line 2n holds the orders that arrived in the queue's order, sorted by it. Line 2n + 1 holds those that did not (a
+-- Every order, for as long as its part of the ring is kept. During that time a second order with its order_id is a duplicate.
+-- Line 2n of shard n holds the orders that arrived in the queue's order, sorted by it. Line 2n + 1 holds the others (with a
 -- priority, a time to wait for, or a created_at before others), in order of arrival.
 create table hotrow.queue_order (
     queue int not null,
@@ -131,7 +131,8 @@ create table hotrow.queue_order (
     order_id uuid not null,
     -- The order's place in the queue's order; NULL if that is its place in the line.
     rank bigint,
-    -- The hash of its group_key, if groups are strict. Two groups with the same hash wait for each other: slow, never wrong.
+    -- The hash of its group_key, if groups are strict. Two groups with the same hash wait for each other, which is slow but
+    -- correct.
     group_hash bigint,
     created_at timestamptz not null,
     at timestamptz not null,
@@ -165,7 +166,7 @@ create table hotrow.processed_order_1 partition of hotrow.processed_order for va
 create table hotrow.processed_order_2 partition of hotrow.processed_order for values in (2);
 create table hotrow.processed_order_3 partition of hotrow.processed_order for values in (3);
 
--- Orders that a worker holds, and those that wait for a time: a run of neighbours that one call of take got.
+-- Orders that a worker holds, and orders that wait for a time. A row is a run of neighbours that one call of take got.
 create table hotrow.queue_lease (
     queue int not null,
     shard smallint not null,
@@ -181,18 +182,18 @@ create table hotrow.queue_lease (
     to_id bigint not null,
     -- Which orders of the run are still leased; NULL: all of them.
     open bit varying,
-    -- NULL: no worker holds it, it only waits for the time to come.
+    -- NULL: no worker holds it; it waits for its time.
     taken_at timestamptz,
     due timestamptz not null,
-    -- The rank of the run's first order: of leases that end at the same moment the least rank comes first.
+    -- The rank of the run's first order. Of leases that end at the same moment, the one with the least rank comes first.
     rank bigint not null,
-    -- Queue and shard once more, for the index of due leases.
+    -- Copies of queue and shard, for the index of due leases.
     owner bigint not null generated always as (queue::bigint * 16 + shard) stored,
     primary key (queue, shard, lease, first)
 );
 create index queue_lease_due on hotrow.queue_lease (owner, due, rank, from_id);
 
--- Orders that can be taken and are outside the main line: given back, due, or never in it.
+-- Orders that can be taken and are outside the main line: given back, due, or never part of it.
 create table hotrow.queue_ready (
     queue int not null,
     shard smallint not null,
@@ -206,8 +207,8 @@ create table hotrow.queue_ready (
     primary key (queue, shard, generation, rank, id)
 );
 
--- The open orders of each strict group that has one order which is leased, ready, or waits for another attempt. That one comes
--- before the others, which are handed out after it, one at a time.
+-- The open orders of each strict group with an order that is leased, ready, or waiting for another attempt. That order comes
+-- first. The others are handed out after it, one at a time.
 create table hotrow.queue_group (
     queue int not null,
     shard smallint not null,
@@ -276,7 +277,7 @@ begin
     elsif order_by not in ('arrival', 'created_at') then
         perform hotrow.bad_argument(format('order_by %L is unknown', order_by), 'Order by arrival or created_at.');
     end if;
-    -- One at a time, so that no other call sees half a queue.
+    -- Calls are serialised, because no other call may see half a queue.
     select r.* into ring from hotrow.queue_ring r where r.one for update;
     select case when (q.shards, q.strict_groups, q.max_attempts, q.retry, q.dead_letter, q.retention, q.order_by)
             = (create_queue.shards, create_queue.strict_groups, create_queue.max_attempts, create_queue.retry,
@@ -311,8 +312,8 @@ begin
 end
 $$;
 
--- Its orders, taken or not, are deleted with the parts of the ring they are in. No call finds them, because numbers are not
--- used again.
+-- Drops a queue. Its orders, taken or not, are deleted with the parts of the ring that contain them. No call finds them,
+-- because numbers are not used again.
 create function hotrow.drop_queue(queue text, out status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -330,7 +331,7 @@ begin
             select max(h.leases) from hotrow.queue_lock l cross join lateral hotrow.look_at_head(l.queue, l.shard) h
             where l.queue = gone and l.side = 'h'))
         where r.one;
-        perform hotrow.wake_takers(gone); -- calls that wait get the error that it is gone
+        perform hotrow.wake_takers(gone); -- waiting calls get the error that the queue does not exist
         delete from hotrow.queue q where q.number = gone;
         delete from hotrow.queue_head h where h.queue = gone;
         delete from hotrow.queue_tail t where t.queue = gone;
@@ -344,7 +345,7 @@ begin
 end
 $$;
 
--- Whether take hands out anything. Leases that were handed out stay valid.
+-- Sets whether take hands out orders. Leases that were handed out stay valid.
 create function hotrow.set_paused(queue text, paused boolean) returns boolean
 language plpgsql as $$
 #variable_conflict use_column

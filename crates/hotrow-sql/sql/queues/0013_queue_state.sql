@@ -1,9 +1,9 @@
--- The state of a queue's shard and the changes that are not about a call's own orders: those that time makes, and orders that
--- make room for the next of their group. Which call asked does not matter here.
+-- The state of a queue's shard, and changes that do not depend on the calling function: changes due to time, and orders that
+-- make room for the next order of their group.
 
 -- Locks the end of a shard where orders are taken and reads its state. NULL if another session has the lock and `patient` is
--- false, or if the queue is gone. The state is read by a statement of its own, which sees what the last holder of the lock
--- wrote.
+-- false, or if the queue has been dropped. The state is read by a separate statement, which sees the writes of the last holder
+-- of the lock.
 create function hotrow.lock_head(number int, shard int, patient boolean) returns hotrow.queue_head
 language plpgsql as $$
 declare
@@ -29,7 +29,7 @@ begin
 end
 $$;
 
--- The same for the end where orders arrive. Its time never goes back, so that orders without a created_at of their own keep the
+-- The same for the end where orders arrive. Its time never goes back, so orders without a created_at of their own keep the
 -- order of their arrival.
 create function hotrow.lock_tail(number int, shard int, patient boolean default true) returns hotrow.queue_tail
 language plpgsql as $$
@@ -52,7 +52,7 @@ begin
 end
 $$;
 
--- The present state of the taking end, for calls that only look. The server inlines it into the statement that asks.
+-- The present state of the taking end, for calls that only read it. The server inlines it into the calling statement.
 create function hotrow.look_at_head(number int, shard int) returns setof hotrow.queue_head
 language sql stable as $$
     select h.* from hotrow.queue_head h where h.queue = look_at_head.number and h.shard = look_at_head.shard
@@ -79,32 +79,32 @@ begin
 end
 $$;
 
--- The events at an end of a queue are counted by the minute. This is the count in the minute of `at`, as far as is known.
+-- The count of events in the minute of `at`, as far as it is known. Each end of a queue counts its events by the minute.
 create function hotrow.in_this_minute(minute timestamptz, this_minute bigint, at timestamptz) returns bigint
-language sql stable as $$ -- not immutable, as adding to a time is not: or it could not be inlined
+language sql stable as $$ -- not immutable: adding to a time is not, and the server could not inline it
     select case when at >= minute and at < minute + interval '1 minute' then this_minute else 0 end
 $$;
 
--- The count in the last full minute before it.
+-- The count of events in the last full minute before `at`.
 create function hotrow.in_last_minute(minute timestamptz, this_minute bigint, last_minute bigint, at timestamptz)
 returns bigint language sql stable as $$
     select case when at < minute then 0 when at < minute + interval '1 minute' then last_minute
         when at < minute + interval '2 minutes' then this_minute else 0 end
 $$;
 
--- A session with an old snapshot (repeatable read) has read an old state: its changes must not be committed.
+-- A session with an old snapshot (repeatable read) has read an old state and must not commit its changes.
 create function hotrow.refuse_old_state() returns void
 language plpgsql as $$
 begin
-    raise exception using errcode = '40001', message = 'the queue was changed by somebody else',
-        hint = 'Call it in a transaction of its own, at isolation level read committed.';
+    raise exception using errcode = '40001', message = 'another transaction has changed the queue',
+        hint = 'Run the call in a transaction of its own at isolation level read committed.';
 end
 $$;
 
--- Dead entries that searches have left in ready and group are abandoned once there are more than twice as many as live entries:
--- the live ones move to the next generation, 1000 at each call so that no call is long. What is added meanwhile is added to the
--- new generation, so in the old one no entry comes to life before the mark up to which all have moved. Searches look at both
--- generations as long as orders are left in the old one.
+-- Abandons dead entries that searches have left in ready and group, once there are more than twice as many as live entries.
+-- The live ones move to the next generation, 1000 per call to keep each call short. New entries go to the new generation, so
+-- in the old one no entry comes to life before the mark up to which all have moved. Searches look at both generations as long
+-- as orders are left in the old one.
 create function hotrow.move_generations(inout head hotrow.queue_head)
 language plpgsql as $$
 declare
@@ -190,7 +190,7 @@ begin
 end
 $$;
 
--- One order, by its place.
+-- Returns one order, found by its place.
 create function hotrow.order_at(queue int, line smallint, place bigint, id bigint) returns setof hotrow.queue_order
 language sql stable rows 1 as $$
     select o.* from hotrow.queue_order o
@@ -199,7 +199,7 @@ language sql stable rows 1 as $$
     order by o.queue, o.line, o.place, o.id limit 1
 $$;
 
--- One order, by its order_id.
+-- Returns one order, found by its order_id.
 create function hotrow.order_named(queue int, order_id uuid) returns setof hotrow.queue_order
 language sql stable rows 1 as $$
     select o.* from hotrow.queue_order o
@@ -207,7 +207,7 @@ language sql stable rows 1 as $$
     order by o.queue, o.order_id limit 1
 $$;
 
--- Makes orders ready, which are outside the main line and can be taken from now on.
+-- Makes orders ready that are outside the main line and can be taken from now on.
 create function hotrow.make_ready(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[],
     attempts smallint[])
@@ -220,7 +220,7 @@ begin
 end
 $$;
 
--- The first member of a strict group. `left_over`: whether members are left in the generation before.
+-- Returns the first member of a strict group. `left_over`: whether members are left in the generation before.
 create function hotrow.first_of_group(
     queue int, shard int, generation bigint, left_over boolean, group_hash bigint)
 returns table (line smallint, rank bigint, id bigint, place bigint, group_hash bigint)
@@ -238,8 +238,8 @@ language sql stable rows 1 as $$
     order by m.rank, m.id limit 1
 $$;
 
--- Orders whose turn may have come. Those without a group, and the first of each group that has no open order, are ready; the
--- others wait for it.
+-- Handles orders whose turn may have come. Orders without a group, and the first order of each group that has no open order,
+-- become ready. The others wait for their group.
 create function hotrow.join_queue(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[])
 language plpgsql as $$
@@ -266,7 +266,7 @@ begin
 end
 $$;
 
--- Orders that are done leave their groups; the next order of each group is ready.
+-- Removes orders that are done from their groups. The next order of each group becomes ready.
 create function hotrow.leave_groups(inout head hotrow.queue_head, groups bigint[], ranks bigint[], ids bigint[])
 language plpgsql as $$
 declare
@@ -304,7 +304,7 @@ begin
 end
 $$;
 
--- Orders that have used up their attempts: they are dead-lettered, or done for good with status -1.
+-- Handles orders that have used up their attempts: dead-letters them, or records them as done with status -1.
 create function hotrow.bury(
     inout head hotrow.queue_head, lines smallint[], places bigint[], ids bigint[], errors text[], attempts smallint[],
     taken_at timestamptz[])
@@ -357,9 +357,10 @@ language sql stable rows 10 as $$
     where run.open is null or get_bit(run.open, o.number) = 1
 $$;
 
--- The changes that time has made: leases that ended, and orders that waited for a time. About 1000 orders at a call, so that no
--- call is long however many are due. Those that ended first come first, and of the same moment those of the least ranks. A take
--- hands out 1000 orders at most, so orders that come back at the same moment are still handed out in their order.
+-- Makes the changes that are due: leases that ended, and orders that waited for a time. It handles about 1000 orders per call,
+-- which keeps each call short however many are due. It starts with those that ended first, and of the same moment with the
+-- least ranks. A take hands out 1000 orders at most, so orders that come back at the same moment are still handed out in their
+-- order.
 create function hotrow.end_leases(inout head hotrow.queue_head)
 language plpgsql as $$
 declare
@@ -430,9 +431,9 @@ begin
 end
 $$;
 
--- Orders of the side line that no call has looked at yet, up to `last`: those that can be taken join the queue, the others wait
--- for their time. At most 2000 at a call, so that no call is long. A take finds no more than that, as long as calls that
--- enqueue help (hotrow.help_side_line). So it knows all orders that came before it.
+-- Handles orders of the side line that no call has looked at yet, up to `last`. Orders that can be taken join the queue, the
+-- others wait for their time. It handles 2000 at most, which keeps each call short. A take finds no more than that, as long as
+-- calls that enqueue help (hotrow.help_side_line). The take therefore knows all orders that came before it.
 create function hotrow.look_at_side_line(inout head hotrow.queue_head, last bigint)
 language plpgsql as $$
 declare
@@ -474,9 +475,9 @@ begin
 end
 $$;
 
--- The side line grows while no call takes. Before it is longer than 1000 orders, a call that adds to it sorts in some of those
--- that are there, unless another session is at the taking end. It never waits for that lock, because it may hold the arriving
--- end of another shard.
+-- The side line grows while no call takes. Before it is longer than 1000 orders, a call that adds to it sorts in some of the
+-- existing orders, unless another session is at the taking end. It never waits for that lock, because it may hold the lock of
+-- another shard's arriving end.
 create function hotrow.help_side_line(number int, shard int) returns void
 language plpgsql as $$
 declare

@@ -1,8 +1,8 @@
--- How orders get into a queue. How they leave it is in other files.
+-- Enqueues orders. Other files hand them out.
 
--- Whether a document's text has more than this many bytes. A number of 16 bytes can have a text of 131,072 bytes, and a text of
--- more than 1 GB fails in every call that hands it out. So the text of a long document is made only after its long numbers have
--- been measured one by one, up to the limit. Everything else grows eightfold at most.
+-- Returns whether a document's text has more than this many bytes. A number of 16 bytes can have a text of 131,072 bytes, and
+-- a text of more than 1 GB fails in every call that hands it out. The text of a long document is therefore made only after its
+-- long numbers have been measured one by one, up to the limit. All other values grow eightfold at most.
 create function hotrow.is_longer(document jsonb, most int) returns boolean
 language plpgsql immutable as $$
 declare
@@ -56,7 +56,7 @@ begin
     elsif '1970-01-01' > any (created_at) or '2200-01-01' < any (created_at) then
         perform hotrow.bad_argument('created_at is not between 1970 and 2200', 'Give the time of the order, or none.');
     elsif '1970-01-01' > any (not_before) or '2200-01-01' < any (not_before) then
-        perform hotrow.bad_argument('not_before is not between 1970 and 2200', 'Give a time that comes, or none.');
+        perform hotrow.bad_argument('not_before is not between 1970 and 2200', 'Give a time from 1970 to 2200, or none.');
     elsif octet_length(array_to_string(group_key, '')) > 500 or '' = any (group_key) then
         perform hotrow.check_name('group_key', g.name) from unnest(group_key) g (name)
         where g.name = '' or octet_length(g.name) > 500;
@@ -65,15 +65,16 @@ begin
 end
 $$;
 
--- Which of these orders exist already. Each is looked up by itself: a planner that takes the queue for small would use an array
--- of IDs only as a filter.
+-- Returns the orders that exist already. Each is looked up by itself: a planner that takes the queue for small would use an
+-- array of IDs only as a filter.
 create function hotrow.orders_known(number int, ids uuid[]) returns table (order_id uuid, id bigint)
 language sql stable as $$
     select o.order_id, o.id from (select distinct u.order_id from unnest(ids) u (order_id)) u
         cross join lateral hotrow.order_named(number, u.order_id) o
 $$;
 
--- The calls of one shard. IDs come from the tail's row under its lock, so that they become visible in their order.
+-- Enqueues the orders of calls in one shard. IDs come from the tail's row under its lock and therefore become visible in their
+-- order.
 create function hotrow.append_orders(
     wanted hotrow.queue, shard int, calls int[], order_id uuid[], payload jsonb[], group_key text[],
     groups bigint[], created_at timestamptz[], not_before timestamptz[], priority int[])
@@ -82,7 +83,7 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
     tail hotrow.queue_tail;
-    -- The time of arrival of these orders, which is their created_at if the call gives none.
+    -- The time of arrival of these orders. It is the created_at of orders whose call gives none.
     now_at timestamptz;
     created timestamptz;
     n int := cardinality(calls);
@@ -90,7 +91,7 @@ declare
     known_ids bigint[];
     added uuid[];
     added_ids bigint[];
-    -- In order of arrival, the main line takes all orders without anything special.
+    -- If the queue is in order of arrival and no order has a priority or a delay, all orders join the main line.
     plain boolean := wanted.order_by = 'arrival' and coalesce(num_nonnulls(variadic not_before), 0) = 0
         and coalesce(num_nonnulls(variadic priority), 0) = 0;
     base bigint;
@@ -101,10 +102,10 @@ begin
     tail := hotrow.lock_tail(wanted.number, shard);
     now_at := clock_timestamp();
     created := case when wanted.order_by = 'arrival' then now_at else tail.at end;
-    -- IDs of a shard are a number of its own in each round of the shards.
+    -- The shards' IDs interleave: each round of IDs has one for every shard.
     base := (tail.last_id - 1) * wanted.shards + shard + 1;
     if tail.queue is null then
-        perform hotrow.known_queue(wanted.queue); -- refuses, if it has been dropped since
+        perform hotrow.known_queue(wanted.queue); -- raises an error if the queue has been dropped since
     end if;
     select array_agg(k.order_id), array_agg(k.id) into known, known_ids
     from hotrow.orders_known(wanted.number, append_orders.order_id) k;
@@ -189,7 +190,7 @@ begin
 end
 $$;
 
--- The rank of an order: the least rank is taken first. A priority outweighs everything else.
+-- Returns the rank of an order: the least rank is taken first. A priority outweighs everything else.
 create function hotrow.rank_of(order_by text, id bigint, created_at timestamptz, priority int, out rank bigint)
 language sql immutable as $$
     select case when order_by = 'arrival' then id else (extract(epoch from created_at) * 1000000)::bigint end
@@ -237,7 +238,7 @@ begin
             return;
         end if;
     end if;
-    -- Shards in one order, so that two batches wait for each other in one direction only.
+    -- Shards are taken in one order, so two batches wait for each other in one direction only.
     return query
         with called as (
             select u.*, q as wanted, g.group_hash, 
@@ -266,7 +267,7 @@ begin
 end
 $$;
 
--- The hashes that groups are known by; NULL if no order has a group, or if the order within groups does not matter.
+-- Returns the hashes of groups; NULL if no order has a group, or if the order within groups does not matter.
 create function hotrow.hash_groups(strict_groups boolean, group_key text[]) returns bigint[]
 language plpgsql immutable as $$
 begin
@@ -291,7 +292,7 @@ begin
 end
 $$;
 
--- A call's orders: objects whose fields have the names of the arguments of enqueue.
+-- Reads a call's orders: objects whose fields have the names of the arguments of enqueue.
 create function hotrow.enqueue_objects(queue text, orders jsonb) returns table (id bigint, status text)
 language plpgsql as $$
 #variable_conflict use_column
@@ -322,7 +323,7 @@ begin
 end
 $$;
 
--- Queues in one order, so that two batches wait for each other in one direction only.
+-- Queues are taken in one order, so two batches wait for each other in one direction only.
 create function hotrow.enqueue_all_batch(queue text[], orders jsonb[])
 returns table (call int, id bigint, status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
@@ -340,7 +341,7 @@ begin
 end
 $$;
 
--- Many orders in one call, all of them or none: a JSON array.
+-- Enqueues many orders in one call, all of them or none, from a JSON array.
 create function hotrow.enqueue_all(queue text, orders jsonb) returns table (id bigint, status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column

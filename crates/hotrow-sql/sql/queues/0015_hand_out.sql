@@ -1,14 +1,13 @@
--- How orders are handed out: in their order, each to one call. How callers ask, and what becomes of the orders, is in other
--- files.
+-- Hands out orders in their order, each to one call. Other files define how callers ask, and how orders end.
 
--- What the head hands out next, in order: a composite of arrays with one element for each order.
+-- The orders that the head hands out next, in order: a composite of arrays with one element for each order.
 create type hotrow.queue_chunk as (
     lines smallint[], places bigint[], ids bigint[], ranks bigint[], groups bigint[], attempts smallint[]);
 
--- The next orders in the general case: the least ranks of the ready orders and of the main line. Orders of the main line whose
--- group has an open order are put aside on the way. An order that is leased opens its group. An order that is done at once
--- leaves its group, and the search begins again after it, because other orders of the group can come next. Such a search
--- therefore looks at few orders at a time, and ends after 100 rounds, so that no call is long.
+-- Finds the next orders in the general case: the least ranks of the ready orders and of the main line. Orders of the main line
+-- whose group has an open order are put aside on the way. An order that is leased opens its group. An order that is done at
+-- once leaves its group, and the search begins again after it, because other orders of the group can come next. Such a search
+-- therefore looks at few orders at a time. It ends after 100 rounds, which keeps each call short.
 create function hotrow.next_orders(inout head hotrow.queue_head, most int, done_at_once boolean, out chunk hotrow.queue_chunk)
 language plpgsql as $$
 declare
@@ -48,7 +47,7 @@ begin
             from both_kinds b
         ), counted as (
             select j.*, count(*) filter (where not j.aside) over w as handed,
-                -- After an order that leaves its group at once, nothing is known yet.
+                -- The search ends at an order that leaves its group at once, because the group's next order is not known yet.
                 count(*) filter (where done_at_once and not j.fresh and j.group_hash is not null) over w as leaves
             from judged j window w as (order by j.n)
         ), chosen as (
@@ -105,8 +104,8 @@ begin
 end
 $$;
 
--- The next orders of a line after one place and up to another, in their order, from the ring's parts `low` to `high`. Other
--- parts are not even opened.
+-- Returns the next orders of a line after one place and up to another, in their order, from the ring's parts `low` to `high`.
+-- Other parts are not opened.
 create function hotrow.next_in_line(
     queue int, line int, place bigint, id bigint, last_place bigint, last_id bigint, low smallint, high smallint, most int)
 returns table (
@@ -120,8 +119,8 @@ language sql stable as $$
         order by o.queue, o.line, o.place, o.id limit most) o
 $$;
 
--- Calls of one queue, in their order, that either all lease or all take for good; `call` is the place of each. `again_in` is
--- for those that wait and got nothing.
+-- Serves calls of one queue, in their order. Either all of them lease or all take for good. `call` is the place of each.
+-- `again_in` is for calls that wait and got nothing.
 create function hotrow.serve_takes(
     wanted hotrow.queue, wants int[], leases interval[], waits interval[])
 returns table (
@@ -137,8 +136,7 @@ declare
     chunk hotrow.queue_chunk;
     done_at_once boolean := leases[1] is null;
     shortest interval := leases[1];
-    -- For each order that is wanted, which of the calls wants it; and how many are wanted before each of the calls. NULL: each
-    -- call wants one.
+    -- The call that wants each order, and the number of orders that are wanted before each call. NULL: each call wants one.
     owners int[];
     before int[];
     total int := cardinality(wants);
@@ -184,8 +182,8 @@ begin
                 head := hotrow.look_at_side_line(head, tail.side);
             end if;
             if head.ready = 0 and not tail.grouped then
-                -- Not beyond the tail that was looked at: an order that came since can be the first with a group. Once the head
-                -- is in the present part of the ring, all orders after it are in that part too.
+                -- The search stops at the tail that was read: an order that came since can be the first with a group. Once the
+                -- head is in the present part of the ring, all orders after it are in that part too.
                 low := 0;
                 high := 3;
                 if (head.place, head.id) >= (tail.part_place, tail.part_id) then
@@ -281,8 +279,8 @@ begin
                 head.in_flight := head.in_flight + n;
             end if;
             given := given + n;
-            -- A call that is going to wait says so at both ends of the queue, and looks again once no other call can come in
-            -- between.
+            -- A call that is going to wait records this at both ends of the queue. It looks again once no other call can come
+            -- in between.
             exit when noted or not waiting or given >= total;
             head.waited := true;
             -- Waits only for the first shard's lock, because calls that enqueue take the locks in the shards' order.

@@ -1,4 +1,4 @@
--- take: how callers ask for orders, and how they wait for them. Which orders they get is decided in 0015_hand_out.sql.
+-- take: how callers ask for orders and wait for them. 0015_hand_out.sql decides which orders they get.
 
 -- Refuses arguments that are wrong in every state of the queue.
 create function hotrow.check_takes(queue text[], max int[], lease interval[], wait interval[]) returns void
@@ -19,7 +19,7 @@ begin
 end
 $$;
 
--- Never waits: for a call that would wait, it returns how soon to ask again, at the latest.
+-- Takes orders and never waits. For a call that would wait, it returns the longest time after which to ask again.
 create function hotrow.take_batch(
     queue text[], max int[] default null, lease interval[] default null, wait interval[] default null)
 returns table (
@@ -40,8 +40,8 @@ begin
         return query select s.* from hotrow.serve_takes(hotrow.known_queue(take_batch.queue[1]), max, lease, wait) s;
         return;
     end if;
-    -- Queues in one order, so that two batches wait for each other in one direction only. Within a queue the calls keep their
-    -- order, as long as they are of one kind.
+    -- Queues are taken in one order, so two batches wait for each other in one direction only. Within a queue the calls keep
+    -- their order, as long as they are of one kind.
     return query
         with called as (
             select u.*, hotrow.known_queue(u.queue) as wanted
@@ -64,7 +64,7 @@ begin
 end
 $$;
 
--- Whether a take may find anything, from a look without locks.
+-- Returns whether a take may find anything. It reads without locks.
 create function hotrow.has_orders(number int) returns boolean
 language plpgsql as $$
 declare
@@ -86,7 +86,7 @@ begin
 end
 $$;
 
--- Waits by looking less and less often. Through a gateway, no call looks: the gateway wakes the calls that wait.
+-- Waits by polling less and less often. Through a gateway, no call polls: the gateway wakes the calls that wait.
 create function hotrow.take(
     queue text, max int default 1, lease interval default '30 seconds', wait interval default null)
 returns table (

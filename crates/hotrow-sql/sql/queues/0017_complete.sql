@@ -1,12 +1,11 @@
--- What becomes of an order that was taken: completed, failed, given back, or kept for longer. How it was taken does not matter
--- here.
+-- Completes orders that were taken, fails them or gives them back. 0018_extend_redrive.sql extends leases.
 --
 -- A receipt names a lease of a shard and the order's place in it. Each take makes a new lease, so a worker with an old receipt
--- is refused, whatever has become of the order since. A worker whose lease has ended is refused too, even if no call has
--- removed the lease yet (hotrow.end_leases).
+-- is refused, whatever the order's state is. A worker whose lease has ended is refused too, even if no call has removed the
+-- lease yet (hotrow.end_leases).
 
--- Takes the orders that receipts of one shard stand for, each once, out of their leases. The other orders of a run stay leased.
--- `n` is the receipt's place among those that were given. Receipts that are no longer valid are missing from the result.
+-- Takes the orders that receipts of one shard stand for, each once, out of their leases. The other orders of a run stay
+-- leased. `n` is the receipt's place in the call. Receipts that are no longer valid are missing from the result.
 create function hotrow.give_back(head hotrow.queue_head, receipts bigint[])
 returns table (
     n int, line smallint, place bigint, id bigint, rank bigint, group_hash bigint, order_id uuid, at timestamptz,
@@ -73,9 +72,10 @@ begin
 end
 $$;
 
--- The usual case at a fraction of the cost: leases of which all orders are completed at once. What the orders of a lease have
--- in common is decided once for the lease, and they are recorded straight from their rows. If the head has come to the present
--- part of the ring, only that part is opened, and leases of orders before it are not handled here. Returns the leases.
+-- Handles the usual case at a fraction of the cost: leases whose orders are all completed at once. Decisions that are the same
+-- for all orders of a lease are made once for the lease, and the orders are recorded straight from their rows. If the head has
+-- come to the present part of the ring, only that part is opened, and leases of orders before it are not handled here. Returns
+-- the leases.
 create function hotrow.complete_leases(
     inout head hotrow.queue_head, receipts bigint[], statuses int[], results jsonb[], out whole bigint[])
 language plpgsql as $$
@@ -131,7 +131,7 @@ begin
 end
 $$;
 
--- One call for each receipt, of one shard: the order leaves its lease, and then what the caller says is done. Returns one
+-- Runs one call for each receipt of one shard: removes the order from its lease, then does what the caller asks. Returns one
 -- outcome for each call.
 create function hotrow.settle_shard(
     wanted hotrow.queue, shard int, action text, receipts bigint[], statuses int[], results jsonb[], errors text[],
@@ -211,7 +211,7 @@ begin
 end
 $$;
 
--- One call for each receipt, of any queues: shard by shard, in one order, so that two batches wait for each other in one
+-- Runs one call for each receipt, of any queues, shard by shard in one order. Two batches therefore wait for each other in one
 -- direction only. Returns one outcome for each call, in the order of the calls.
 create function hotrow.settle(
     action text, queue text[], receipt bigint[], statuses int[], results jsonb[], errors text[], retry_in interval[])
@@ -295,7 +295,7 @@ begin
 end
 $$;
 
--- The orders of one take, or a part of them, completed in one call. A domain, because PostgreSQL has no array of bigint[].
+-- The receipts of one take, or a part of them, completed in one call. A domain, because PostgreSQL has no array of bigint[].
 create domain hotrow.receipts as bigint[];
 
 create function hotrow.complete_all_batch(

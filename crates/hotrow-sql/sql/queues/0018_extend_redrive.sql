@@ -1,4 +1,4 @@
--- What keeps an order where it is, or brings it back: leases that are extended, dead letters that are redriven.
+-- Extends leases, and redrives dead letters.
 
 create function hotrow.extend_lease_batch(queue text[], receipt bigint[], lease interval[])
 returns table (outcome text, expires_at timestamptz)
@@ -17,7 +17,7 @@ begin
     if array_position(lease, null) > 0 then
         perform hotrow.null_argument('lease');
     elsif interval '0' >= any (lease) or interval '30 days' < any (lease) then
-        perform hotrow.bad_argument('lease is 0 or less, or more than 30 days', 'Extend by a time that lasts.');
+        perform hotrow.bad_argument('lease is 0 or less, or more than 30 days', 'Extend by more than 0 and at most 30 days.');
     end if;
     for piece in
         select q.number, (u.receipt % 16)::int as shard, u.receipt / 16384 as lease, (u.receipt / 16 % 1024)::int as spot,
@@ -77,7 +77,7 @@ begin
 end
 $$;
 
--- Redrives dead letters, the oldest first, or one of them; their attempts begin at 0 again. Returns how many.
+-- Redrives dead letters, the oldest first, or one of them. Their attempts begin at 0 again. Returns how many.
 create function hotrow.redrive(queue text, max int default 1000, order_id uuid default null) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column

@@ -1,7 +1,7 @@
--- Queries about queues, and the ring that forgets old orders. They change no order's state.
+-- Queries about queues, and the ring that forgets old orders. Neither changes an order's state.
 
--- When the order arrived that has waited longest after another one of its group, among a hundred groups: the second of each
--- group, because the first (except with priorities) is the one whose turn it is.
+-- Returns when the order arrived that has waited longest after another one of its group, among a hundred groups. It reads the
+-- second order of each group, because the first (except with priorities) is the one whose turn it is.
 create function hotrow.oldest_aside(head hotrow.queue_head) returns timestamptz
 language sql stable as $$
     with recursive seen as (
@@ -25,7 +25,7 @@ language sql stable as $$
         cross join lateral hotrow.order_at(g.queue, g.line, g.place, g.id) o
 $$;
 
--- What a queue holds, from the numbers that its ends keep: nothing is counted. Rates are of the last full minute.
+-- Returns what a queue holds, from the numbers that its ends keep, without counting rows. Rates are of the last full minute.
 create function hotrow.queue_stats(queue text)
 returns table (
     depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint, oldest timestamptz,
@@ -49,7 +49,8 @@ begin
                 (select o.at from hotrow.queue_order o
                 where o.queue = wanted.number and o.line = (e.h).shard * 2 and (o.place, o.id) > ((e.h).place, (e.h).id)
                 order by o.queue, o.line, o.place, o.id limit 1),
-                -- Of the orders that no call has looked at yet, the first hundred are enough: the others are younger.
+                -- Of the orders that no call has looked at yet, only the first hundred are read, because the others are
+                -- younger.
                 (select o.at from (
                     select o.at, o.not_before from hotrow.queue_order o
                     where o.queue = wanted.number and o.line = (e.h).shard * 2 + 1 and o.place > (e.h).side
@@ -73,8 +74,8 @@ begin
 end
 $$;
 
--- A page of the queues with what they hold, after the queue of this name. One snapshot for all of them: a queue that is dropped
--- meanwhile is either there or not.
+-- Returns a page of the queues with their statistics, after the queue of this name. All of them are read in one snapshot: a
+-- queue that is dropped meanwhile is either listed completely or missing.
 create function hotrow.list_queues(after text default '', max int default 100)
 returns table (
     queue text, depth bigint, ready bigint, in_flight bigint, processed bigint, dead bigint, enqueued bigint,
@@ -95,7 +96,7 @@ begin
 end
 $$;
 
--- What is known of an order: where it is, and its outcome.
+-- Returns the state of an order and its outcome.
 create function hotrow.find_order(queue text, order_id uuid)
 returns table (
     id bigint, state text, attempt int, group_key text, payload jsonb, created_at timestamptz,
@@ -139,8 +140,8 @@ begin
 end
 $$;
 
--- Where a main line continues after all IDs up to `after`, and after its head: IDs rise along it. In order of arrival the ID
--- itself says where. For another order the place is found by bisection.
+-- Finds the place where a main line continues after all IDs up to `after`, and after its head. IDs rise along the line. In
+-- order of arrival the ID itself gives the place. In other orders the place is found by bisection.
 create function hotrow.main_line_after(head hotrow.queue_head, order_by text, after bigint, out place bigint, out id bigint)
 language plpgsql stable as $$
 #variable_conflict use_column
@@ -175,7 +176,7 @@ begin
 end
 $$;
 
--- Orders of a queue that wait, with IDs above `after`, the least IDs first.
+-- Returns orders of a queue that wait, with IDs above `after`, the least IDs first.
 create function hotrow.waiting_orders(wanted hotrow.queue, after bigint, max int, at timestamptz)
 returns table (line smallint, place bigint, id bigint)
 language sql stable as $$
@@ -218,7 +219,7 @@ language sql stable as $$
     order by w.id limit max
 $$;
 
--- A page of a queue's orders in one state, after the order with the ID `after`.
+-- Returns a page of a queue's orders in one state, after the order with the ID `after`.
 create function hotrow.list_orders(queue text, state text default 'waiting', after bigint default 0, max int default 100)
 returns table (
     id bigint, order_id uuid, attempt int, group_key text, created_at timestamptz, enqueued_at timestamptz,
@@ -308,7 +309,7 @@ begin
 end
 $$;
 
--- Orders of a part of the ring that have not been taken yet, `most` of them at most.
+-- Returns orders of a part of the ring that have not been taken yet, `most` of them at most.
 create function hotrow.orders_ahead(part smallint, most int)
 returns table (queue int, line smallint, place bigint, id bigint)
 language sql stable as $$
@@ -333,8 +334,8 @@ $$;
 -- Moves open orders from one part of the ring to another, `most` of them at most. Returns how many it found; if that is `most`,
 -- there may be more. A run that is leased moves as a whole, because the rest of it is known by its place among all its orders.
 --
--- It needs no lock: a reader sees an order here or there, never in both parts nor in neither. Some of the orders can be done
--- meanwhile, with the only effect that they are remembered for longer.
+-- It needs no lock: a reader sees an order in one of the two parts, never in both or in neither. If some of the orders are
+-- done meanwhile, the only effect is that they are remembered for longer.
 create function hotrow.move_orders(source smallint, target smallint, most int) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -378,25 +379,26 @@ begin
 end
 $$;
 
--- Moves on to the next part of the ring and empties it. Call it often: it does so only when the present part is half of the
--- longest retention old. What is still open in the part before the present one moves to the present one first. Status: rotated;
--- young (there is nothing to do yet); moving (so much had to be moved that the rest is left to the next call); busy (another
--- session reads the part that would be emptied, or is rotating: call again); full (more than `most` orders of the part before
--- the present one have not been taken yet: the ring waits for them, which costs nothing but space).
+-- Moves on to the next part of the ring and empties it. Call it often: it rotates only if the present part is half of the
+-- longest retention old. Open orders in the part before the present one move to the present one first. Status: rotated; young
+-- (there is nothing to do yet); moving (the rest of the orders to move is left to the next call); busy (another session reads
+-- the part that would be emptied, or is rotating: call again); full (more than `most` orders of the part before the present
+-- one have not been taken yet: the ring waits for them, which costs only space).
 --
--- Why an order that is done is known for its queue's retention R at least, however it came to its end:
+-- Proof that an order that is done is known for at least its queue's retention R, however it ended:
 -- - Orders are inserted into the present part only. Each move of the ring leaves nothing open in the part before the one that
 --   it closes. So what is open is in the present part or in the one before it.
--- - Open orders are those ahead of the heads, ready, members of a group, leased, waiting for a time, or dead-lettered. Whatever
---   a call does with an order, it is in one of these states until it is recorded as processed. An order that is done is never
---   open again: dead letters are not done.
+-- - Open orders are those ahead of the heads, ready, members of a group, leased, waiting for a time, or dead-lettered. An
+--   order stays in one of these states, whatever calls do with it, until it is recorded as processed. An order that is done is
+--   never open again: dead letters are not done.
 -- - Let an order be done at t, while part n is the present one. Its row is in n or n - 1, its record in n. Part n - 1 is
 --   emptied by the third move after t. The first was not before t; each of the next two came half of R later at least, since R
 --   is no more than the longest retention that exists. So the third came at t + R or later.
--- - Times are read under the locks of all queues: what was done before is recorded, and what is done later is later.
+-- - Times are read under the locks of all queues. An order done before the reading is recorded, one done after it has a later
+--   time.
 --
--- The orders ahead of a head move all at once or not at all, and not too many of them: takes have to pass the places where they
--- were.
+-- The orders ahead of a head move all at once or not at all, and in limited number, because takes have to pass the places
+-- where they were.
 create function hotrow.rotate_queues(most int default 10000, out status text, out part smallint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan
 set lock_timeout = '50ms' as $$
@@ -413,8 +415,8 @@ begin
     elsif most not between 1 and 1000000 then
         perform hotrow.bad_argument(format('most is %s', most), 'Move 1 to 1,000,000 orders at a time.');
     end if;
-    -- Two sessions at once would empty two parts, so one of them takes the lock. The lock is not taken to find out that there
-    -- is nothing to do yet, because a transaction that is left open after that would block all other sessions.
+    -- Two concurrent sessions would empty two parts, so only the session that gets this lock goes on. A call with nothing to
+    -- do does not take the lock, because a transaction left open after such a call would block all other sessions.
     select coalesce(max(q.retention), '0') into keep from hotrow.queue q;
     for attempt in 1 .. 2 loop
         if attempt = 1 then

@@ -1,16 +1,16 @@
--- Sales: the stock, what is held of it, restocking and looking. Which reservations are accepted is not decided here.
+-- Sales: the stock, its holds, restocking and reading. Reservations are judged in 0007_reserve.sql.
 
 create table hotrow.sale (
     item text collate "C" primary key,
-    -- The sum of everything that was ever put up for sale.
+    -- The number of all pieces that were ever put up for sale.
     stock bigint not null,
-    -- The stock that can be sold. Confirming does not change it, so that confirmations do not queue at the hot row.
+    -- The stock that can be sold. Confirming does not change it, so confirmations do not queue at the hot row.
     remaining bigint not null check (remaining between 0 and stock),
     per_buyer bigint,
     starts_at timestamptz,
     ends_at timestamptz,
     hold interval,
-    -- No held reservation expires before this time; NULL if none ever does. Until then no call needs to look for expired ones.
+    -- No held reservation expires before this time; NULL if none ever does. No call needs to look for expired holds before it.
     next_expiry timestamptz,
     last_at timestamptz not null default '-infinity'
 ) with (fillfactor = 50); -- every change is of unindexed columns and stays in its page as long as there is room
@@ -28,8 +28,8 @@ create view hotrow.reservation as
     select q.request_id as reservation_id, q.item, q.buyer, q.quantity, q.state as status, q.at as reserved_at, q.expires_at
     from hotrow.request q where q.state is not null;
 
--- What each buyer has of a sale with a limit: held and confirmed. A page has few rows: each change leaves a dead version, which
--- the next visitor of the page removes at a cost that grows with the number of rows in the page.
+-- The pieces that each buyer of a sale with a limit holds or has confirmed. A page has few rows: each change leaves a dead
+-- version, and the next access to the page removes it at a cost that grows with the number of rows in the page.
 create table hotrow.buyer (
     item text collate "C",
     buyer text collate "C",
@@ -37,8 +37,8 @@ create table hotrow.buyer (
     primary key (buyer, item)
 ) with (fillfactor = 20);
 
--- The location of a row that is to be changed, looked up by itself. If the planner took the table for small, a join by the key
--- would read all of it. The server inlines these functions.
+-- The location of a row that is to be changed. The row is looked up by itself: if the planner took the table for small, a join
+-- by the key would read all of it. The server inlines these functions.
 create function hotrow.sale_row(item text) returns table (tid tid) language sql stable as $$
     select s.ctid from hotrow.sale s where s.item = sale_row.item limit 1
 $$;
@@ -67,7 +67,7 @@ begin
     elsif ends_at <= starts_at then
         perform hotrow.bad_argument('ends_at is not after starts_at', 'Let a sale end after it starts, or leave one out.');
     elsif hold <= interval '0' then
-        perform hotrow.bad_argument(format('hold is %s', hold), 'Let a hold last, or leave it out for no limit.');
+        perform hotrow.bad_argument(format('hold is %s', hold), 'Use a hold longer than 0, or leave it out for no limit.');
     elsif hold >= retention then
         perform hotrow.bad_argument(
             format('hold is %s and request ids are kept for %s only', hold, retention),
@@ -98,9 +98,10 @@ begin
 end
 $$;
 
--- Returns to stock what expired reservations hold, `most` of them. The caller holds the sale's row lock. A reservation that
--- another session is confirming at this moment is skipped: it stays held, and next_expiry keeps looking for it. None expires
--- before `since`, the sale's next_expiry: the index entries before it belong to reservations that are no longer held.
+-- Returns the pieces of expired reservations to stock, for `most` reservations at most. The caller holds the sale's row lock.
+-- A reservation that another session is confirming at this moment is skipped: it stays held, and next_expiry still covers it.
+-- None expires before `since`, the sale's next_expiry: the index entries before it belong to reservations that are no longer
+-- held.
 create function hotrow.release_expired(
     item text, since timestamptz, at timestamptz, most bigint,
     out released bigint, out quantity bigint, out next_expiry timestamptz)
@@ -129,7 +130,7 @@ begin
 end
 $$;
 
--- The same for a sale whose row lock the caller holds, including its row. Returns how many holds were released.
+-- Releases expired holds and updates the sale's row, whose lock the caller holds. Returns how many holds were released.
 create function hotrow.release_due(item text, most bigint) returns bigint
 language plpgsql as $$
 #variable_conflict use_column
@@ -208,8 +209,8 @@ begin
 end
 $$;
 
--- Stable: both statements see the caller's snapshot, so that the sums are consistent. Nothing is locked or released: expired
--- holds count as remaining stock whether or not they have been released.
+-- Stable: both statements see the caller's snapshot, so the sums are consistent. The function locks and releases nothing:
+-- expired holds count as remaining stock whether or not they have been released.
 create type hotrow.sale_state as (item text, remaining bigint, held bigint, sold bigint, per_buyer bigint,
     starts_at timestamptz, ends_at timestamptz, hold interval);
 create function hotrow.sale(item text) returns setof hotrow.sale_state

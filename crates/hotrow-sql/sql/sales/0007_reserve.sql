@@ -1,8 +1,8 @@
--- Reserving: which calls are hopeless, and how the others are judged under the sale's row lock.
+-- Reserving: finds hopeless calls without a lock, and judges the others under the sale's row lock.
 
--- The refusal of every call for this item at this moment, if it is certain without a lock; NULL if it depends on the caller.
--- The row is read after the calls have arrived, so the answer was true while they waited. While a hold is due no call is
--- hopeless, because releasing the hold may return stock.
+-- Returns the refusal that every call for this item gets at this moment, if it is certain without a lock; NULL otherwise. The
+-- row is read after the calls have arrived, so the answer was true while they waited. While a hold is due no call is hopeless,
+-- because releasing the hold may return stock.
 create function hotrow.hopeless(item text, out refusal text, out remaining bigint)
 language plpgsql as $$
 declare
@@ -22,9 +22,10 @@ begin
 end
 $$;
 
--- Takes a sale's row lock. patient: waits for it; otherwise busy is true if another session holds the row. Calls that do not
--- wait meet at an advisory lock (key space: the number of 'hotr', then the item's hash) before they touch the hot row's page.
--- An item that does not exist has no row to lock: requests for it, whose answers are recorded, meet at the advisory lock.
+-- Takes a sale's row lock. If patient is true, it waits for the lock. Otherwise busy is true if another session holds the row.
+-- Calls that do not wait compete for an advisory lock (key space: the number of 'hotr', then the item's hash) before they
+-- touch the hot row's page. An item that does not exist has no row to lock. Requests for it, whose answers are recorded, are
+-- serialised by the advisory lock.
 create function hotrow.lock_sale(item text, patient boolean, recorded boolean, out entry hotrow.sale, out busy boolean)
 language plpgsql as $$
 begin
@@ -44,8 +45,8 @@ begin
 end
 $$;
 
--- What the buyers of a batch have of its items. The first call of each buyer and item keeps the value for all calls of that
--- pair: places has that call's number.
+-- Returns the pieces that the buyers of a batch have of its items. The first call of each buyer and item keeps the value for
+-- all calls of that pair: places has that call's number.
 create function hotrow.buyers_of(item text[], buyer text[], out places int[], out taken bigint[])
 language plpgsql as $$
 begin
@@ -61,8 +62,8 @@ begin
 end
 $$;
 
--- The IDs of this number of reservations: the ID of the request, or a new one. New IDs begin with the time, as UUIDs of version
--- 7 do, so that they are neighbours in the index.
+-- Returns IDs for this number of reservations: the ID of the request, or a new one. New IDs begin with the time, as UUIDs of
+-- version 7 do, and are therefore neighbours in the index.
 create function hotrow.reservation_ids(request_id uuid[], calls int, at timestamptz) returns uuid[]
 language plpgsql as $$
 declare
@@ -81,8 +82,8 @@ $$;
 -- another.
 create type hotrow.reservation_answers as (statuses text[], ids uuid[], left_over bigint[]);
 
--- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It is
--- right for every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
+-- Judges reservations one after another and writes their effects: one update of each sale, one insert into each table. It
+-- handles every batch; hotrow.reserve_plainly saves most of this work for the usual batch.
 create function hotrow.apply_reservations(
     item text[], buyer text[], quantity bigint[], request_id uuid[], nowait boolean[], look boolean)
 returns hotrow.reservation_answers
@@ -104,10 +105,10 @@ declare
     unrecorded boolean;
     patient boolean;
     changed boolean := false;
-    -- The buyers of this batch and what each of them has, if a sale has a limit.
+    -- The buyers of this batch and the pieces that each of them has, if a sale has a limit.
     limited boolean := false;
-    -- How many expired holds may still be released, because a call that released all due holds could be long; which sales may
-    -- have some left; and which sales have no hold that ends.
+    -- The number of expired holds that may still be released, because a call that released all due holds could be long; the
+    -- sales that may have some left; and the sales that have no hold that ends.
     releasing bigint := 5000;
     released bigint;
     backlog boolean[];
@@ -120,8 +121,8 @@ declare
     left_over bigint[] := array_fill(null::bigint, array[calls]);
     drawn uuid[];
     verdict text;
-    -- Request IDs: the known ones, and those that occur more than once in this batch. If a call is told to come again, it is
-    -- not judged, and so nothing is recorded for it.
+    -- Request IDs: the known ones, and those that occur more than once in this batch. A call that is told to retry is not
+    -- judged, and nothing is recorded for it.
     fresh bigint := num_nonnulls(variadic request_id);
     repeated boolean := false;
     replayed boolean[];
@@ -133,7 +134,8 @@ begin
         select o.names, o.slots into names, slots from hotrow.lock_order(item) o;
     end if;
 
-    -- All locks are taken first, always in the order of the items: two batches wait for each other in one direction only.
+    -- All locks are taken first, always in the order of the items. Two batches therefore wait for each other in one direction
+    -- only.
     for i in 1 .. cardinality(names) loop
         entry := null;
         verdict := null;
@@ -145,8 +147,8 @@ begin
             entry.remaining := facts.remaining;
         end if;
         if verdict is null then
-            -- The lock is waited for unless all calls of the item ask not to wait. If it is waited for, all of them are judged
-            -- under it.
+            -- Waits for the lock unless all calls of the item ask not to wait. After a wait, all calls of the item are judged
+            -- under the lock.
             patient := nowait is null or not (true = all (nowait) or slots is not null and (
                 select bool_and(u.nowait) from unnest(slots, nowait) u (slot, nowait) where u.slot = i));
             facts := hotrow.lock_sale(names[i], patient, not unrecorded);
@@ -162,8 +164,8 @@ begin
         limited := limited or entry.per_buyer is not null;
     end loop;
 
-    -- Read after the locks, so that waiting for them makes no answer late. If the clock was set back, no expired hold becomes
-    -- valid again.
+    -- The time is read after the locks are taken, because the wait for them would outdate it. If the clock was set back, no
+    -- expired hold becomes valid again.
     at := greatest(clock_timestamp(), last_at);
     for i in 1 .. cardinality(names) loop
         entry := rows[i];
@@ -179,7 +181,7 @@ begin
                 rows[i] := entry;
                 changed := true;
                 releasing := releasing - facts.released;
-                -- If fewer were released, the others are being confirmed.
+                -- If fewer were released, other sessions are confirming the rest.
                 backlog[i] := facts.released = released and entry.next_expiry <= at;
                 exit when not backlog[i] or entry.remaining >= (
                     select sum(u.quantity) from unnest(quantity, slots) u (quantity, slot) where coalesce(u.slot, 1) = i);
@@ -189,10 +191,10 @@ begin
         end if;
     end loop;
 
-    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than everything that the last
-    -- holder of a lock wrote.
+    -- Looked up by statements that start after the locks were taken. Their snapshots are newer than all writes of the last
+    -- holder of a lock.
     if fresh > 0 then
-        -- Nothing is recorded for a call that is told to come again, so no index would report that its ID is known.
+        -- Nothing is recorded for a call that is told to retry, so no index would report that its ID is known.
         if look or 'busy' = any (refusals) or true = any (backlog) then
             select array_agg(r), array_agg(r.request_id) into known, known_ids
             from hotrow.request r where r.request_id = any (apply_reservations.request_id);
@@ -248,7 +250,7 @@ begin
             end if;
         end if;
 
-        -- A refusal that an expired hold could change once it is released is not final: the call is told to come again.
+        -- A refusal is not final if the release of an expired hold could change it. The call is then told to retry.
         verdict := case
             when refusals[slot] is not null then refusals[slot]
             when quantity[i] > present then case when backlog[slot] then 'busy' else 'sold_out' end
@@ -310,11 +312,11 @@ begin
 end
 $$;
 
--- The usual batch at half the cost, because its calls need not be judged one by one: one item, open, without a due hold, enough
--- stock for all, and each buyer within the limit and only once in the batch. Every call gets what it asks for, as it would from
--- hotrow.apply_reservations. If the batch is not of this kind, this function raises, and the caller undoes it and judges the
--- batch there. unique_violation: a request ID is known, or occurs twice in the batch; cardinality_violation: a buyer occurs
--- twice; HR002: everything else.
+-- Handles the usual batch at half the cost, without judging its calls one by one. The usual batch is for one open item without
+-- a due hold, with enough stock for all calls, and each buyer is within the limit and only once in the batch. Every call gets
+-- its reservation, as it would from hotrow.apply_reservations. For any other batch this function raises an error, and the
+-- caller undoes it and judges the batch there. unique_violation: a request ID is known, or occurs twice in the batch;
+-- cardinality_violation: a buyer occurs twice; HR002: everything else.
 create function hotrow.reserve_plainly(item text, buyer text[], quantity bigint[], request_id uuid[])
 returns hotrow.reservation_answers
 language plpgsql as $$

@@ -23,8 +23,8 @@ begin
     buyers := array_fill(buyer, array[calls]);
     perform hotrow.check_reservations(items, buyers, quantities, null, null);
 
-    -- In the order of the items, like every batch. The locks are held until the end, even if the reservations below are taken
-    -- back.
+    -- Locks are taken in the order of the items, as in every batch. They are held until the end, even if the reservations
+    -- below are rolled back.
     for i in 1 .. calls loop
         perform hotrow.check_name('item', items[i]);
     end loop;
@@ -41,7 +41,7 @@ begin
         end if;
     end if;
 
-    -- Before the reservations, so that released holds stay released if the reservations are taken back.
+    -- Runs before the block of the reservations, because released holds stay released if the reservations are rolled back.
     for i in 1 .. calls loop
         releasing := releasing - hotrow.release_due(items[i], least(releasing, 1000));
     end loop;
@@ -54,7 +54,7 @@ begin
                 status := answers.statuses[i];
                 reservation_ids := null;
                 refused_item := items[i];
-                -- Takes the reservations back. The answer and the locks from before stay as they are.
+                -- Rolls the reservations back. The answer and the locks from before stay as they are.
                 raise exception using errcode = 'HR001';
             end if;
         end loop;

@@ -1,4 +1,4 @@
--- The end of a reservation: confirmed, cancelled, extended, expired. How it was made is not decided here.
+-- The end of a reservation: confirmed, cancelled or expired; and longer holds. Reservations are made in 0007_reserve.sql.
 
 -- Locks the reservations of a batch in the order of their IDs, and returns the time after that. If the sale of a reservation
 -- has already seen a later time (the clock was set back since), that later time counts.
@@ -56,7 +56,7 @@ begin
 end
 $$;
 
--- Returns the held stock, so it needs the sale's row. Every transaction locks sales before reservations.
+-- Returns the held stock and therefore needs the sale's row. Every transaction locks sales before reservations.
 create function hotrow.cancel_batch(reservation_id uuid[]) returns table (status text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -100,7 +100,7 @@ begin
 end
 $$;
 
--- The sale's next_expiry stays a lower bound when a hold becomes longer, so the sale's row is not needed.
+-- If a hold becomes longer, the sale's next_expiry is still a lower bound, so the sale's row is not needed.
 create function hotrow.extend_batch(reservation_id uuid[], hold interval[])
 returns table (status text, expires_at timestamptz)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
@@ -117,7 +117,7 @@ begin
     elsif array_position(hold, null) > 0 then
         perform hotrow.null_argument('hold');
     elsif interval '0' >= any (hold) or interval '3660 days' < any (hold) then
-        perform hotrow.bad_argument('hold is 0 or less, or more than 3660 days', 'Extend by a time that lasts and ends.');
+        perform hotrow.bad_argument('hold is 0 or less, or more than 3660 days', 'Extend by more than 0 and at most 3660 days.');
     end if;
     locked := hotrow.lock_reservations(reservation_id);
     for i in 1 .. calls loop
@@ -145,8 +145,8 @@ begin
 end
 $$;
 
--- Releases what has expired, `most` holds of as many sales at most. This is accounting only: a call that needs the stock
--- releases it itself.
+-- Releases expired holds: `most` holds at most, of as many sales at most. This is accounting only: a call that needs the stock
+-- releases the holds itself.
 create function hotrow.expire_holds(most int default 1000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column

@@ -1,4 +1,4 @@
-//! The buyers: many connections in one thread of their own, and what they have been told. Never SQL, never output.
+//! The buyers: many connections in one thread, and their answers. The SQL is in `connection`, the output in `view`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,47 +12,47 @@ use tokio::task::JoinSet;
 use super::connection::{Answer, Connection, Target};
 use super::error::Error;
 
-/// The longest wait that the histogram can hold; longer ones count as this.
+/// The longest wait of the histogram; longer waits count as this one.
 const LONGEST_WAIT_US: u64 = 60_000_000;
 
-/// How much longer than a round may last the buyers wait for their answers before the demo gives up.
+/// The demo fails if the buyers still wait for answers this long after the end of the round.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When the buyers stop buying.
+/// The end of a round.
 #[derive(Clone, Copy, Debug)]
 pub enum Demand {
-    /// Each buyer comes back until the time is over.
+    /// Each buyer buys again until the time is over.
     For(Duration),
-    /// So many buyers come once each.
+    /// This number of buyers buy once each.
     Buyers(u64),
 }
 
-/// What the buyers have been told so far.
+/// The answers up to now.
 #[derive(Clone)]
 pub struct Answers {
-    /// When the first one was asked.
+    /// The time of the first purchase.
     pub since: Option<Instant>,
     /// Sales acknowledged.
     pub sold: u64,
-    /// Told that nothing is left.
+    /// Purchases refused because nothing is left.
     pub refused: u64,
-    /// Told an error.
+    /// Purchases that ended in an error.
     pub failed: u64,
     /// The first of those errors.
     pub first_failure: Option<String>,
-    /// Microseconds from the send to the end of the answer.
+    /// Microseconds from sending a purchase to the end of its answer.
     pub waits: Histogram<u64>,
 }
 
 impl Answers {
-    /// Before the first purchase.
+    /// No answers yet.
     pub fn none() -> Self {
         let waits = Histogram::new_with_bounds(1, LONGEST_WAIT_US, 3)
             .expect("bounds and precision are constants within what the histogram allows");
         Self { since: None, sold: 0, refused: 0, failed: 0, first_failure: None, waits }
     }
 
-    /// All answers of any kind.
+    /// The number of all answers.
     pub fn total(&self) -> u64 {
         self.sold + self.refused + self.failed
     }
@@ -70,14 +70,14 @@ impl Answers {
     }
 }
 
-/// Buyers at work. Dropping this sends them home.
+/// Running buyers. Dropping this stops them.
 pub struct Buyers {
     answers: Arc<Mutex<Answers>>,
     done: oneshot::Receiver<Result<Duration, Error>>,
 }
 
 impl Buyers {
-    /// Connects `connections` buyers to `target` and lets them buy as `demand` says, all at once.
+    /// Connects `connections` buyers to `target`, who then all buy at the same time until `demand` is met.
     pub fn send(target: Target, connections: usize, demand: Demand) -> Result<Self, Error> {
         let answers = Arc::new(Mutex::new(Answers::none()));
         let runtime =
@@ -94,7 +94,7 @@ impl Buyers {
                     }
                 });
                 if let Some(outcome) = outcome {
-                    // Nobody listens any more when the demo was stopped in this moment.
+                    // There is no receiver if the demo was stopped at this moment.
                     let _ = report.send(outcome);
                 }
             })
@@ -102,14 +102,14 @@ impl Buyers {
         Ok(Self { answers, done })
     }
 
-    /// What they have been told up to now.
+    /// The answers up to now.
     pub fn so_far(&self) -> Answers {
         lock(&self.answers).clone()
     }
 
-    /// Waits until the last answer has come; says how long it took from the first purchase on.
+    /// Waits for the last answer. Returns the time since the first purchase.
     pub async fn finished(&mut self) -> Result<Duration, Error> {
-        // The thread always reports, unless it was sent home by dropping this very value.
+        // The thread always reports, unless this value was dropped.
         (&mut self.done).await.unwrap_or(Err(Error::Stopped))
     }
 }
@@ -140,7 +140,7 @@ async fn shop(
     .map_err(silent)?
 }
 
-/// All connect at the same time; the round begins when the last one is ready.
+/// Connects all buyers at the same time. The round begins when the last one is connected.
 async fn connect(target: &Target, connections: usize) -> Result<Vec<Connection>, Error> {
     let mut opening = JoinSet::new();
     for _ in 0..connections {
@@ -163,7 +163,7 @@ async fn buy(mut line: Connection, queue: Arc<Queue>, answers: Arc<Mutex<Answers
     Ok(())
 }
 
-/// Who may still buy.
+/// The purchases that are left.
 enum Queue {
     Until(Instant),
     Left(AtomicU64),
@@ -187,7 +187,7 @@ impl Queue {
     }
 }
 
-/// A buyer that panicked between two counts leaves whole numbers behind, so the counts stay usable.
+/// The counts stay usable after a panic of a buyer: no count is ever half written.
 fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }

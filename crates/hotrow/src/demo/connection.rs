@@ -1,7 +1,7 @@
-//! One buyer's connection: log in, prepare the purchase once, buy by raw frames. Never a decision about when to buy.
+//! One buyer's connection: logs in, prepares the purchase once, and buys with raw frames.
 //!
-//! Frames and not a driver, so that a purchase costs the client one send and one receive and the two sides of the
-//! comparison are the ceiling, not the load.
+//! It uses frames instead of a driver because a purchase then costs the client one send and one receive. The compared
+//! servers are the bottleneck and not the load.
 
 use std::io;
 
@@ -20,12 +20,12 @@ use super::error::Error;
 const BUY: &str = include_str!("../../sql/demo_buy.sql");
 const ITEM: i32 = 1;
 
-/// The purchase as it is sent and shown, without the file's comment.
+/// The purchase's SQL without the file's comment.
 pub fn purchase_sql() -> &'static str {
     BUY.split_once('\n').map_or(BUY, |(_comment, sql)| sql).trim_end()
 }
 
-/// Where buyers connect, and as whom.
+/// Address and log-in for buyers.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Name or address.
@@ -38,7 +38,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// What a connection URL names; TCP only.
+    /// The target of a connection URL; TCP only.
     pub fn of(config: &tokio_postgres::Config) -> Result<Self, Error> {
         let Some(Host::Tcp(host)) = config.get_hosts().first() else {
             return Err(Error::Incomplete("TCP host"));
@@ -53,29 +53,29 @@ impl Target {
         })
     }
 
-    /// The same login at another address.
+    /// The same log-in at another address.
     pub fn at(&self, host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port, ..self.clone() }
     }
 
-    /// Host and port, for people.
+    /// Host and port.
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 }
 
-/// What a buyer hears.
+/// The answer to a purchase.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `UPDATE 1`: one more sold.
+    /// `UPDATE 1`: one item sold.
     Sold,
     /// `UPDATE 0`: nothing left.
     Refused,
-    /// An error, in the server's words.
+    /// An error, with the server's message.
     Failed(String),
 }
 
-/// A connection that can buy.
+/// A connection with the purchase prepared.
 pub struct Connection {
     stream: TcpStream,
     inbox: BytesMut,
@@ -97,7 +97,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Buys one item: Bind, Execute and Sync in one send, then reads to the end of the answer.
+    /// Buys one item: sends Bind, Execute and Sync at once, then reads to the end of the answer.
     pub async fn buy(&mut self) -> io::Result<Answer> {
         self.stream.write_all(&self.purchase).await?;
         let mut answer = Answer::Failed("the server answered without a result".to_owned());
@@ -173,7 +173,7 @@ impl Connection {
     }
 }
 
-/// The frames of one purchase; they are the same each time.
+/// The frames of one purchase, which are the same each time.
 fn purchase() -> io::Result<BytesMut> {
     let mut frames = BytesMut::new();
     let text_format = 0;

@@ -1,4 +1,4 @@
-//! What a round of the sale is planned to be, what happened in it, and the figures that people compare.
+//! The plan of a round, its result, and the figures for the comparison.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::buyers::{Answers, Demand};
 use super::sale::Stocktaking;
 
-/// The way to the row.
+/// The way from the buyers to the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Straight to the server.
+    /// Directly to the server.
     Direct,
     /// Through the gateway.
     Hotrow,
@@ -28,70 +28,70 @@ impl fmt::Display for Side {
     }
 }
 
-/// What is to happen in a round.
+/// The plan of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The round's number; none for the rush.
     pub number: Option<u32>,
-    /// Which way the buyers go.
+    /// The buyers' way to the row.
     pub side: Side,
-    /// On the shelf before it.
+    /// The stock before it.
     pub stock: i32,
     /// Connections.
     pub buyers: usize,
-    /// How long, or how many.
+    /// The end of the round: a time or a number of buyers.
     pub demand: Demand,
 }
 
-/// What happened in it.
+/// The result of a round.
 pub struct Round {
     /// Its number; none for the rush.
     pub number: Option<u32>,
-    /// Which way the buyers went.
+    /// The buyers' way to the row.
     pub side: Side,
-    /// The shelf against the answers.
+    /// The row compared with the answers.
     pub stocktaking: Stocktaking,
-    /// What the buyers were told.
+    /// The buyers' answers.
     pub answers: Answers,
-    /// From the first purchase to the last answer.
+    /// The time from the first purchase to the last answer.
     pub took: Duration,
-    /// Writing transactions that the server committed meanwhile.
+    /// Writing transactions that the server committed in this time.
     pub commits: u64,
 }
 
 impl Round {
-    /// Its figures.
+    /// The figures of this round.
     pub fn figures(&self) -> Figures {
         Figures::of(self.answers.sold as f64 / self.took.as_secs_f64(), &self.answers, self.commits)
     }
 }
 
-/// The figures that people compare.
+/// The figures for the comparison.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figures {
-    /// Acknowledged sales.
+    /// Acknowledged sales per second.
     pub sales_per_second: f64,
-    /// Half of the buyers waited at most so long for their answer.
+    /// Longest wait of half the buyers, in microseconds.
     pub p50_us: u64,
-    /// 99 of 100 buyers did.
+    /// Longest wait of 99 % of the buyers, in microseconds.
     pub p99_us: u64,
-    /// How many sales shared a commit; none before the first one.
+    /// Sales per commit; none before the first commit.
     pub sales_per_commit: Option<f64>,
 }
 
 impl Figures {
-    /// From a rate, the answers and the commits behind them.
+    /// Figures from a rate, the answers and their number of commits.
     pub fn of(sales_per_second: f64, answers: &Answers, commits: u64) -> Self {
         Self::new(sales_per_second, &answers.waits, answers.sold, commits)
     }
 
-    /// The rounds of one side as one: the median of their rates, all their waits, all their commits.
+    /// Figures of all rounds of one side: the median of the rates, all waits, all commits.
     pub fn of_all(rounds: &[&Round]) -> Self {
         let mut rates: Vec<f64> = rounds.iter().map(|round| round.figures().sales_per_second).collect();
         let mut all = Answers::none();
         for round in rounds {
             all.sold += round.answers.sold;
-            // Both histograms have the same bounds, so nothing is out of them.
+            // Both histograms have the same bounds, so no value is out of bounds.
             let _ = all.waits.add(&round.answers.waits);
         }
         let commits = rounds.iter().map(|round| round.commits).sum();

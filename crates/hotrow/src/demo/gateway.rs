@@ -1,4 +1,4 @@
-//! The gateway as a child process: started, waited for until it listens, stopped. Never a byte of its traffic.
+//! The gateway as a child process: starts it, waits until it listens, and stops it.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -17,34 +17,34 @@ use super::error::Error;
 const READY: &str = "hotrow: listening on ";
 const START_LIMIT: Duration = Duration::from_secs(15);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Of what the gateway says on stderr, the last lines explain why it failed.
+/// The last lines of the gateway's log explain why it failed.
 const KEPT_LINES: usize = 5;
 
 type Address = (String, u16);
 
-/// A running gateway; dropping it stops it.
+/// A running gateway. Dropping this stops it.
 pub struct Gateway {
     child: Child,
-    /// Brings the address when the gateway listens, and ends when its stdout does.
+    /// Receives the address when the gateway listens, and ends with the gateway's standard output.
     ready: Receiver<Address>,
     complaints: Complaints,
     address: Address,
 }
 
 impl Gateway {
-    /// This very program as a gateway in front of `upstream`, on a free port.
+    /// Starts this program as a gateway in front of `upstream`, on a free port.
     pub fn in_front_of(upstream: &str) -> Result<Self, Error> {
         let program =
             std::env::current_exe().map_err(|error| Error::Gateway { detail: error.to_string() })?;
         let mut command = Command::new(program);
-        // By the environment: a command line, and a password in it, can be read by every user of the machine.
+        // In the environment: every user of the machine can read a command line and the password in it.
         command.args(["serve", "--listen", "127.0.0.1:0"]).env("HOTROW_UPSTREAM", upstream);
         Self::start(command)
     }
 
     /// Blocks until the gateway listens.
     fn start(mut command: Command) -> Result<Self, Error> {
-        // In a process group of its own, Ctrl-C reaches the demo alone, which then stops things in order.
+        // In a process group of its own: Ctrl-C reaches the demo only, which then stops the gateway in order.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| Error::Gateway { detail: error.to_string() })?;
         let ready = await_address(child.stdout.take());
@@ -60,7 +60,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> (&str, u16) {
         (&self.address.0, self.address.1)
     }
@@ -70,13 +70,13 @@ impl Gateway {
         self.complaints.so_far()
     }
 
-    /// SIGTERM, and SIGKILL for one that does not listen to it. A closed stdout is the sign that it is gone.
+    /// Sends SIGTERM, and SIGKILL if the gateway is still there later. It has ended when its standard output is closed.
     fn stop(&mut self) {
         if kill(pid(&self.child), Signal::SIGTERM).is_ok() {
             let deadline = Instant::now() + STOP_LIMIT;
             while self.ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
         }
-        // Both fail only for a child that is gone already, which is what is wanted.
+        // Both fail only if the child has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -92,7 +92,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Host and port, if this line says that the gateway is ready.
+/// Host and port, if this is the line of a gateway that listens.
 fn address(line: &str) -> Option<Address> {
     let (host, port) = line.strip_prefix(READY)?.trim().rsplit_once(':')?;
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
@@ -102,21 +102,21 @@ fn await_address(stdout: Option<impl Read + Send + 'static>) -> Receiver<Address
     let (found, ready) = channel();
     read_lines(stdout, move |line| {
         if let Some(address) = address(&line) {
-            // Nobody waits any more once the gateway is dropped.
+            // There is no receiver after the gateway is dropped.
             let _ = found.send(address);
         }
     });
     ready
 }
 
-/// Reads a pipe in a thread until its end, so that the child never blocks on a full one.
+/// Reads a pipe to its end in a thread: the child must not block on a full pipe.
 fn read_lines(pipe: Option<impl Read + Send + 'static>, mut each: impl FnMut(String) + Send + 'static) {
     if let Some(pipe) = pipe {
         thread::spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).for_each(&mut each));
     }
 }
 
-/// What the gateway says on stderr: the last few lines.
+/// The last lines of the gateway's standard error.
 struct Complaints {
     lines: Arc<Mutex<VecDeque<String>>>,
     end: Receiver<()>,
@@ -128,7 +128,7 @@ impl Complaints {
         let (reading, end): (Sender<()>, _) = channel();
         let kept = Arc::clone(&lines);
         read_lines(stderr, move |line| {
-            // Held by this closure, the sender goes with the pipe's end.
+            // This closure owns the sender, which is dropped at the end of the pipe.
             let _held = &reading;
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push_back(line);
@@ -144,11 +144,11 @@ impl Complaints {
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 
-    /// For a gateway that has ended: its last words are there, or on their way.
+    /// The last lines of a gateway that has ended; waits until its pipe has been read.
     fn all(&self) -> String {
         let _ended = self.end.recv_timeout(STOP_LIMIT);
         let words = self.so_far();
-        if words.is_empty() { "it ended without a word".to_owned() } else { words }
+        if words.is_empty() { "it ended without a message".to_owned() } else { words }
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_the_ready_line_and_stops_it() {
+    fn waits_until_the_gateway_listens_and_stops_it() {
         let gateway = Gateway::start(shell(
             "echo starting; echo 'hotrow: listening on 127.0.0.1:6432'; exec sleep 600",
         ))
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_the_last_words_of_one_that_fails() {
+    fn shows_the_last_lines_of_a_gateway_that_fails() {
         let failing =
             shell("for n in 1 2 3 4 5 6 7; do echo $n >&2; done; echo 'no such upstream' >&2; exit 3");
         let Err(Error::Gateway { detail }) = Gateway::start(failing) else {

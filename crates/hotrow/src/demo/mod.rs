@@ -1,25 +1,27 @@
-//! `hotrow demo`: a flash sale on one row, first straight to PostgreSQL, then through Hotrow, side by side. Nothing
-//! here is used by the gateway, and nothing is measured here that `hotrow bench` reports.
+//! `hotrow demo`: a flash sale on one row, directly on PostgreSQL and through Hotrow, side by side. The gateway uses nothing
+//! from here, and `hotrow bench` has its own measurements.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `stage` | server, gateway and connection: set before, cleared after |
-//! | `gateway` | this program as a gateway, in a process of its own |
-//! | `sale` | the table, and the check of its row against the answers |
+//! | `stage` | server, gateway and connection: set up before the sale, removed after it |
+//! | `gateway` | this program as a gateway in its own process |
+//! | `sale` | the table, and the comparison of its row with the answers |
 //! | `round` | one round on one side, and its figures |
 //! | `buyers` | the load: many connections in one thread |
-//! | `connection` | one of them: log in, prepare, buy |
-//! | `view` | what is seen meanwhile |
-//! | `report` | what is left at the end, as text and as JSON |
-//! | `story` | the words under it |
-//! | `signals` | Ctrl-C and the like |
-//! | `error` | what can go wrong |
+//! | `connection` | one buyer's connection: log in, prepare, buy |
+//! | `view` | the output during the sale |
+//! | `report` | the result, as text and as JSON |
+//! | `story` | the explanation of the result |
+//! | `layout` | lines that fit the terminal |
+//! | `signals` | Ctrl-C and other signals to stop |
+//! | `error` | the errors |
 
 mod buyers;
 mod connection;
 mod error;
 mod figures;
 mod gateway;
+mod layout;
 mod report;
 mod round;
 mod sale;
@@ -39,28 +41,29 @@ use self::buyers::Demand;
 use self::connection::purchase_sql;
 pub use self::error::Error;
 use self::figures::{Plan, Side};
+use self::layout::Layout;
 use self::report::Report;
 use self::signals::StopSignals;
 use self::stage::Stage;
 use self::view::View;
 
-/// More than any round can sell, so that no timed purchase is refused.
+/// No round can sell this stock, so no purchase of a timed round is refused.
 const LARGE_STOCK: i32 = 1_000_000_000;
 const RUSH_STOCK: i32 = 100;
 const RUSH_BUYERS: u64 = 10_000;
-/// What a shell reports for a program that Ctrl-C ended.
+/// The exit status that a shell reports for a program ended by Ctrl-C.
 const STOPPED_STATUS: u8 = 130;
 
-/// See what Hotrow does: a flash sale on one row, with and without it
+/// Show a flash sale on one row, with and without Hotrow
 ///
-/// Many buyers want the same item at the same time; each purchase is one ordinary UPDATE of one row. First they go
-/// straight to PostgreSQL, then through Hotrow, in turns. Afterwards the row is compared with what the buyers were
-/// told; if they disagree, the exit status is 1.
+/// Many buyers want the same item at the same time. Each purchase is one ordinary UPDATE of one row. The rounds go
+/// directly to PostgreSQL and through Hotrow in turn. After each round, the demo compares the row with the buyers'
+/// answers. If they differ, the exit status is 1.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Server to sell on, instead of a private one that is started and removed
+    /// Server for the sale, instead of a private server that the demo starts and removes
     ///
-    /// The demo works in a schema of its own, hotrow_demo, and drops it at the end.
+    /// The demo uses the schema hotrow_demo, which it creates and drops at the end.
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 
@@ -68,35 +71,35 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=60))]
     seconds: u64,
 
-    /// Rounds on each side, of which the median counts (1 to 20)
+    /// Rounds on each side; the comparison uses their median (1 to 20)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=20))]
     rounds: u32,
 
-    /// Buyers at the same time, each with a connection (1 to 500)
+    /// Concurrent buyers, each with a connection (1 to 500)
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..=500))]
     buyers: u16,
 
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     json: bool,
 }
 
-/// Shows the demo. Whatever happens, server, gateway and schema are gone afterwards.
+/// Runs the demo. Server, gateway and schema are removed afterwards, also after an error.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
     let mut view = View::new(args.json);
     let outcome = runtime.block_on(show(&args, &mut view));
-    // A server whose start was interrupted is stopped by the thread that starts it; this waits for that.
+    // If the start of a server was interrupted, the thread that starts it also stops it. Dropping the runtime waits for that.
     drop(runtime);
     view.ends();
     match outcome {
         Ok(report) => {
-            view.print(&if args.json { report.json() } else { report.text() })?;
+            view.print(&if args.json { report.json() } else { report.text(view.layout()) })?;
             Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(Error::Stopped) => {
-            view.say("\n  Stopped; nothing is left behind.")?;
+            view.say("\n  Stopped. The demo has removed its server, gateway and schema.")?;
             Ok(ExitCode::from(STOPPED_STATUS))
         }
         Err(error) => Err(error),
@@ -105,10 +108,10 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 
 async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
     let mut stop = StopSignals::listen()?;
-    view.say(&format!("\n  A flash sale: {} buyers at once, one item, one row\n", args.buyers))?;
+    view.say(&format!("\n  A flash sale: {} concurrent buyers, one item, one row\n", args.buyers))?;
     let mut stage = stop.or(Stage::set(args.upstream.as_deref(), view)).await?;
     let outcome = stop.or(sell(args, &mut stage, view)).await.map_err(|error| stage.explained(error));
-    view.busy("clearing up");
+    view.busy("removing server and gateway");
     let cleared = stage.clear().await;
     let report = outcome?;
     cleared?;
@@ -117,7 +120,7 @@ async fn show(args: &Args, view: &mut View) -> Result<Report, Error> {
 
 async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report, Error> {
     stage.sale.open().await?;
-    view.say(&introduction(stage))?;
+    view.say(&introduction(stage, view.layout()))?;
     let plans = plans(args);
     view.table_begins(&plans)?;
     let mut rounds = Vec::with_capacity(plans.len());
@@ -135,7 +138,7 @@ async fn sell(args: &Args, stage: &mut Stage, view: &mut View) -> Result<Report,
     Ok(Report::of(&stage.facts, args.buyers.into(), &rounds, &rush))
 }
 
-/// The two sides in turns, so that a slow moment of the machine hits both.
+/// The two sides in turn: a slow moment of the machine affects both.
 fn plans(args: &Args) -> Vec<Plan> {
     let sides = |round| [Side::Direct, Side::Hotrow].map(|side| (round, side));
     (1..=args.rounds)
@@ -150,24 +153,36 @@ fn plans(args: &Args) -> Vec<Plan> {
         .collect()
 }
 
-fn introduction(stage: &Stage) -> String {
+fn introduction(stage: &Stage, layout: Layout) -> String {
     let facts = &stage.facts;
-    let whose = if stage.private() {
-        "private, removed at the end"
-    } else {
-        "yours\n  schema    hotrow_demo, dropped at the end"
-    };
-    let durable = if facts.durable() { "sold means on disk" } else { "sold may be lost in a crash" };
-    format!(
-        "  server    PostgreSQL {} on {}, {whose}\n  \
-           durable   fsync {}, synchronous_commit {}: {durable}\n  \
-           gateway   hotrow serve on {}, in front of that server\n  \
-           purchase  {}\n",
-        facts.version,
-        stage.target(Side::Direct).address(),
-        facts.fsync,
-        facts.synchronous_commit,
-        stage.target(Side::Hotrow).address(),
-        purchase_sql().replace(" WHERE", "\n            WHERE"),
-    )
+    let direct = stage.target(Side::Direct).address();
+    let gateway = stage.target(Side::Hotrow).address();
+    let whose = if stage.private() { "private, removed at the end" } else { "yours" };
+    let durable =
+        if facts.durable() { "a sale is on disk when it is acknowledged" } else { "a crash can lose sales" };
+    let mut entries = vec![
+        ("server", format!("PostgreSQL {} on {direct}, {whose}", facts.version)),
+        (
+            "durable",
+            format!("fsync {}, synchronous_commit {}: {durable}", facts.fsync, facts.synchronous_commit),
+        ),
+        ("gateway", format!("hotrow serve on {gateway}, in front of that server")),
+        ("build", build(report::BUILD)),
+        ("purchase", purchase_sql().to_owned()),
+    ];
+    if !stage.private() {
+        entries.insert(1, ("schema", "hotrow_demo, dropped at the end".to_owned()));
+    }
+    let lines: Vec<String> = entries.iter().map(|(name, value)| layout.entry(name, value)).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The profile of the build, and how its figures compare with those of the documentation.
+fn build(profile: &str) -> String {
+    match profile {
+        "release" => "profile release, as for the figures in the documentation".to_owned(),
+        profile => format!(
+            "profile {profile}, slower than the release build that the figures in the documentation are from"
+        ),
+    }
 }

@@ -1,5 +1,4 @@
-//! What remains of a demo: the comparison and the check, for people and as JSON. Never a figure of a sale whose check
-//! failed.
+//! The result of a demo: the comparison and the check, as text and as JSON. A sale whose check failed has no figures.
 
 use std::fmt::Write as _;
 
@@ -8,14 +7,20 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::figures::{Figures, Round, Side};
+use super::layout::Layout;
 use super::sale::{ServerFacts, Stocktaking};
 use super::story::{NEXT, story};
 use super::view::{count, shared, wait};
+
+/// The name of the profile that the program was built with.
+pub const BUILD: &str = env!("HOTROW_PROFILE");
 
 /// A finished demo.
 #[derive(Serialize)]
 pub struct Report {
     hotrow: &'static str,
+    /// The profile that the program was built with.
+    build: &'static str,
     server: ServerFacts,
     cores: usize,
     buyers: usize,
@@ -25,20 +30,20 @@ pub struct Report {
     rush: Line,
 }
 
-/// The shelf against the answers, over all rounds.
+/// The table's row compared with the answers, over all rounds.
 #[derive(Serialize)]
 struct Check {
     passed: bool,
     rounds: usize,
     acknowledged: u64,
     sold: i64,
-    /// Rounds in which the row and the answers name different numbers; two such rounds may hide in the totals.
+    /// Rounds in which row and answers have different numbers. In the totals, two such rounds may cancel each other.
     disagreeing_rounds: usize,
     oversold_rounds: usize,
     incomplete_rounds: usize,
 }
 
-/// The two sides over all rounds: median rate, all waits.
+/// The two sides over all rounds: median of the rates, all latencies.
 #[derive(Serialize)]
 struct Comparison {
     direct: Figures,
@@ -46,7 +51,7 @@ struct Comparison {
     ratio: f64,
 }
 
-/// One round for machines.
+/// One round in the JSON document.
 #[derive(Serialize)]
 struct Line {
     round: Option<u32>,
@@ -61,7 +66,7 @@ struct Line {
 }
 
 impl Report {
-    /// Puts the rounds together.
+    /// Combines the rounds.
     pub fn of(server: &ServerFacts, buyers: usize, rounds: &[Round], rush: &Round) -> Self {
         let check = Check::of(rounds.iter().chain([rush]));
         let side = |side| -> Vec<&Round> { rounds.iter().filter(|round| round.side == side).collect() };
@@ -72,6 +77,7 @@ impl Report {
         });
         Self {
             hotrow: env!("CARGO_PKG_VERSION"),
+            build: BUILD,
             server: server.clone(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             buyers,
@@ -82,43 +88,44 @@ impl Report {
         }
     }
 
-    /// Whether every row agrees with the answers.
+    /// Whether the row agrees with the answers in every round.
     pub fn passed(&self) -> bool {
         self.check.passed
     }
 
-    /// For machines.
+    /// The JSON document.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("the report has no maps and no values that JSON lacks")
     }
 
-    /// For people.
-    pub fn text(&self) -> String {
+    /// The text for a terminal.
+    pub fn text(&self, layout: Layout) -> String {
         let mut text = String::new();
-        self.write(&mut text).expect("writing to a string cannot fail");
+        self.write(&mut text, layout).expect("writing to a string cannot fail");
         text
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
+    fn write(&self, out: &mut String, layout: Layout) -> std::fmt::Result {
         if let Some(comparison) = &self.comparison {
-            self.rush.write_rush(out)?;
-            comparison.write(out)?;
+            self.rush.write_rush(out, layout)?;
+            comparison.write(out, layout)?;
         }
-        self.check.write(out)?;
-        self.write_failures(out)?;
+        self.check.write(out, layout)?;
+        self.write_failures(out, layout)?;
         if let Some(comparison) = &self.comparison {
             let story =
                 story(comparison.ratio, comparison.hotrow.sales_per_commit.unwrap_or(1.0), self.buyers);
-            write!(out, "\n{story}\n\n{NEXT}")?;
+            write!(out, "\n{}\n\n{NEXT}", layout.wrapped(&story, 2))?;
         }
         Ok(())
     }
 
-    fn write_failures(&self, out: &mut String) -> std::fmt::Result {
+    fn write_failures(&self, out: &mut String, layout: Layout) -> std::fmt::Result {
         let lines = || self.rounds.iter().chain([&self.rush]);
         let failed: u64 = lines().map(|line| line.failed).sum();
         if let Some(words) = lines().find_map(|line| line.first_failure.as_ref()) {
-            writeln!(out, "  {} purchases ended in an error, the first: {words}", HumanCount(failed))?;
+            let line = format!("{} purchases ended in an error, the first: {words}", HumanCount(failed));
+            writeln!(out, "{}", layout.wrapped(&line, 2))?;
         }
         Ok(())
     }
@@ -138,7 +145,7 @@ impl Check {
         }
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
+    fn write(&self, out: &mut String, layout: Layout) -> std::fmt::Result {
         let (rounds, incomplete, over) = (self.rounds, self.incomplete_rounds, self.oversold_rounds);
         let mark = |good| if good { style("✓").green() } else { style("✗").red().bold() };
         let told = self.disagreeing_rounds == 0;
@@ -153,38 +160,38 @@ impl Check {
             )?,
         }
         match over {
-            0 => writeln!(out, "  {} nothing oversold", mark(true))?,
-            _ => writeln!(out, "  {} oversold in {over} rounds", mark(false))?,
+            0 => writeln!(out, "  {} no round sold more than its stock", mark(true))?,
+            _ => writeln!(out, "  {} more sold than in stock in {over} rounds", mark(false))?,
         }
         if !self.passed {
-            writeln!(out, "\n  The check failed, so there is nothing to compare. Please report this.")?;
+            let words = "The check failed: the row and the answers differ, so there are no figures. Please report this as a bug.";
+            writeln!(out, "\n{}", layout.wrapped(words, 2))?;
         }
         Ok(())
     }
 }
 
 impl Comparison {
-    fn write(&self, out: &mut String) -> std::fmt::Result {
+    fn write(&self, out: &mut String, layout: Layout) -> std::fmt::Result {
         let (direct, hotrow) = (&self.direct, &self.hotrow);
-        let mut line = |what: &str, direct: String, hotrow: String, so: String| {
-            let columns = format!("  {what:<34} {direct:>10} {:>10}  {so}", style(hotrow).bold());
-            writeln!(out, "{}", columns.trim_end())
+        let mut line = |what: [&str; 2], direct: String, hotrow: String, so: String| {
+            writeln!(out, "{}", layout.comparison([what[0], what[1], &direct, &hotrow, &so]))
         };
-        line("", "direct".into(), "Hotrow".into(), String::new())?;
+        line(["", ""], "direct".into(), "Hotrow".into(), String::new())?;
         line(
-            "sales a second (median of rounds)",
+            ["sales per second, median of rounds", "sales/s"],
             count(direct.sales_per_second),
             count(hotrow.sales_per_second),
             times(self.ratio, "as many"),
         )?;
         for (what, direct, hotrow) in [
-            ("wait of half of the buyers (p50)", direct.p50_us, hotrow.p50_us),
-            ("wait of 99 of 100 buyers (p99)", direct.p99_us, hotrow.p99_us),
+            (["longest wait of half the buyers", "p50"], direct.p50_us, hotrow.p50_us),
+            (["longest wait of 99 % of the buyers", "p99"], direct.p99_us, hotrow.p99_us),
         ] {
             line(what, wait(direct), wait(hotrow), compared(direct, hotrow))?;
         }
         line(
-            "sales per commit",
+            ["sales per commit", "sales/commit"],
             shared(direct.sales_per_commit),
             shared(hotrow.sales_per_commit),
             String::new(),
@@ -208,16 +215,16 @@ impl Line {
         }
     }
 
-    fn write_rush(&self, out: &mut String) -> std::fmt::Result {
+    fn write_rush(&self, out: &mut String, layout: Layout) -> std::fmt::Result {
         let (sold, refused) = (HumanCount(self.stocktaking.acknowledged), HumanCount(self.refused));
         let came = HumanCount(self.stocktaking.acknowledged + self.refused + self.failed);
-        writeln!(
-            out,
-            "   rush  {:<7} {came} buyers for {} items: {sold} sold, {refused} refused, {:.2} s\n",
+        let line = format!(
+            "rush {} {came} buyers for {} items: {sold} sold, {refused} refused, {:.2} s",
             self.side,
             HumanCount(self.stocktaking.initial),
             self.seconds,
-        )
+        );
+        writeln!(out, "{}\n", layout.wrapped(&line, 3))
     }
 }
 

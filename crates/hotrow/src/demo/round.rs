@@ -1,4 +1,4 @@
-//! One round of the sale on one side: a fresh stock, the buyers, the check.
+//! One round of the sale on one side: new stock, buyers, check.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::figures::{Plan, Round};
 use super::stage::Stage;
 use super::view::View;
 
-/// How often the live view is given new figures.
+/// Time between updates of the live view.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Sells in a round, and shows in the view how it goes.
+/// Runs a round and shows its progress in the view.
 pub async fn hold(stage: &Stage, plan: Plan, view: &mut View) -> Result<Round, Error> {
     stage.sale.restock(plan.stock).await?;
     let before = stage.sale.transactions().await?;

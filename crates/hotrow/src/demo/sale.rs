@@ -1,4 +1,4 @@
-//! The shop: its table, what is on its shelf, and the check after a round. Never a purchase.
+//! The table of the sale, its stock, and the check after a round. The purchases are in `connection`.
 
 use serde::Serialize;
 use tokio_postgres::{Client, Config, NoTls};
@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use super::connection::Target;
 use super::error::Error;
 
-/// What the demo says about the server.
+/// Facts about the server for the demo's output.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerFacts {
     /// For example 17.2.
@@ -18,61 +18,61 @@ pub struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// Whether a sale is on disk before its buyer hears of it.
+    /// Whether a sale is on disk before its buyer gets the answer.
     pub fn durable(&self) -> bool {
         self.fsync == "on" && self.synchronous_commit != "off"
     }
 }
 
-/// The shelf against the answers after one round.
+/// The row compared with the answers after one round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stocktaking {
-    /// Put on the shelf before the round.
+    /// The stock before the round.
     pub initial: u64,
-    /// On the shelf after it.
+    /// The stock after the round.
     pub stock: i64,
-    /// Sold, by the row.
+    /// Sales according to the row.
     pub sold: i64,
-    /// Sold, by what the buyers were told.
+    /// Sales according to the buyers' answers.
     pub acknowledged: u64,
 }
 
 impl Stocktaking {
-    /// Nothing lost, nothing made up: stock + sold is what there was.
+    /// Whether stock + sold is the initial stock.
     pub fn complete(&self) -> bool {
         i64::try_from(self.initial).is_ok_and(|initial| self.stock + self.sold == initial)
     }
 
-    /// Each acknowledged sale is in the row, and no other.
+    /// Whether the row has exactly the acknowledged sales.
     pub fn acknowledged(&self) -> bool {
         i64::try_from(self.acknowledged) == Ok(self.sold)
     }
 
-    /// More was sold than there was.
+    /// Whether more was sold than the initial stock.
     pub fn oversold(&self) -> bool {
         self.stock < 0 || i64::try_from(self.initial).is_ok_and(|initial| self.sold > initial)
     }
 
-    /// All three.
+    /// Whether all three checks pass.
     pub fn agrees(&self) -> bool {
         self.complete() && self.acknowledged() && !self.oversold()
     }
 }
 
-/// A connection of the demo's own to the server, past the gateway: it sets up the shop and reads it.
+/// The demo's connection directly to the server, which creates and reads the table.
 pub struct Sale {
     client: Client,
     open: bool,
 }
 
 impl Sale {
-    /// Connects; the shop is not there yet.
+    /// Connects; creates nothing yet.
     pub async fn connect(config: &Config, target: &Target) -> Result<Self, Error> {
         let failed = |source| Error::Connect { address: target.address(), source };
         let mut config = config.clone();
         let (client, connection) =
             config.application_name("hotrow demo").connect(NoTls).await.map_err(failed)?;
-        // When the connection breaks, the next query says so.
+        // If the connection breaks, the next query fails.
         tokio::spawn(connection);
         Ok(Self { client, open: false })
     }
@@ -80,12 +80,12 @@ impl Sale {
     /// Version and durability.
     pub async fn server(&self) -> Result<ServerFacts, Error> {
         let row = self.client.query_one(include_str!("../../sql/demo_server.sql"), &[]).await?;
-        // Packagers add their own name behind the number.
+        // Packagers add their name after the number.
         let version = row.get::<_, &str>(0).split(' ').next().unwrap_or_default().to_owned();
         Ok(ServerFacts { version, fsync: row.get(1), synchronous_commit: row.get(2) })
     }
 
-    /// Makes the schema; one that a killed demo left behind is replaced, one of someone else's is not touched.
+    /// Creates the schema. Replaces the schema of a demo that was killed, and no other schema.
     pub async fn open(&mut self) -> Result<(), Error> {
         let claimed: bool =
             self.client.query_one(include_str!("../../sql/demo_claim.sql"), &[]).await?.get(0);
@@ -98,19 +98,19 @@ impl Sale {
             Some(false) => return Err(Error::Taken),
             None => {}
         }
-        // Set before the statement: if the demo is stopped while it runs, the schema may be there.
+        // Set before the statement: if the demo is stopped during the statement, the schema may exist.
         self.open = true;
         self.client.batch_execute(include_str!("../../sql/demo_open.sql")).await?;
         Ok(())
     }
 
-    /// Puts a fresh stock on the shelf.
+    /// Sets the stock and resets the sales.
     pub async fn restock(&self, stock: i32) -> Result<(), Error> {
         self.client.execute(include_str!("../../sql/demo_restock.sql"), &[&stock]).await?;
         Ok(())
     }
 
-    /// Looks at the shelf after a round that started with `initial` and of which so many sales were acknowledged.
+    /// Compares the row with the answers of a round that began with `initial` items.
     pub async fn take_stock(&self, initial: i32, acknowledged: u64) -> Result<Stocktaking, Error> {
         let row = self.client.query_one(include_str!("../../sql/demo_shelf.sql"), &[]).await?;
         let (stock, sold): (i32, i32) = (row.get(0), row.get(1));
@@ -122,14 +122,14 @@ impl Sale {
         })
     }
 
-    /// Writing transactions that the server has ended so far.
+    /// Writing transactions that the server has ended up to now.
     pub async fn transactions(&self) -> Result<u64, Error> {
         let count: i64 =
             self.client.query_one(include_str!("../../sql/demo_transactions.sql"), &[]).await?.get(0);
         Ok(count.unsigned_abs())
     }
 
-    /// Removes the schema, if this demo made it, and lets the next one in.
+    /// Drops the schema, if this demo created it, and releases the lock for the next demo.
     pub async fn close(self) -> Result<(), Error> {
         if self.open {
             self.client.batch_execute(include_str!("../../sql/demo_close.sql")).await?;

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP while the demo runs. Never what is done about them: the caller cleans up.
+//! Ctrl-C, SIGTERM and SIGHUP while the demo runs. The caller cleans up.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::error::Error;
 
-/// The requests to stop.
+/// The signals that ask the demo to stop.
 pub struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -14,7 +14,7 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// From now on these signals no longer end the program by themselves.
+    /// Registers the signals: they no longer end the program.
     pub fn listen() -> Result<Self, Error> {
         let listen = |kind| signal(kind).map_err(Error::Runtime);
         Ok(Self {
@@ -24,7 +24,7 @@ impl StopSignals {
         })
     }
 
-    /// Does the work, unless someone asks to stop.
+    /// Does the work, unless a signal arrives.
     pub async fn or<T>(&mut self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         tokio::select! {
             biased;

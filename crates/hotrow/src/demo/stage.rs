@@ -1,4 +1,4 @@
-//! All that a demo needs around it: a server, a connection to it, a gateway in front of it. Never a sale.
+//! The demo's environment: a server, a connection to it, a gateway in front of it.
 
 use hotrow_postgres::{Binaries, PrivateServer, Progress};
 use tokio::task::spawn_blocking;
@@ -10,24 +10,30 @@ use super::gateway::Gateway;
 use super::sale::{Sale, ServerFacts};
 use super::view::View;
 
-/// The set stage. The fields' order is the order in which they go: gateway, connection, server.
+const NO_SERVER: &str = "No PostgreSQL server is installed. The demo uses one from Maven Central, which it downloads once \
+    (up to 62 MB) into the cache folder of the user.";
+
+/// The environment. Its fields are dropped in this order: gateway, connection, server.
 pub struct Stage {
     gateway: Gateway,
-    /// The shop, without the gateway in between.
+    /// The table, read directly from the server.
     pub sale: Sale,
     server: Option<PrivateServer>,
     direct: Target,
-    /// What the server says of itself.
+    /// Version and durability of the server.
     pub facts: ServerFacts,
 }
 
 impl Stage {
-    /// Starts a private server, or takes the one at `upstream`, and a gateway in front of it.
+    /// Starts a private server, or uses the server at `upstream`, and starts a gateway in front of it.
     pub async fn set(upstream: Option<&str>, view: &View) -> Result<Self, Error> {
         let (server, url) = match upstream {
             Some(url) => (None, url.to_owned()),
             None => {
-                view.busy("starting a private PostgreSQL");
+                if Binaries::installed()?.is_none() {
+                    view.say(&view.layout().wrapped(NO_SERVER, 2))?;
+                }
+                view.busy("starting a private PostgreSQL server");
                 let note = view.note();
                 let server = spawn_blocking(move || private_server(note)).await??;
                 let url = server.url();
@@ -43,7 +49,7 @@ impl Stage {
         Ok(Self { gateway, sale, server, direct, facts })
     }
 
-    /// Where the buyers of a side connect.
+    /// The address of a side for its buyers.
     pub fn target(&self, side: Side) -> Target {
         match side {
             Side::Direct => self.direct.clone(),
@@ -54,7 +60,7 @@ impl Stage {
         }
     }
 
-    /// An error of the run, with what the gateway said last: it may be the gateway's doing.
+    /// Adds the last lines of the gateway's log to an error that the gateway may have caused.
     pub fn explained(&self, error: Error) -> Error {
         let words = self.gateway.last_words();
         match error {
@@ -65,12 +71,12 @@ impl Stage {
         }
     }
 
-    /// Whether the server is the demo's own.
+    /// Whether the server is private.
     pub fn private(&self) -> bool {
         self.server.is_some()
     }
 
-    /// Stops the gateway, then removes what the demo made. A private server goes with all that is on it.
+    /// Stops the gateway, then removes the schema or the private server.
     pub async fn clear(self) -> Result<(), Error> {
         let Self { gateway, sale, server, .. } = self;
         spawn_blocking(|| drop(gateway)).await?;
@@ -82,13 +88,13 @@ impl Stage {
     }
 }
 
-/// Blocks; on a machine without PostgreSQL it is downloaded first, which takes a moment.
+/// Starts a private server. On a machine without PostgreSQL, downloads it first. Blocks.
 fn private_server(note: impl Fn(String)) -> Result<PrivateServer, hotrow_postgres::Error> {
     let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
     let binaries = Binaries::find_with(|Progress { received, total }| {
         let of = total.map(|total| format!(" of {}", megabytes(total))).unwrap_or_default();
         note(format!("downloading PostgreSQL: {}{of} MB", megabytes(received)));
     })?;
-    note("starting a private PostgreSQL".to_owned());
+    note("starting a private PostgreSQL server".to_owned());
     PrivateServer::builder().binaries(binaries).label("demo").start()
 }

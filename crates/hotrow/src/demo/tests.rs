@@ -1,4 +1,4 @@
-//! Small sales on real servers: answers, check, logins, and whose schema it is. Never a figure that is compared.
+//! Small sales on real servers: answers, the check, log-ins, and the owner of the schema.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use super::buyers::{Answers, Buyers, Demand};
 use super::connection::{Answer, Connection, Target};
 use super::error::Error;
 use super::figures::{Round, Side};
+use super::layout::Layout;
 use super::report::Report;
 use super::sale::{Sale, ServerFacts, Stocktaking};
 
@@ -62,7 +63,8 @@ async fn a_rush_sells_what_there_is_and_refuses_the_rest() {
     let rounds = [Side::Direct, Side::Hotrow].map(|side| round(side, stocktaking, answers.clone(), took));
     let report = Report::of(&facts, 8, &rounds, &round(Side::Hotrow, stocktaking, answers, took));
     assert!(report.passed());
-    assert!(report.text().contains("300 sales acknowledged, 300 in the table"), "{}", report.text());
+    let text = report.text(Layout::of(80));
+    assert!(text.contains("300 sales acknowledged, 300 in the table"), "{text}");
 }
 
 #[tokio::test]
@@ -83,9 +85,9 @@ async fn a_sale_that_the_row_does_not_know_fails_the_check() {
     let bad = round(Side::Direct, stocktaking, answers, took);
     let report = Report::of(&facts, 8, &[], &bad);
     assert!(!report.passed());
-    let (text, json) = (report.text(), report.json());
+    let (text, json) = (report.text(Layout::of(80)), report.json());
     assert!(text.contains("✗ 50 sales acknowledged, 49 in the table"), "{text}");
-    assert!(!text.contains("sales a second"), "no figures without a passed check: {text}");
+    assert!(!text.contains("sales per second"), "no figures without a passed check: {text}");
     assert!(json.contains("\"comparison\": null") && json.contains("\"figures\": null"), "{json}");
 }
 

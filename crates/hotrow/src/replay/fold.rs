@@ -1,58 +1,58 @@
-//! What a counter's history folds to, and where it contradicts itself. Pure: knows neither server nor clock.
+//! Folds a counter's history to its value, and finds contradictions in it. Uses neither server nor clock.
 
 use std::time::SystemTime;
 
 /// How a counter keeps its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Each entry says which value it led to.
+    /// Each entry has the value after it.
     Ledger,
     /// Commands only.
     Log,
 }
 
-/// What a counter's row says.
+/// A counter's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// How its history is kept.
+    /// The form of its history.
     pub strategy: Strategy,
-    /// No command may bring the value below.
+    /// The smallest value.
     pub min: Option<i64>,
-    /// No command may bring the value above.
+    /// The largest value.
     pub max: Option<i64>,
-    /// The last command's.
+    /// The version of the last command.
     pub version: i64,
-    /// Only a ledger's means anything.
+    /// The value, which only a ledger's row has.
     pub value: i64,
 }
 
-/// One accepted command as the history has it.
+/// One accepted command of the history.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Which history it was found in.
+    /// The form of the history that has it.
     pub kept_in: Strategy,
-    /// Its place in the order.
+    /// Its position in the order.
     pub version: i64,
     /// `increment` or `drain`.
     pub command: &'a str,
-    /// What was added.
+    /// The added amount.
     pub amount: Option<i64>,
-    /// What a ledger says the value was behind it.
+    /// The value after it, in a ledger.
     pub value: Option<i64>,
-    /// What a ledger says a drain took.
+    /// The amount that a drain returned, in a ledger.
     pub returned: Option<i64>,
-    /// When.
+    /// Its time.
     pub at: SystemTime,
 }
 
 /// A value at a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// The commands so far.
+    /// The number of commands up to it.
     pub version: i64,
-    /// What they fold to.
+    /// The value after these commands.
     pub value: i64,
-    /// When the last of them was accepted; none before the first.
+    /// The time of the last command; none before the first.
     pub at: Option<SystemTime>,
 }
 
@@ -62,9 +62,9 @@ const START: State = State { version: 0, value: 0, at: None };
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("version {version}: {what}")]
 pub struct Difference {
-    /// Where.
+    /// The version.
     pub version: i64,
-    /// How.
+    /// The difference.
     pub what: String,
 }
 
@@ -77,19 +77,19 @@ fn differs<T>(version: i64, what: impl Into<String>) -> Result<T, Difference> {
 pub struct Fold {
     head: Head,
     state: Option<State>,
-    /// How many commands agreed.
+    /// The number of commands that agreed.
     pub commands: u64,
-    /// How many snapshots agreed with the commands before them.
+    /// The number of snapshots that agreed with the commands before them.
     pub snapshots: u64,
 }
 
 impl Fold {
-    /// From the counter's first command, or, where that is not what comes first, from whatever is kept.
+    /// Starts at the counter's first command, or at the first entry if older ones were deleted.
     pub fn new(head: Head, from_the_start: bool) -> Self {
         Self { head, state: from_the_start.then_some(START), commands: 0, snapshots: 0 }
     }
 
-    /// Where it has come to; none before anything is known.
+    /// The state up to now; none before a value is known.
     pub fn state(&self) -> Option<State> {
         self.state
     }
@@ -119,8 +119,7 @@ impl Fold {
         Ok(())
     }
 
-    /// The state that this command was given. Of a ledger whose beginning was forgotten, the first entry that is kept
-    /// says what came before.
+    /// The state before this command. If the beginning of a ledger was deleted, the first entry implies the state before it.
     fn before(&self, entry: &Entry<'_>) -> Result<State, Difference> {
         let earlier = |value| State { version: entry.version - 1, value, at: None };
         match (self.state, entry) {
@@ -130,7 +129,7 @@ impl Fold {
             (None, Entry { value: Some(value), amount: Some(amount), .. }) => {
                 Ok(earlier(value.wrapping_sub(*amount)))
             }
-            _ => differs(entry.version, "nothing says which value the commands before it led to"),
+            _ => differs(entry.version, "the value before it is unknown"),
         }
     }
 
@@ -147,13 +146,13 @@ impl Fold {
             ("drain", None) => Ok(0),
             ("increment", Some(amount)) => before.checked_add(amount).ok_or_else(|| Difference {
                 version: entry.version,
-                what: format!("{before} and {amount} are more than a bigint holds"),
+                what: format!("the sum of {before} and {amount} does not fit a bigint"),
             }),
             (command, amount) => differs(entry.version, format!("{command} {} is no command", text(amount))),
         }
     }
 
-    /// The next snapshot: the first state that is known, or one to compare with.
+    /// The next snapshot: the first known state, or a state to compare with.
     pub fn snapshot(&mut self, version: i64, value: i64, at: SystemTime) -> Result<(), Difference> {
         if self.head.strategy == Strategy::Ledger {
             return differs(version, "a counter with a ledger has a snapshot");
@@ -172,13 +171,13 @@ impl Fold {
         Ok(())
     }
 
-    /// After the last: whether the counter's row agrees. Where nothing is kept, a ledger's row stands alone.
+    /// After the last command: compares with the counter's row. A ledger without entries agrees with any row.
     pub fn end(&mut self) -> Result<State, Difference> {
         let (version, value) = (self.head.version, self.head.value);
         let state = match (self.state, self.head.strategy) {
             (Some(state), _) => state,
             (None, Strategy::Log) if version > 0 => {
-                return differs(version, "neither commands nor a snapshot say what its value is");
+                return differs(version, "there are neither commands nor a snapshot for its value");
             }
             (None, _) => State { version, value, at: None },
         };
@@ -274,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_log_needs_a_state_to_begin_with_and_compares_the_next_ones() {
-        let unknown = "version 3: nothing says which value the commands before it led to";
+        let unknown = "version 3: the value before it is unknown";
         assert_eq!(fold(head(Strategy::Log, 3, 0), false, &[log(3, 1)]), Err(unknown.to_owned()));
 
         let at = SystemTime::UNIX_EPOCH;

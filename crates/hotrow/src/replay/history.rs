@@ -1,26 +1,34 @@
-//! The counters' pasts as the server keeps them: one snapshot of the database, streamed in order. Judges nothing.
+//! The counters' histories, streamed in order from one snapshot of the database. The check is in `fold`.
 
 use std::pin::Pin;
 use std::time::SystemTime;
 
 use futures_util::TryStreamExt;
-use hotrow_sql::State as Installed;
+use hotrow_sql::{MIGRATIONS, State as Installed};
 use tokio_postgres::{Client, IsolationLevel, Row, RowStream, Transaction};
 
 use super::fold::{Difference, Entry, Fold, Head, Strategy};
 
-/// Why the history can't be read.
+/// Why the history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server can't be reached.
+    /// The connection.
     #[error(transparent)]
     Connect(#[from] crate::direct::Error),
-    /// Some other pack, or none.
+    /// The pack is not there.
+    #[error("the schema pack is not installed in this database: run hotrow migrate --upstream URL")]
+    NotInstalled,
+    /// The pack is older than this program.
     #[error(
-        "the schema pack in this database is not the one that this program knows: run hotrow migrate --check"
+        "the schema pack in this database lacks {0} migrations of this program: run hotrow migrate --upstream URL"
     )]
-    Pack,
-    /// The server refuses.
+    Older(usize),
+    /// The pack is newer than this program.
+    #[error(
+        "the schema pack in this database is newer than this program (migration {0}): use the newer program"
+    )]
+    Newer(i32),
+    /// The server reports an error.
     #[error(transparent)]
     Server(#[from] hotrow_sql::Error),
 }
@@ -31,18 +39,20 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
-/// Connects, and makes sure that the pack is there.
+/// Connects, and checks that the pack is installed.
 pub async fn connect(upstream: &str) -> Result<Client, Error> {
     let client = crate::direct::connect(upstream).await?;
     client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
     match hotrow_sql::check(&client).await? {
         Installed::Fits => Ok(client),
-        Installed::Missing(_) | Installed::Newer(_) => Err(Error::Pack),
+        Installed::Missing(missing) if missing == MIGRATIONS.len() => Err(Error::NotInstalled),
+        Installed::Missing(missing) => Err(Error::Older(missing)),
+        Installed::Newer(number) => Err(Error::Newer(number)),
     }
 }
 
-/// One state of the database for all that is asked. The locks come before it: a part of the ring that is emptied later
-/// would be empty in it too. They stop nobody but that.
+/// Begins a transaction with one snapshot for all queries. The locks come before the snapshot: a partition of the history that
+/// is truncated later would be empty in the snapshot too. The locks block only truncation.
 pub async fn begin(client: &mut Client) -> Result<Transaction<'_>, Error> {
     let builder = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = builder.start().await?;
@@ -50,34 +60,34 @@ pub async fn begin(client: &mut Client) -> Result<Transaction<'_>, Error> {
     Ok(transaction)
 }
 
-/// Whether no command was ever forgotten.
+/// Whether the history has every command since the beginning.
 pub async fn whole(transaction: &Transaction<'_>) -> Result<bool, Error> {
     Ok(transaction.query_one(include_str!("../../sql/history_whole.sql"), &[]).await?.get(0))
 }
 
-/// Which part of the past is wanted.
+/// A part of the histories.
 #[derive(Debug, Clone, Copy)]
 pub struct Range<'a> {
-    /// Of this counter only.
+    /// Only this counter.
     pub counter: Option<&'a str>,
-    /// Commands after this version, and the snapshot of it.
+    /// Commands after this version, and the snapshot at this version.
     pub after: i64,
-    /// Up to this one.
+    /// Commands up to this version.
     pub upto: i64,
 }
 
 impl Range<'_> {
-    /// Everything.
+    /// All histories.
     pub const ALL: Self = Range { counter: None, after: -1, upto: i64::MAX };
 }
 
-/// The rows, as they come: however many there are, only a few are here at a time.
+/// A stream of rows, of which only a few are in memory at a time.
 pub struct History {
     rows: Pin<Box<RowStream>>,
 }
 
 impl History {
-    /// Asks for them.
+    /// Starts the query.
     pub async fn open(transaction: &Transaction<'_>, range: Range<'_>) -> Result<Self, Error> {
         let statement = transaction.prepare(include_str!("../../sql/history.sql")).await?;
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
@@ -85,7 +95,7 @@ impl History {
         Ok(Self { rows: Box::pin(transaction.query_raw(&statement, parameters).await?) })
     }
 
-    /// The next one.
+    /// The next row.
     pub async fn next(&mut self) -> Result<Option<Record>, Error> {
         Ok(self.rows.try_next().await?.map(|row| Record { row }))
     }
@@ -96,9 +106,9 @@ pub struct Record {
     row: Row,
 }
 
-/// What a row is.
+/// The kind of a row.
 pub enum Kind {
-    /// The counter's own row, which comes before its history.
+    /// The counter's row, which comes before its history.
     Counter(Head),
     /// A command.
     Command,
@@ -107,12 +117,12 @@ pub enum Kind {
 }
 
 impl Record {
-    /// Whose it is.
+    /// The name of its counter.
     pub fn counter(&self) -> &str {
         self.row.get(0)
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self.row.get::<_, i32>(2) {
             0 => Kind::Counter(self.head()),
@@ -121,7 +131,7 @@ impl Record {
         }
     }
 
-    /// Gives a command or a snapshot to the fold.
+    /// Passes a command or a snapshot to the fold.
     pub fn fold(&self, fold: &mut Fold) -> Result<(), Difference> {
         let (version, at): (i64, SystemTime) = (self.row.get(1), self.row.get(7));
         let kept_in = match self.row.get::<_, i32>(2) {

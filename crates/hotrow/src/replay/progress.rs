@@ -1,15 +1,15 @@
-//! What a person sees of a replay that takes long: how far it is, on standard error. Never on a quick one.
+//! The progress of a long replay, on standard error.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Until then nobody wonders.
+/// Shorter replays show no progress.
 const SILENT: Duration = Duration::from_secs(1);
-/// Looking at the clock costs more than folding a command.
+/// Commands between looks at the clock: reading the clock costs more than folding a command.
 const LOOK_EVERY: u64 = 1024;
 
-/// Counts what has been read.
+/// The number of rows read.
 pub struct Progress {
     bar: ProgressBar,
     started: Instant,
@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of so many rows, where that is known.
+    /// Progress over this number of rows, if it is known.
     pub fn new(rows: Option<u64>) -> Self {
         let template = match rows {
             Some(_) => "{bar:30} {human_pos}/{human_len} commands, {per_sec}, {eta} left",
@@ -30,7 +30,7 @@ impl Progress {
         Self { bar, started: Instant::now(), read: 0 }
     }
 
-    /// One more.
+    /// Counts a row.
     pub fn step(&mut self) {
         self.read += 1;
         if self.read.is_multiple_of(LOOK_EVERY) && self.started.elapsed() > SILENT {
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// That was all.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

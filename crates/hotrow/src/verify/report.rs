@@ -1,11 +1,11 @@
-//! What a verification has found, as a table for people. Looks at no row.
+//! The result of a verification as text.
 
 use std::fmt;
 
-/// More than these are counted only.
+/// The number of contradictions that are shown; more are only counted.
 const LINES: usize = 20;
 
-/// What was checked, and what is wrong with it.
+/// The number of checked rows, and the contradictions.
 #[derive(Debug, Default)]
 pub struct Report {
     checked: Vec<(&'static str, u64)>,
@@ -14,12 +14,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// So many of these were looked at.
+    /// Adds a number of checked rows.
     pub fn checked(&mut self, what: &'static str, count: u64) {
         self.checked.push((what, count));
     }
 
-    /// One thing that is wrong.
+    /// Adds a contradiction.
     pub fn wrong(&mut self, finding: String) {
         self.wrong += 1;
         if self.findings.len() < LINES {
@@ -27,7 +27,7 @@ impl Report {
         }
     }
 
-    /// Whether nothing is.
+    /// Whether there is no contradiction.
     pub fn sound(&self) -> bool {
         self.wrong == 0
     }

@@ -1,7 +1,7 @@
 //! What no client sends while it is asked who it is: nobody else notices, and nobody comes in.
 
-use crate::support::raw::{Message, Raw, frame, query, startup};
 use crate::{Gateway, Stage, log_in};
+use hotrow_testkit::raw::{Message, Raw, frame, query, startup};
 
 fn start(user: &str) -> Vec<u8> {
     startup(0x0003_0000, &[("user", user), ("database", "postgres")])

@@ -1,11 +1,11 @@
-//! The list of who may come how: its order, its words, what is refused at the start, and what a reload changes.
+//! The access file: the order of its lines, its keywords, lines that are refused at the start, and reloads.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, config, connect, try_connect, value};
 use crate::{Stage, log_in, upstream};
+use hotrow_testkit::{PATIENCE, config, connect, try_connect, value};
 
 #[tokio::test]
 async fn the_first_line_that_fits_decides() {
@@ -28,7 +28,7 @@ async fn the_first_line_that_fits_decides() {
     // Let in by trust, the gateway has only its own password to show, which is not that of ann.
     let trusted = config(port).user(&*ann).dbname("template1").to_owned();
     let error = try_connect(&trusted).await.err().unwrap();
-    assert_eq!(crate::support::sqlstate(&error), "28P01");
+    assert_eq!(hotrow_testkit::sqlstate(&error), "28P01");
     assert!(error.as_db_error().unwrap().hint().is_none(), "the server's own words: {error:?}");
     let gate = stage.by_socket("gate", "");
     assert_eq!(gate.as_deref(), Ok("gate"), "the user of the upstream URL");
@@ -48,7 +48,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
     assert_eq!(value(&bystander, "select current_user").await, ann, "who is in stays in");
     let log =
         stage.reload(&gateway, "hba.conf", "host all all all scram-sha-256\n\nhost all all all ident").await;
-    assert!(log.contains("hba.conf: line 3: \"ident\" is no method"), "{log}");
+    assert!(log.contains("hba.conf: line 3: \"ident\" is not a supported method"), "{log}");
     assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
     stage.file("hba.conf", "host all all all scram-sha-256");
     let log = stage.reload(&gateway, "users.txt", "\"bob\" \"x\"\n\"bob\" \"sesame\"").await;
@@ -61,7 +61,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
 
 /// What the program says when it does not start.
 fn refusal(options: &[&str]) -> String {
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut serve = hotrow_testkit::hotrow();
     serve.args(["serve", "--upstream", &upstream()]).args(options).stdout(Stdio::null());
     let mut child = serve.stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;
@@ -105,7 +105,7 @@ async fn nobody_from_other_machines_comes_in_by_accident() {
     }
     let file = stage.file("hba.conf", "host all all all password");
     let words = refusal(&["--hba-file", &file]);
-    assert!(words.contains("line 1: password sends the password for everybody to read"), "{words}");
+    assert!(words.contains("line 1: password sends the password in cleartext"), "{words}");
     let file = stage.file("hba.conf", "host all all all scram-sha-256\nhost all all samehost trust");
     assert!(refusal(&["--hba-file", &file]).contains("line 2: samehost"));
     assert!(refusal(&["--hba-file", "/nowhere/hba.conf"]).contains("can't read hba_file /nowhere/hba.conf"));

@@ -7,19 +7,18 @@ mod list;
 mod methods;
 mod query;
 mod secrets;
-#[path = "../support/mod.rs"]
-mod support;
 mod upstream;
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use hotrow_testkit::{Gateway, config, connect, describe, server, tool, try_connect, until, value};
 use nix::sys::signal::Signal;
-use support::server::tool;
-use support::{Gateway, config, connect, describe, server, try_connect, until, value};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
+
+hotrow_testkit::shared_server!();
 
 /// Lets the tests look at the server; asks all others for what is known of them.
 const SERVERS_LIST: &str = "local all all trust

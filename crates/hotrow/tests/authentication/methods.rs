@@ -35,7 +35,7 @@ async fn right_passwords_are_let_in_and_no_others() {
 
 #[tokio::test]
 async fn an_old_client_that_knows_md5_only_gets_in_where_the_list_allows_it() {
-    use crate::support::raw::{Raw, frame, startup};
+    use hotrow_testkit::raw::{Raw, frame, startup};
     let stage = Stage::new().await;
     let old = stage.role("old", "md5", "olds password").await;
     let gateway = stage.gateway("host all all all md5", &[]);

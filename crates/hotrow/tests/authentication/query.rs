@@ -1,7 +1,7 @@
 //! Secrets that the server is asked for: by a function, and what becomes of log-ins when it refuses.
 
-use crate::support::{server, value};
 use crate::{Stage, log_in};
+use hotrow_testkit::{server, value};
 
 const LIST: &str = "host all all all scram-sha-256";
 

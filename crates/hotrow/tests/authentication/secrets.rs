@@ -1,7 +1,7 @@
 //! Passwords, hashes and keys are nowhere in what the gateway says, however much it is asked to say.
 
-use crate::support::{config, connect, try_connect, value};
 use crate::{GATES_PASSWORD, Stage, log_in};
+use hotrow_testkit::{config, connect, try_connect, value};
 
 #[tokio::test]
 async fn nothing_secret_is_logged_measured_or_reported() {

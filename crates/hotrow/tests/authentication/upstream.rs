@@ -1,8 +1,8 @@
 //! As whom, and by what, the gateway logs in at the server: with the client's own key, with a stored secret, and again
 //! when no client is there.
 
-use crate::support::{config, connect, until, value};
 use crate::{Stage, log_in};
+use hotrow_testkit::{config, connect, until, value};
 
 const LIST: &str = "host all all all md5";
 

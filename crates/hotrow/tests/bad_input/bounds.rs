@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hotrow_core::limits;
+use hotrow_testkit::raw::{Message, Raw, query, startup, tags};
 
 use crate::Stage;
-use crate::support::raw::{Message, Raw, query, startup, tags};
 
 const MEGABYTE: u64 = 1 << 20;
 

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::raw::{bind, execute, flush, frame, parse, query, sync, tags};
+use hotrow_testkit::{rows, until, value};
+
 use crate::Stage;
-use crate::support::raw::{bind, execute, flush, frame, parse, query, sync, tags};
-use crate::support::{rows, until, value};
 
 #[tokio::test]
 async fn a_client_that_never_reads_does_not_hold_up_others() {

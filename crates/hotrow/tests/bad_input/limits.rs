@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::raw::{Raw, bind, execute, flush, frame, parse, query, sync, tags};
+use hotrow_testkit::{Gateway, connect, describe, sqlstate, try_connect, until, value};
 
 use crate::Stage;
-use crate::support::raw::{Raw, bind, execute, flush, frame, parse, query, sync, tags};
-use crate::support::{Gateway, connect, describe, sqlstate, try_connect, until, value};
 
 fn hint(error: &tokio_postgres::Error) -> String {
     let report = error.as_db_error().unwrap_or_else(|| panic!("{}", describe(error)));

@@ -7,11 +7,11 @@ mod clients;
 mod limits;
 mod messages;
 mod start_up;
-#[path = "../support/mod.rs"]
-mod support;
 
-use support::{Gateway, connect, new_schema, value};
+use hotrow_testkit::{Gateway, connect, new_schema, value};
 use tokio_postgres::Client;
+
+hotrow_testkit::shared_server!();
 
 /// A gateway, a table with one row, and a client whose work must go on whatever others do.
 struct Stage {
@@ -41,8 +41,8 @@ impl Stage {
         assert_eq!(value(&new, update).await, (before + 2).to_string(), "after {after}");
     }
 
-    async fn raw(&self) -> support::raw::Raw {
+    async fn raw(&self) -> hotrow_testkit::raw::Raw {
         let options = format!("-c search_path={}", self.schema);
-        support::raw::Raw::log_in(self.gateway.port(), &[("options", &options)]).await
+        hotrow_testkit::raw::Raw::log_in(self.gateway.port(), &[("options", &options)]).await
     }
 }

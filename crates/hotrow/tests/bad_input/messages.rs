@@ -1,9 +1,10 @@
 //! Broken messages behind a good log-in: 08P01 and the connection is closed, or the server's own words where it is the
 //! server that reads the broken part.
 
+use hotrow_testkit::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
+use hotrow_testkit::server;
+
 use crate::Stage;
-use crate::support::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
-use crate::support::server;
 
 /// The last thing that is said before the connection is closed.
 async fn last_words(raw: &mut Raw) -> Message {

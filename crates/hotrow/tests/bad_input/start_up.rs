@@ -1,9 +1,10 @@
 //! What comes before the log-in: requests for encryption, broken and foreign packets, users and databases that aren't
 //! there.
 
+use hotrow_testkit::raw::{Message, Raw, frame, startup};
+use hotrow_testkit::server;
+
 use crate::Stage;
-use crate::support::raw::{Message, Raw, frame, startup};
-use crate::support::server;
 
 const SSL: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 const GSS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30];
@@ -103,7 +104,7 @@ async fn a_cancel_request_with_a_wrong_key_does_nothing() {
     let stage = Stage::new(&[]).await;
     let (mut raw, greeting) = Raw::log_in_with(stage.gateway.port(), &[]).await;
     let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
-    raw.send(&crate::support::raw::query("select 'slept' from pg_sleep(1)")).await;
+    raw.send(&hotrow_testkit::raw::query("select 'slept' from pg_sleep(1)")).await;
     for wrong in [[&key[..4], &[0; 4]].concat(), vec![0xff; 8]] {
         let packet = [&[0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e][..], &wrong].concat();
         assert!(
@@ -111,6 +112,6 @@ async fn a_cancel_request_with_a_wrong_key_does_nothing() {
             "nobody learns whether a key was right"
         );
     }
-    assert_eq!(crate::support::raw::tags(&raw.until_ready(1).await), "TDCZ");
+    assert_eq!(hotrow_testkit::raw::tags(&raw.until_ready(1).await), "TDCZ");
     stage.others_go_on("wrong cancel requests").await;
 }

@@ -5,18 +5,16 @@
 mod compare;
 mod report;
 mod suite;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use compare::{Comparison, Exceptions, compare, only_through};
 use hotrow_postgres::{Binaries, PrivateServer};
+use hotrow_testkit::{Gateway, config, connect};
 use report::{Report, Section};
 use serde::Deserialize;
 use suite::{Outcome, Outcomes, Suite};
-use support::{Gateway, config, connect};
 
 /// The suites' own database: some of them drop what they find.
 const DATABASE: &str = "conformance";

@@ -1,10 +1,10 @@
 //! Who may use the console, and for what: administrators for everything, readers for SHOW, others not at all.
 
+use hotrow_testkit::raw::{Raw, startup, tags};
+use hotrow_testkit::{connect, server, sqlstate, try_connect, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::raw::{Raw, startup, tags};
-use crate::support::{connect, server, sqlstate, try_connect, value};
 
 const COMMANDS: [&str; 5] = ["pause nowhere", "resume nowhere", "reconnect nowhere", "reload", "shutdown"];
 

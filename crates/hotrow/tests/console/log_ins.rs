@@ -1,10 +1,10 @@
 //! Whether a role may log in is the server's to say for each new client, also while other clients of that role are connected
 //! through the gateway; and a role that is made again is not the one before.
 
+use hotrow_testkit::{connect, rows, sqlstate, try_connect, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::{connect, rows, sqlstate, try_connect, until, value};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use hotrow_testkit::{connect, rows, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::{connect, rows, until, value};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1";
 
@@ -164,11 +164,11 @@ async fn statements_say_why_they_were_not_packed() {
     let seen = statement(&console, "select count(*) from t where n::text >").await;
     assert_eq!((seen["verdict"].as_str(), seen["passed_not_packable"].as_str()), ("passed", "1"));
     assert!(!seen["statement"].contains("geheim"), "{seen:?}");
-    let explain = std::process::Command::new(env!("CARGO_BIN_EXE_hotrow"))
+    let explain = hotrow_testkit::hotrow()
         .args([
             "explain",
             "--upstream",
-            &crate::support::server().url(),
+            &hotrow_testkit::server().url(),
             "select count(*) from t where n > 0",
         ])
         .output()

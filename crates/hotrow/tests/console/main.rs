@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod access;
+mod command_line;
 mod log_ins;
 mod looks;
 mod pausing;
@@ -10,15 +11,15 @@ mod pools;
 mod reload;
 mod roles;
 mod server_settings;
-#[path = "../support/mod.rs"]
-mod support;
 mod words;
 
 use std::path::PathBuf;
 
+use hotrow_testkit::{Gateway, new_schema, until, value};
 use nix::sys::signal::Signal;
-use support::{Gateway, new_schema, until, value};
 use tokio_postgres::Client;
+
+hotrow_testkit::shared_server!();
 
 /// A table with two rows and a gateway whose settings are in a file.
 struct Stage {
@@ -30,7 +31,7 @@ struct Stage {
 
 impl Stage {
     async fn new(settings: &str, options: &[&str]) -> Self {
-        Self::in_front_of(&support::server().url(), settings, options).await
+        Self::in_front_of(&hotrow_testkit::server().url(), settings, options).await
     }
 
     async fn in_front_of(url: &str, settings: &str, options: &[&str]) -> Self {
@@ -52,7 +53,7 @@ impl Stage {
 
     /// An operator.
     async fn console(&self) -> Client {
-        support::connect(self.gateway.config().dbname("hotrow")).await
+        hotrow_testkit::connect(self.gateway.config().dbname("hotrow")).await
     }
 
     fn file(&self) -> PathBuf {
@@ -60,7 +61,7 @@ impl Stage {
     }
 
     async fn client(&self) -> Client {
-        support::connect(&self.gateway.config_in(&self.schema)).await
+        hotrow_testkit::connect(&self.gateway.config_in(&self.schema)).await
     }
 
     /// Writes the file anew, and waits until the log says that it has been read.

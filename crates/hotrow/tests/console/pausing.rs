@@ -4,12 +4,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::raw::{Raw, query, tags};
+use hotrow_testkit::{PATIENCE, config, connect, sqlstate, tool, until, value};
 use tokio_postgres::{Client, NoTls};
 
 use crate::Stage;
-use crate::support::raw::{Raw, query, tags};
-use crate::support::server::tool;
-use crate::support::{PATIENCE, config, connect, sqlstate, until, value};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
@@ -46,7 +45,7 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
     let looking = stage.console().await;
     until("the pool is paused", || async {
         value(&looking, "show pools").await; // answered also meanwhile
-        crate::support::rows(&looking, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
+        hotrow_testkit::rows(&looking, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
     })
     .await;
     let waits = tokio::spawn(async move { (value(&client, UPDATE).await, client) });
@@ -104,7 +103,7 @@ async fn a_pause_that_is_cancelled_or_left_is_undone() {
         }
         let looking = stage.console().await;
         let paused =
-            || async { crate::support::rows(&looking, "show pools").await.unwrap()[0][6].clone().unwrap() };
+            || async { hotrow_testkit::rows(&looking, "show pools").await.unwrap()[0][6].clone().unwrap() };
         until("the pool is paused", || async { paused().await == "yes" }).await;
         if leaves {
             drop(raw);

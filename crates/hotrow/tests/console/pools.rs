@@ -1,9 +1,9 @@
 //! `[[pool]]` tables: what is different for a database or a user. The first that fits is in force.
 
+use hotrow_testkit::{connect, describe, sqlstate, try_connect, value};
 use tokio_postgres::Config;
 
 use crate::Stage;
-use crate::support::{connect, describe, sqlstate, try_connect, value};
 
 async fn role(stage: &Stage, name: &str) -> (String, Config) {
     let role = format!("{}_{name}", stage.schema);
@@ -40,9 +40,9 @@ async fn a_table_limits_all_clients_that_it_is_for_and_nobody_else() {
     }
     connect(&bobs).await;
     drop(first);
-    crate::support::until("a place is free again", || async { try_connect(&anns).await.is_ok() }).await;
+    hotrow_testkit::until("a place is free again", || async { try_connect(&anns).await.is_ok() }).await;
     stage.reload(&format!("[[pool]]\nuser = \"{ann}\"\nclients_max = 3\n")).await;
-    crate::support::until("a reload raises the limit", || async {
+    hotrow_testkit::until("a reload raises the limit", || async {
         let (one, other) = (try_connect(&anns).await, try_connect(&anns).await);
         one.is_ok() && other.is_ok()
     })

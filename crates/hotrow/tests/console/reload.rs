@@ -1,8 +1,9 @@
 //! SIGHUP: what the file says is in force at once, a file with a mistake changes nothing, and what needs a new start
 //! is told.
 
+use hotrow_testkit::{sqlstate, try_connect, value};
+
 use crate::Stage;
-use crate::support::{sqlstate, try_connect, value};
 
 #[tokio::test]
 async fn what_the_file_says_is_in_force_for_those_who_are_there() {
@@ -57,8 +58,8 @@ async fn a_file_with_a_mistake_changes_nothing_and_the_log_says_where_it_is() {
     }
     std::fs::remove_file(stage.file()).unwrap();
     stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    crate::support::until("the log says that the file is gone", || async {
-        stage.gateway.log().contains("can't read the configuration file")
+    hotrow_testkit::until("the log says that the file is gone", || async {
+        stage.gateway.log().contains("cannot read the configuration file")
     })
     .await;
     stage.reload("pack = true\n").await;
@@ -71,7 +72,7 @@ async fn flags_win_over_the_file_and_what_needs_a_start_is_told() {
     let client = stage.client().await;
     let log = stage.reload("pack = true\nlanes = 3\nworkers = 2\nlisten = \"127.0.0.1:1\"\n").await;
     assert!(!stage.packs(&client).await);
-    assert!(log.contains("workers has changed, and takes effect with the next start"), "{log}");
+    assert!(log.contains("workers has changed, and takes effect at the next start"), "{log}");
     assert!(!log.contains("lanes has changed") && !log.contains("listen has changed"), "{log}");
     assert!(stage.client().await.simple_query("select 1").await.is_ok(), "the address stays");
 }

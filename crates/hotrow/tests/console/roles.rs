@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect, sqlstate, until, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::{Gateway, config, connect, sqlstate, until, value};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
@@ -42,7 +42,7 @@ async fn a_read_only_role_gets_the_error_it_would_get_directly() {
     let stage = Stage::new("", &[]).await;
     let (name, client) =
         role(&stage, "reader", "alter role $role set default_transaction_read_only = on").await;
-    let direct = connect(config(crate::support::server().port()).user(&name)).await;
+    let direct = connect(config(hotrow_testkit::server().port()).user(&name)).await;
     let expected = direct.simple_query(UPDATE).await.unwrap_err();
     let error = client.simple_query(UPDATE).await.unwrap_err();
     assert_eq!(sqlstate(&error), "25006");

@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::raw::{Message, Raw};
+use hotrow_testkit::{Gateway, PATIENCE, config, connect, until, value};
 use tokio_postgres::{Client, NoTls};
-
-use crate::support::raw::{Message, Raw};
-use crate::support::{Gateway, PATIENCE, config, connect, until, value};
 
 /// A backslash and a letter, or one character: the server's configuration says which.
 const UPDATE: &str = r"update t set v = 'a\tb' where id = 1 returning length(v)";

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use hotrow_testkit::raw::{Raw, bind, close, describe, execute, parse, sync, tags};
+use hotrow_testkit::{connect, rows, sqlstate, tool, try_connect, until, value};
+
 use crate::Stage;
-use crate::support::raw::{Raw, bind, close, describe, execute, parse, sync, tags};
-use crate::support::server::tool;
-use crate::support::{connect, rows, sqlstate, try_connect, until, value};
 
 fn fields(row: &[Option<String>]) -> Vec<&str> {
     row.iter().map(|value| value.as_deref().unwrap_or("(null)")).collect()
@@ -120,7 +120,7 @@ async fn psql_reads_it() {
 
 #[tokio::test]
 async fn show_config_says_what_is_in_force_and_hides_the_password() {
-    let port = crate::support::server().port();
+    let port = hotrow_testkit::server().port();
     let url = format!("postgres://postgres:Geheim@127.0.0.1:{port}/postgres");
     let stage = Stage::in_front_of(&url, "lanes = 3\n[[pool]]\nuser = \"ann\"\nlanes = 1\n", &[]).await;
     let console = stage.console().await;

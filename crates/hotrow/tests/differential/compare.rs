@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use hotrow_testkit::raw::Message;
+
 use crate::program::{Frame, Program, Step};
 use crate::run::Heard;
-use crate::support::raw::Message;
 
 /// The first number of an object that a user has made.
 const USERS_OIDS: u32 = 16_384;

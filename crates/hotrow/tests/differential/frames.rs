@@ -1,7 +1,8 @@
 //! The bytes of a program's frames. Knows nothing of answers.
 
+use hotrow_testkit::raw;
+
 use crate::program::Frame;
-use crate::support::raw;
 
 /// The bytes of a frame; `oid` is that of the function which a Call names.
 pub fn bytes(frame: &Frame, oid: u32) -> Vec<u8> {

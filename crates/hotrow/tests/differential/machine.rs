@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::{Gateway, config, connect, rows, server, until, value};
 use tokio_postgres::Client;
 
 use crate::compare::{Comparison, Difference, Verdict};
 use crate::minimise::minimise;
 use crate::program::{Frame, NUMBER, Program, Step};
 use crate::run::{Patience, Place, play};
-use crate::support::{Gateway, config, connect, rows, server, until, value};
 
 /// Makes both databases, the same in all that a session asks for.
 const DATABASE: &[&str] = &[

@@ -1,6 +1,5 @@
 //! Random programs of several sessions, run directly and through the gateway: every answer and, in the end, every table
 //! has to be the same. A difference is made smaller and printed as a script (docs/internals/differential.md).
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod compare;
 mod frames;
@@ -9,14 +8,14 @@ mod machine;
 mod minimise;
 mod program;
 mod run;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::time::{Duration, Instant};
 
 use generate::{CLASSES, Class};
 use machine::{Found, Machine};
 use program::{Frame, Program, Step};
+
+hotrow_testkit::shared_server!();
 
 /// How long it looks for differences.
 const SECONDS: &str = "HOTROW_DIFFERENTIAL_SECONDS";

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::frames;
 use crate::program::{Frame, NUMBER, Program, Step};
-use crate::support::raw::{Message, Raw, startup};
-use crate::support::{until, value};
+use hotrow_testkit::raw::{Message, Raw, startup};
+use hotrow_testkit::{until, value};
 use tokio_postgres::Client;
 
 /// Where a program is played.

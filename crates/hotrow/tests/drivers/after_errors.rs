@@ -1,9 +1,10 @@
 //! What a client sends behind an error and before its Sync, as drivers in pipeline mode do: the server ignores it, and the
 //! gateway must not believe that any of it has happened.
 
+use hotrow_testkit::raw::{Message, bind, close, execute, flush, parse, query, sync, tags};
+use hotrow_testkit::server;
+
 use crate::stage::{RESET, Stage, UPDATE, once, step};
-use crate::support::raw::{Message, bind, close, execute, flush, parse, query, sync, tags};
-use crate::support::server;
 
 /// Sends the second part when the error of the first has come; what was said in all, if it is the same directly.
 async fn same(stage: &Stage, prepared: &[u8], failing: &[u8], behind: &[u8], then: &[u8]) -> Vec<Message> {

@@ -1,8 +1,9 @@
 //! Transactions whose BEGIN, statements and COMMIT are messages of their own, sent all at once, against a direct connection;
 //! and which of them are packed.
 
+use hotrow_testkit::raw::{bind, close, describe, execute, parse, query, sync};
+
 use crate::stage::{READ, Stage, UPDATE, once, step};
-use crate::support::raw::{bind, close, describe, execute, parse, query, sync};
 
 fn update(id: &str) -> Vec<u8> {
     once(UPDATE, &[Some(id)])

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use hotrow_testkit::raw::{Message, bind, close, execute, flush, frame, parse, query, sync, tags};
+use hotrow_testkit::{server, value};
+
 use crate::stage::{RESET, Stage, step};
-use crate::support::raw::{Message, bind, close, execute, flush, frame, parse, query, sync, tags};
-use crate::support::{server, value};
 
 const COPY: &str = "copy t (id, n, label) from stdin";
 const GOOD: &[u8] = b"11\t1\tone\n";

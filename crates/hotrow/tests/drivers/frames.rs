@@ -1,11 +1,12 @@
 //! Messages in orders that no driver sends: many units without waiting, many statements before one Sync, Flush, portals,
 //! start-up options. Names are in `names.rs`.
 
-use crate::stage::{READ, RESET, Stage, UPDATE, once, step};
-use crate::support::raw::{
+use hotrow_testkit::raw::{
     Raw, bind, close, describe, execute, flush, frame, parse, query, startup, sync, tags,
 };
-use crate::support::server;
+use hotrow_testkit::server;
+
+use crate::stage::{READ, RESET, Stage, UPDATE, once, step};
 
 #[tokio::test]
 async fn units_sent_without_waiting_are_answered_in_their_order() {

@@ -15,6 +15,6 @@ mod psql;
 mod random_messages;
 mod refused;
 mod stage;
-#[path = "../support/mod.rs"]
-mod support;
 mod transactions;
+
+hotrow_testkit::shared_server!();

@@ -1,8 +1,9 @@
 //! Statements and portals by name: parsed, described, closed, parsed anew, taken, unknown, unnamed; in all the orders that
 //! the protocol allows.
 
+use hotrow_testkit::raw::{bind, close, describe, execute, frame, parse, query, sync};
+
 use crate::stage::{READ, Stage, UPDATE, once, step};
-use crate::support::raw::{bind, close, describe, execute, frame, parse, query, sync};
 
 #[tokio::test]
 async fn everything_that_may_stand_around_an_execute() {

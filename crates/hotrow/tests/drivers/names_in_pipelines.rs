@@ -1,7 +1,8 @@
 //! Names of statements and portals in messages that are sent in one go, some of which fail.
 
+use hotrow_testkit::raw::{bind, close, describe, execute, parse, query, sync};
+
 use crate::stage::{Stage, UPDATE, step};
-use crate::support::raw::{bind, close, describe, execute, parse, query, sync};
 
 const ONE: &[Option<&str>] = &[Some("1")];
 

@@ -2,10 +2,8 @@
 
 use std::process::Command;
 
+use hotrow_testkit::{Gateway, new_schema, tool, value};
 use tokio_postgres::Client;
-
-use crate::support::server::tool;
-use crate::support::{Gateway, new_schema, value};
 
 const INITIAL: i64 = 1_000_000;
 

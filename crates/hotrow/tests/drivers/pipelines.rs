@@ -2,9 +2,8 @@
 //! still each sees what the ones before it did.
 
 use futures_util::future::join_all;
-
-use crate::support::raw::{Raw, bind, execute, parse, sync, tags};
-use crate::support::{Gateway, connect, new_schema, sqlstate, value};
+use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::{Gateway, connect, new_schema, sqlstate, value};
 
 const TABLE: &str = "create table t (id int primary key, n int not null check (n >= 0));
     insert into t select id, 0 from generate_series(1, 10) id";

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use hotrow_core::limits;
+use hotrow_testkit::{Gateway, connect, new_schema, sqlstate, until, value};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls};
-
-use crate::support::{Gateway, connect, new_schema, sqlstate, until, value};
 
 async fn through(options: &[&str]) -> (Gateway, String, Client, Client) {
     let (schema, direct) = new_schema().await;
@@ -170,7 +169,7 @@ async fn a_cancel_token_stops_what_is_under_way() {
     });
     let look = connect(&_gateway.config()).await;
     let asleep = "select 1 from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'";
-    until("it sleeps", async || !crate::support::rows(&look, asleep).await.unwrap().is_empty()).await;
+    until("it sleeps", async || !hotrow_testkit::rows(&look, asleep).await.unwrap().is_empty()).await;
     token.cancel_query(NoTls).await.unwrap();
     let (client, refused) = sleeping.await.unwrap();
     assert_eq!(sqlstate(&refused), "57014");

@@ -4,8 +4,7 @@
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
 
-use crate::support::server::tool;
-use crate::support::{Gateway, connect, new_schema, server, value};
+use hotrow_testkit::{Gateway, connect, new_schema, server, tool, value};
 
 fn psql(port: u16, schema: &str) -> Command {
     let mut psql = Command::new(tool("psql").expect("psql is installed"));
@@ -121,8 +120,8 @@ async fn who_listens_hears_what_others_notify() {
     let listening =
         tokio::task::spawn_blocking(move || run(port, &schema, &["listen bell", script, "select 1"]));
     let waiting = "select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted";
-    crate::support::until("psql waits for the lock", async || {
-        !crate::support::rows(&other, waiting).await.unwrap().is_empty()
+    hotrow_testkit::until("psql waits for the lock", async || {
+        !hotrow_testkit::rows(&other, waiting).await.unwrap().is_empty()
     })
     .await;
     other.batch_execute("notify bell, 'two'").await.unwrap();

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-
-use crate::stage::{RESET, Stage};
-use crate::support::raw::{
+use hotrow_testkit::raw::{
     Message, Raw, bind, close, describe, execute, flush, frame, parse, query, sync, tags,
 };
-use crate::support::{server, value};
+use hotrow_testkit::{server, value};
+
+use crate::stage::{RESET, Stage};
 
 /// How long new programs are made.
 const TIME: Duration = Duration::from_secs(8);

@@ -2,10 +2,10 @@
 //! message gets its ReadyForQuery and none looks like a success, since its client counts them.
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
+use hotrow_testkit::{Gateway, connect, until, value};
 
 use crate::stage::{RESET, Stage, UPDATE, once, step};
-use crate::support::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
-use crate::support::{Gateway, connect, until, value};
 
 /// Six messages: of text, extended queries, and one behind the block.
 const READIES: usize = 6;
@@ -46,10 +46,10 @@ async fn ready(options: &[&str]) -> (Stage, Raw) {
     (stage, raw)
 }
 
-/// The gateway's one lane stands still behind somebody's lock until this client rolls back.
+/// The gateway's one lane stands still behind another client's lock until this client rolls back.
 async fn stand_still(stage: &Stage) -> (Raw, Raw) {
     let (mut holder, mut stuck) =
-        (stage.raw(crate::support::server().port()).await, stage.raw(stage.gateway.port()).await);
+        (stage.raw(hotrow_testkit::server().port()).await, stage.raw(stage.gateway.port()).await);
     holder.query("begin; update t set n = n where id = 5").await;
     stuck.send(&once(UPDATE, &[Some("5")])).await;
     let lane = "select count(*) > 0 from pg_locks l, pg_stat_activity a where not granted and a.pid = l.pid

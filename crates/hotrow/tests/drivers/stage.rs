@@ -1,10 +1,9 @@
 //! The same messages to the server and to the gateway: the answers must be the same, byte for byte, and so must be what
 //! the table holds afterwards. Which messages, is for the tests.
 
+use hotrow_testkit::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
+use hotrow_testkit::{Gateway, new_schema, server, value};
 use tokio_postgres::Client;
-
-use crate::support::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
-use crate::support::{Gateway, new_schema, server, value};
 
 pub const RESET: &str = "drop table if exists r; truncate t; insert into t select id, 0, 'row ' || id from generate_series(1, 9) id";
 pub const UPDATE: &str = "update t set n = n + 1 where id = $1 returning id, n";

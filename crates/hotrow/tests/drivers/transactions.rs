@@ -1,9 +1,10 @@
 //! Units of several statements: what is sent before one Sync, and BEGIN to COMMIT in one go, against a direct
 //! connection; and that they are packed where they can be, which the answers do not show.
 
+use hotrow_testkit::raw::{Raw, bind, close, describe, execute, parse, query, sync, tags};
+use hotrow_testkit::{rows, value};
+
 use crate::stage::{READ, RESET, Stage, UPDATE, once, step};
-use crate::support::raw::{Raw, bind, close, describe, execute, parse, query, sync, tags};
-use crate::support::{rows, value};
 
 /// One statement of several, as libpq's pipeline mode sends it.
 fn part(text: &str, values: &[Option<&str>]) -> Vec<u8> {
@@ -223,7 +224,7 @@ async fn names_mean_what_they_meant_when_the_unit_came() {
 async fn transactions_on_the_same_rows_are_one_after_the_other() {
     let stage = Stage::new().await;
     stage.direct.batch_execute(RESET).await.unwrap();
-    let other = crate::support::Gateway::start(&[]);
+    let other = hotrow_testkit::Gateway::start(&[]);
     // One gateway keeps the peace between transactions that take their rows in different orders; two need, as direct
     // clients do, one order.
     for (ports, orders) in [
@@ -261,7 +262,7 @@ async fn two_gateways_and_an_outsider_on_one_row_lose_nothing() {
     let stage = Stage::new().await;
     let table = "create table c (id int primary key, n int not null); insert into c select i, 0 from generate_series(0, 8) i";
     stage.direct.batch_execute(table).await.unwrap();
-    let other = crate::support::Gateway::start(&[]);
+    let other = hotrow_testkit::Gateway::start(&[]);
     let schema = value(&stage.direct, "select current_schema()").await;
     let mut running = Vec::new();
     // Each takes a row of its few and then the one of all: in a batch the next one's few come behind that.

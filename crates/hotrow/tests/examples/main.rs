@@ -4,13 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod page;
-#[path = "../support/mod.rs"]
-mod support;
 mod workers;
-
-#[path = "../support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +14,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use line::Line;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{Gateway, free_port, migrate, server};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use support::server::migrate;
-use support::{Gateway, free_port, server};
+
+hotrow_testkit::shared_server!();
 
 const BUYERS: u64 = 10_000;
 /// They take seconds; most of it is what a compiler needs on a busy machine.

@@ -7,10 +7,10 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::{Signal, killpg};
 
-use crate::line::Line;
-use crate::support::{Gateway, server};
 use crate::{TIME, end, group, install, root, start};
 
 #[derive(Clone, Copy, Debug)]

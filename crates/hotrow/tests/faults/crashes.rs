@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::checker::check;
-use crate::line::Line;
 use crate::load::{Fate, Load};
-use crate::support::{Gateway, server};
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{Gateway, server};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::line::Line;
 use crate::prepare;
-use crate::support::{Gateway, server};
 
 const CROWD: usize = 10_000;
 const MEBIBYTE: u64 = 1 << 20;
@@ -21,7 +21,7 @@ async fn visit(gateway: &Gateway) -> u64 {
     assert_eq!(gateway.metric("clients"), CROWD as u64);
     let resident = gateway.resident();
     drop(crowd);
-    crate::support::until("all have left", || async { gateway.metric("clients") == 0 }).await;
+    hotrow_testkit::until("all have left", || async { gateway.metric("clients") == 0 }).await;
     resident
 }
 

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, PATIENCE};
 
 use crate::checker::check;
 use crate::load::{Fate, Load};
-use crate::support::{Gateway, PATIENCE};
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// A table whose file is the device on which there is never room: whoever wants another page of it meets the kernel's

@@ -1,12 +1,12 @@
 //! A primary that dies and a standby that takes its place: units wait, commits in doubt are not guessed.
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 
 use crate::checker::{check, settle};
-use crate::line::{Answer, Line};
 use crate::load::{Load, SELL};
-use crate::proxy::{After, Fault, How, Proxy, Way};
-use crate::support::Gateway;
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// How libpq names two hosts of which the primary is wanted.
@@ -105,7 +105,7 @@ fn caught_up(primary: &PrivateServer, standby: &PrivateServer) {
 }
 
 fn wait(server: &PrivateServer, sql: &str, wanted: &str) {
-    let deadline = std::time::Instant::now() + crate::support::PATIENCE;
+    let deadline = std::time::Instant::now() + hotrow_testkit::PATIENCE;
     while server.query(sql).unwrap()[0][0].as_deref() != Some(wanted) {
         assert!(std::time::Instant::now() < deadline, "{sql} is not {wanted}");
         std::thread::sleep(std::time::Duration::from_millis(5));

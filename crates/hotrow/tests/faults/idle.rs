@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{Gateway, until};
 
-use crate::line::Line;
 use crate::load::SELL;
 use crate::prepare;
-use crate::support::{Gateway, until};
 
 const LANES: &str = "select pid from pg_stat_activity where application_name like 'hotrow lane%'";
 

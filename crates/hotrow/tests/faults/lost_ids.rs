@@ -5,12 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
+use hotrow_testkit::{Gateway, PATIENCE};
 
-use crate::line::{Answer, Line};
 use crate::load::SELL;
 use crate::prepare;
-use crate::proxy::{After, Fault, How, Proxy, Way};
-use crate::support::{Gateway, PATIENCE};
 
 /// Rounds until a crash comes between a transaction's id and its commit.
 const ROUNDS: usize = 20;

@@ -1,39 +1,30 @@
-//! Promises 1, 5 and 7 under load while things die, stop, fill up or crowd in: what is acknowledged is there exactly once,
-//! what is refused is not, and what can't be known is said to be unknown. Cut connections are in `cut_lanes.rs`.
-
+//! Promises 1, 5 and 7 under load while things die, stop, fill up, break off or crowd in: what is acknowledged is there
+//! exactly once, what is refused is not, and what can't be known is said to be unknown. The tests are in the modules; here
+//! is only what they share.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "the lints' exception for tests stops at #[test]"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
-#[path = "../support/checker.rs"]
 mod checker;
-#[path = "../support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
-#[path = "../support/load.rs"]
-mod load;
-#[path = "../support/proxy.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod proxy;
-
 mod crashes;
 mod crowd;
+mod cut_lanes;
 mod disk;
 mod failover;
 mod idle;
+mod load;
 mod lost_ids;
 mod marathon;
 mod marks;
 mod pauses;
 mod restart;
 
-use line::Line;
+use hotrow_testkit::line::Line;
 use load::{Book, Fate, TABLES};
+
+hotrow_testkit::shared_server!();
 
 const CLIENTS: u64 = 16;
 /// What clients may be told when the server crashes. 08007: a commit was under way. 57P03: not sent. 08006, 57P01,

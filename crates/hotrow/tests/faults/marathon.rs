@@ -4,13 +4,12 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, migrate};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::checker::check;
 use crate::load::{Fate, Load};
-use crate::support::Gateway;
-use crate::support::server::migrate;
 use crate::{CLIENTS, CRASH, prepare, summary};
 
 /// How long it runs.

@@ -2,14 +2,13 @@
 //! and when no transaction id has arrived.
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
+use hotrow_testkit::{Gateway, migrate};
 
-use crate::line::Line;
 use crate::load::SELL;
 use crate::lost_ids::{CUT, logged, number, until};
 use crate::prepare;
-use crate::proxy::{After, Fault, How, Proxy, Way};
-use crate::support::Gateway;
-use crate::support::server::migrate;
 
 /// A server with the pack, a gateway behind a proxy, and a client that has sold one.
 struct Stage {

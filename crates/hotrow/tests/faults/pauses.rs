@@ -4,13 +4,13 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
+use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::Signal;
 
 use crate::checker::check;
-use crate::line::Line;
 use crate::load::{Fate, Load, SELL};
-use crate::proxy::{After, Fault, How, Proxy, Way};
-use crate::support::{Gateway, server};
 use crate::{CLIENTS, prepare, summary};
 
 /// How long something stands still: longer than any pause of an ordinary machine, shorter than what the gateway waits.

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use hotrow_core::limits;
+use hotrow_testkit::line::{Line, Until};
+use hotrow_testkit::{PATIENCE, connect, program, server};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio_postgres::Config;
 
 use crate::checker::check;
-use crate::line::{Line, Until};
 use crate::load::{Fate, Load};
-use crate::support::{PATIENCE, connect, server};
 use crate::{CLIENTS, prepare, summary};
 
 /// A gateway and all that come after it. All write into the pipes of the first.
@@ -111,7 +111,7 @@ impl Drop for Dynasty {
 }
 
 fn serve(options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut command = hotrow_testkit::hotrow();
     command.args(["serve", "--upstream", &server().url()]).args(options);
     command
 }
@@ -159,7 +159,7 @@ fn handing_over_under_load_loses_no_attempt_to_connect() {
         for round in 1..=3 {
             load.flows(500);
             gateways.signal(Signal::SIGUSR2);
-            gateways.says("handed over: what is under way here is finished", round);
+            gateways.says("handed over: clients of this process finish their work", round);
             gateways.says("hotrow::serve: started", round + 1);
             UnixStream::connect(&socket).expect("the socket is still there");
         }
@@ -196,7 +196,7 @@ fn a_client_that_the_old_gateway_let_in_gets_what_it_came_for() {
     // It is accepted after the one that has knocked before.
     let mut silent = Line::connect(gateways.port(), "public").unwrap().unwrap();
     gateways.signal(Signal::SIGUSR2);
-    gateways.says("handed over: what is under way here is finished", 1);
+    gateways.says("handed over: clients of this process finish their work", 1);
     let mut late = Line::log_in(knocked, "public").unwrap().expect("it is let in");
     for line in [&mut late, &mut silent] {
         assert_eq!(line.query("select 1").rows(), [[Some("1".to_owned())]]);
@@ -226,7 +226,7 @@ fn a_successor_that_does_not_come_up_changes_nothing() {
     std::fs::write(&file, "lanes = 0\n").unwrap();
     gateways.signal(Signal::SIGUSR2);
     gateways.says("lanes is 0 and must be 1 to 64", 1);
-    gateways.says("the successor did not come up, this gateway goes on: it ended, exit status: 1", 1);
+    gateways.says("the successor failed to start, this gateway continues: it ended, exit status: 1", 1);
     assert_eq!(line.query("select 1").error(), None);
     assert!(Line::connect(gateways.port(), "public").unwrap().is_ok());
     std::fs::write(&file, "lanes = 2\n").unwrap();
@@ -248,7 +248,7 @@ impl Manager {
         let listen = format!("{},{}", self.tcp.local_addr().unwrap(), self.path.display());
         // The shell knows the process id that the protocol asks for, and becomes the gateway.
         let mut command = Command::new("sh");
-        command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_hotrow")]);
+        command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""]).arg(program("hotrow"));
         command.args(["serve", "--upstream", &server().url(), "--listen", &listen]).env("LISTEN_FDS", "2");
         let sockets: [OwnedFd; 2] =
             [self.unix.try_clone().unwrap().into(), self.tcp.try_clone().unwrap().into()];

@@ -1,7 +1,8 @@
 //! The server is not there, or lost around a call, or has no schema pack: never a guess, and good again by itself.
 
+use hotrow_testkit::{config, connect, until, value};
+
 use crate::client::{json, send};
-use crate::support::{config, connect, until, value};
 use crate::{Api, migrate, private};
 
 const PATH: &str = "/v1/counters/away/increment";

@@ -1,10 +1,9 @@
 //! Requests that make no sense: each is refused with a problem that says why, and changes nothing.
 
-use std::process::Command;
+use hotrow_testkit::server;
 
 use crate::Api;
 use crate::client::{Header, Reply, json, send};
-use crate::support::server;
 
 const JSON: Header<'static> = ("content-type", "application/json");
 const INCREMENT: &str = "/v1/counters/bad/increment";
@@ -125,7 +124,7 @@ async fn paths_methods_types_and_sizes() {
 
 #[test]
 fn addresses_that_others_reach_need_tokens() {
-    let output = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+    let output = hotrow_testkit::hotrow()
         .args(["serve", "--upstream", &server().url(), "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0"])
         .output()
         .unwrap();

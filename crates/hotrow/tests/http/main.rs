@@ -8,8 +8,6 @@ mod bad;
 mod client;
 mod document;
 mod queues;
-#[path = "../support/mod.rs"]
-mod support;
 mod times;
 mod together;
 mod tokens;
@@ -18,8 +16,9 @@ mod trust;
 use std::sync::OnceLock;
 
 use hotrow_postgres::PrivateServer;
-use support::server::migrate;
-use support::{Gateway, free_port, server};
+use hotrow_testkit::{Gateway, free_port, migrate, server};
+
+hotrow_testkit::shared_server!();
 
 /// A server of its own.
 async fn private(label: &'static str) -> PrivateServer {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use hotrow_testkit::{connect, until, value};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::client::{Http2, Reply};
-use crate::support::{connect, until, value};
-use crate::{Api, client, support};
+use crate::{Api, client};
 
 fn id(number: u32) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
@@ -356,11 +356,11 @@ async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "orphan", "").await;
     api.ok("POST", &format!("{path}/orders"), &order(1)).await;
-    let outsider = connect(&support::config(support::server().port())).await;
+    let outsider = connect(&hotrow_testkit::config(hotrow_testkit::server().port())).await;
     let lock = "begin; select from hotrow.queue_lock l join hotrow.queue q on q.number = l.queue
         where q.queue = 'orphan' and l.side = 'h' for update of l";
     outsider.batch_execute(lock).await.unwrap();
-    let watcher = connect(&support::config(support::server().port())).await;
+    let watcher = connect(&hotrow_testkit::config(hotrow_testkit::server().port())).await;
     let before = leases(&watcher).await;
     let leaving = begin(&api, &path, r#"{"lease": 86400}"#).await;
     let blocked =

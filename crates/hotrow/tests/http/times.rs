@@ -1,7 +1,8 @@
 //! Values that RFC 3339 and JSON have no form for: they are answered all the same, and nothing is lost on the way.
 
+use hotrow_testkit::connect;
+
 use crate::Api;
-use crate::support::connect;
 
 /// The last moment that an answer can name.
 const LAST: &str = "9999-12-30T22:00:00.999999999Z";
@@ -57,7 +58,7 @@ async fn sales_and_orders_with_far_times_are_answered() {
 async fn a_call_whose_answer_can_not_be_written_is_not_executed() {
     let server = crate::private("httptypes").await;
     crate::migrate(&server.url());
-    let client = connect(&crate::support::config(server.port())).await;
+    let client = connect(&hotrow_testkit::config(server.port())).await;
     let odd = "alter function hotrow.drain(text, uuid) rename to drained;
         create table done (name text);
         create function hotrow.drain(counter text, request_id uuid, out value money) language sql as $$
@@ -66,5 +67,5 @@ async fn a_call_whose_answer_can_not_be_written_is_not_executed() {
     let api = Api::in_front_of(&server.url(), &[]);
     let reply = crate::client::json(api.port, "POST", "/v1/counters/odd/drain", "").await;
     assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
-    assert_eq!(crate::support::value(&client, "select count(*) from done").await, "0");
+    assert_eq!(hotrow_testkit::value(&client, "select count(*) from done").await, "0");
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use hotrow_testkit::{config, connect, until, value};
 
 use crate::client::{Http2, json};
-use crate::support::{config, connect, until, value};
-use crate::{Api, migrate, private, support};
+use crate::{Api, migrate, private};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_one_connection_and_other_clients_add_up() {
@@ -37,7 +37,7 @@ async fn a_row_that_somebody_holds_stops_few_others() {
     let port = api.port;
     let path = |counter: &str| format!("/v1/counters/{counter}/increment");
     api.ok("POST", &path("held"), "").await;
-    let outsider = connect(&config(support::server().port())).await;
+    let outsider = connect(&config(hotrow_testkit::server().port())).await;
     outsider
         .batch_execute("begin; select from hotrow.counter where counter = 'held' for update")
         .await
@@ -46,7 +46,7 @@ async fn a_row_that_somebody_holds_stops_few_others() {
         .map(|_| path("held"))
         .map(|path| tokio::spawn(async move { json(port, "POST", &path, "").await }))
         .collect();
-    let watcher = connect(&config(support::server().port())).await;
+    let watcher = connect(&config(hotrow_testkit::server().port())).await;
     let blocked = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
     until("requests wait", async || value(&watcher, blocked).await != "0").await;
     let others: Vec<_> = (0..40)
@@ -104,7 +104,7 @@ async fn too_many_for_a_slow_row_are_told_when_to_repeat() {
 async fn a_stop_lets_requests_finish() {
     let mut api = Api::start(&[]).await;
     api.ok("POST", "/v1/counters/stop/increment", "").await;
-    let outsider = connect(&config(support::server().port())).await;
+    let outsider = connect(&config(hotrow_testkit::server().port())).await;
     outsider
         .batch_execute("begin; select from hotrow.counter where counter = 'stop' for update")
         .await
@@ -113,7 +113,7 @@ async fn a_stop_lets_requests_finish() {
     let waiting = tokio::spawn(async move { json(port, "POST", "/v1/counters/stop/increment", "").await });
     let blocked =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.incr%'";
-    let watcher = connect(&config(support::server().port())).await;
+    let watcher = connect(&config(hotrow_testkit::server().port())).await;
     until("the request waits", async || value(&watcher, blocked).await != "0").await;
     api.gateway.sigterm();
     until("nobody new is let in", async || {

@@ -1,7 +1,8 @@
 //! Functions that the user of --upstream must not call: they belong to a role that could make that user run its own code.
 
+use hotrow_testkit::{config, connect, value};
+
 use crate::client::json;
-use crate::support::{config, connect, value};
 use crate::{Api, migrate, private};
 
 const PATH: &str = "/v1/counters/x/increment";
@@ -57,7 +58,7 @@ async fn no_client_runs_the_functions_of_a_role_that_made_the_schema() {
     mallory.batch_execute(FOREIGN).await.unwrap();
     mallory.batch_execute("grant usage on schema hotrow to public").await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/shop", server.port());
-    let gateway = crate::support::Gateway::in_front_of(&url, &[]);
+    let gateway = hotrow_testkit::Gateway::in_front_of(&url, &[]);
     let alice = connect(gateway.config().user("alice").dbname("shop")).await;
     for _ in 0..3 {
         assert_eq!(value(&alice, "select lower('X')").await, "x");

@@ -4,10 +4,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Line, Until};
+
 use crate::installed;
-use crate::line::{Line, Until};
 use crate::sql::literal;
-use crate::support::Gateway;
 
 const NEIGHBOURS: usize = 6;
 /// Each bad call is made so often, so that it meets neighbours in a batch.

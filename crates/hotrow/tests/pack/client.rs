@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use hotrow_model::linear::Operation;
 use hotrow_model::{Command, Id};
+use hotrow_testkit::line::{Answer, Line};
 
 use crate::history::{COUNTERS, ITEMS, OPERATIONS_PER_SUBJECT, PATIENCE, Shared};
-use crate::line::{Answer, Line};
 use crate::sql::{self, Call};
 
 /// What says that a unit was not run, or that nobody knows: both are no reason not to ask again with the same id.

@@ -1,9 +1,10 @@
 //! Many clients on the same counters and items at once, through two gateways and directly: there is an order that
 //! explains every answer. Without faults: those are in `faults.rs`.
 
+use hotrow_testkit::Gateway;
+
 use crate::history::Clients;
 use crate::installed;
-use crate::support::Gateway;
 
 const CLIENTS: usize = 18;
 

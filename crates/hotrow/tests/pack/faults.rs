@@ -2,11 +2,11 @@
 //! answer. Clients ask again with the same request id, and still there is an order that explains every answer.
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 
 use crate::history::Clients;
-use crate::line::Line;
-use crate::proxy::{After, Fault, How, Proxy, Way};
-use crate::support::Gateway;
 use crate::{installed, migrate};
 
 const CLIENTS: usize = 18;

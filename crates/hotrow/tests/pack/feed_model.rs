@@ -6,8 +6,8 @@ use std::mem::discriminant;
 use fastrand::Rng;
 use hotrow_model::{FeedCommand, FeedLimits, Feeds, Sort};
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::line::Line;
 
-use crate::line::Line;
 use crate::planted::{Fault, missed, seeds};
 use crate::same_as_model::none_differs;
 use crate::{private, sql};

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Line, Until};
 
 use crate::client::connect;
 use crate::history::PATIENCE;
-use crate::line::{Line, Until};
 use crate::migrate;
 use crate::planted::{Fault, missed};
-use crate::support::Gateway;
 
 /// Few, so that their readers and writers meet.
 const INBOXES: i64 = 6;

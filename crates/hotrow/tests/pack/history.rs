@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use hotrow_model::linear::{Operation, check};
 use hotrow_model::{Command, Id, Strategy, World};
+use hotrow_testkit::line::Report;
 
 use crate::client::{Client, connect};
-use crate::line::Report;
 use crate::sql::Clock;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);

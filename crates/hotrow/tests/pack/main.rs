@@ -13,30 +13,24 @@ mod faults;
 mod feed_model;
 mod feeds;
 mod history;
-#[path = "../support/line.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod line;
 mod planted;
-#[path = "../support/proxy.rs"]
-#[allow(dead_code, reason = "shared by files that each use a part")]
-mod proxy;
 mod queue_crowd;
 mod queues;
 mod same_as_model;
 mod specs;
 mod sql;
 mod stage;
-#[path = "../support/mod.rs"]
-mod support;
+mod tools;
 mod upkeep;
 mod workload;
 
 use std::sync::OnceLock;
 
 use hotrow_postgres::PrivateServer;
-use line::Line;
-use support::server;
-use support::server::migrate;
+use hotrow_testkit::line::Line;
+use hotrow_testkit::{migrate, server};
+
+hotrow_testkit::shared_server!();
 
 /// The port of the shared server, which has the pack.
 fn installed() -> u16 {

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
+use hotrow_testkit::line::Line;
+
 use crate::history::Clients;
-use crate::line::Line;
 use crate::private;
 use crate::same_as_model::difference;
 use crate::stage::Stage;

@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::Gateway;
+use hotrow_testkit::line::{Answer, Line, Until};
 
-use crate::line::{Answer, Line, Until};
 use crate::migrate;
 use crate::planted::{Fault, missed};
-use crate::support::Gateway;
 
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 12;
@@ -196,11 +196,15 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
             (Line::connect(server.port(), "public").unwrap().expect("the server takes us"), 0, 0);
         let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {
             round += 1;
-            // After the third time the ring would come back to where this queue's first orders are.
+            // After the third time the ring would come back to where this queue's first orders are. In one transaction, because
+            // a gateway's upkeep, too, moves a ring that is old enough, and that would not be counted.
             if round % 10 == 5 && moved < 3 {
+                line.query("begin");
                 line.query("update hotrow.queue_ring set opened_at = opened_at - interval '30 days'");
                 let rotated = line.query("select status from hotrow.rotate_queues()").rows();
-                moved += usize::from(rotated[0][0].as_deref() == Some("rotated"));
+                let has_moved = rotated[0][0].as_deref() == Some("rotated");
+                line.query(if has_moved { "commit" } else { "rollback" });
+                moved += usize::from(has_moved);
             }
         });
         assert_eq!(ran, Ok(()), "{shards} shards");

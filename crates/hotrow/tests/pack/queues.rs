@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use hotrow_model::{QueueAnswer, QueueCommand, QueueTerms, Receipt};
+use hotrow_testkit::line::Line;
 
-use crate::line::Line;
 use crate::planted::{Fault, missed, seeds};
 use crate::private;
 use crate::same_as_model::none_differs;

@@ -3,7 +3,7 @@
 //!
 //! `setup` runs before each permutation. A step is a name and a statement. In a permutation, `ann.reserve = sold_out 0`
 //! is a step and its answer (rows apart by `; `), `error 22023` an error, `bob.reserve waits` a step that has to wait for
-//! somebody's lock; its answer stands further down, behind the step that lets it go on. `@` in a statement becomes
+//! another session's lock; its answer stands further down, behind the step that lets it go on. `@` in a statement becomes
 //! something else in every permutation, so that they don't meet.
 
 use std::collections::HashMap;
@@ -11,8 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::line::{Answer, Line};
+
 use crate::installed;
-use crate::line::{Answer, Line};
 use crate::sql;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,7 +72,7 @@ impl Spec {
                 }
             }
             let waiting: Vec<_> = stage.sessions.iter().filter(|(_, session)| session.waits).collect();
-            assert!(waiting.is_empty(), "{file}: {name}: somebody's answer is missing");
+            assert!(waiting.is_empty(), "{file}: {name}: a session's answer is missing");
         }
     }
 }

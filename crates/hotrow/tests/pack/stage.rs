@@ -2,8 +2,8 @@
 
 use hotrow_model::script::Runner;
 use hotrow_model::{Command, Id, Time};
+use hotrow_testkit::line::{Line, Report};
 
-use crate::line::{Line, Report};
 use crate::sql::{self, Call, Clock};
 
 /// One client of the pack, and the time that it plays.

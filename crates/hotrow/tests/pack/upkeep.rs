@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hotrow_testkit::Gateway;
+
 use crate::history::PATIENCE;
 use crate::private;
-use crate::support::Gateway;
 
 #[test]
 fn a_gateway_brings_posts_that_wait() {

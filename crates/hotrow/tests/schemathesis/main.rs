@@ -1,15 +1,12 @@
 //! The HTTP API under schemathesis: it finds no answer that the OpenAPI document denies. Needs Python, so that only
 //! `make openapi` runs it.
-#![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
-
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::server::migrate;
-use support::{Gateway, free_port, server};
+use hotrow_testkit::{Gateway, free_port, migrate, server};
+
+hotrow_testkit::shared_server!();
 
 const TOKEN: &str = "schemathesis-0123456789";
 

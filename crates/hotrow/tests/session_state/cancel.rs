@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hotrow_testkit::{Gateway, PATIENCE, config, connect, server, sqlstate, until, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::{Gateway, PATIENCE, config, connect, server, sqlstate, until, value};
 use crate::{Stage, UPDATE};
 
 /// How a cancel request begins.

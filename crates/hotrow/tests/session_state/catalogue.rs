@@ -4,10 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::Stage;
-use crate::support::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
+use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
 use tokio_postgres::types::Type;
-
-use crate::support::{config, connect, rows, server, sqlstate, until, value};
 
 /// Looks at the catalogue again five times a second.
 const OFTEN: &[&str] = &["--catalogue-age-ms", "200"];
@@ -214,7 +213,7 @@ async fn a_call_means_the_overload_that_fits_best_now() {
     assert_eq!(value(&client, "select vat(5)").await, "numeric");
 }
 
-/// A default that tells transactions apart: from the moment it is there, no two clients share one.
+/// A default that depends on the transaction: from the moment it is there, no two clients share one.
 #[tokio::test]
 async fn a_default_that_somebody_adds_holds_for_the_next_row() {
     let stage = std::sync::Arc::new(Stage::new(&[]).await);

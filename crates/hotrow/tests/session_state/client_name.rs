@@ -1,8 +1,9 @@
 //! The client's name, `application_name`: the one it began with or was given since, after RESET too, and never another client's.
 
+use hotrow_testkit::raw::{Message, Raw, query, startup};
+use hotrow_testkit::{connect, server, value};
+
 use crate::Stage;
-use crate::support::raw::{Message, Raw, query, startup};
-use crate::support::{connect, server, value};
 
 /// What a client is told of its name.
 fn told(said: &[Message]) -> Vec<String> {

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{Gateway, config, connect, rows, server, until, value};
 
 use crate::Stage;
-use crate::support::{Gateway, config, connect, rows, server, until, value};
 use tokio_postgres::Client;
 
 /// A constant is read by the fields of its column, and a parameter is not.

@@ -1,9 +1,10 @@
 //! What a statement leaves behind in its session: the session keeps its connection, and packs again when it has cleaned
 //! up.
 
+use hotrow_testkit::raw::{Raw, bind, execute, parse, query, sync, tags};
+use hotrow_testkit::{rows, sqlstate, until, value};
+
 use crate::Stage;
-use crate::support::raw::{Raw, bind, execute, parse, query, sync, tags};
-use crate::support::{rows, sqlstate, until, value};
 
 /// What is said, what is there then, and what takes it away.
 const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
@@ -244,7 +245,7 @@ async fn a_function_called_by_its_number_is_looked_after() {
         body.extend([0, 0, 0, 1, 0, 0, 0, 4]); // one argument, as text
         body.extend(b"4713");
         body.extend([0, 0]);
-        crate::support::raw::frame(b'F', &body)
+        hotrow_testkit::raw::frame(b'F', &body)
     };
     let mut client = Raw::log_in(stage.gateway.port(), &[]).await;
     client.send(&call).await;

@@ -14,12 +14,12 @@ mod renewed_lanes;
 mod roles;
 mod scripts;
 mod sequences;
-#[path = "../support/mod.rs"]
-mod support;
 mod transactions;
 
-use support::{Gateway, connect, new_schema, value};
+use hotrow_testkit::{Gateway, connect, new_schema, value};
 use tokio_postgres::{Client, Config};
+
+hotrow_testkit::shared_server!();
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
@@ -42,7 +42,8 @@ impl Stage {
     async fn alone(options: &[&str]) -> Self {
         let (name, direct) = new_schema().await;
         direct.batch_execute(&format!("create database {name}")).await.unwrap();
-        let direct = connect(support::config_in(support::server().port(), &name).dbname(&name)).await;
+        let direct =
+            connect(hotrow_testkit::config_in(hotrow_testkit::server().port(), &name).dbname(&name)).await;
         direct.batch_execute(&format!("create schema {name}")).await.unwrap();
         Self::in_database(&name, name.clone(), direct, options).await
     }

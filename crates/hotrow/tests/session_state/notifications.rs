@@ -1,8 +1,9 @@
 //! Who listens keeps a connection. Clients tell their own notifications from those of others by the process id that they
 //! were told at log-in.
 
+use hotrow_testkit::raw::{Message, Raw, query, tags};
+
 use crate::Stage;
-use crate::support::raw::{Message, Raw, query, tags};
 
 /// No Linux gives a process a higher number.
 const PID_MAX: u32 = 1 << 22;

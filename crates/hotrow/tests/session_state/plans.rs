@@ -1,8 +1,9 @@
 //! What a lane's plans are made of: parameters where the client wrote literals; and plans that are no longer right.
 
+use hotrow_testkit::raw::{Raw, bind, close, execute, frame, parse, sync, tags};
+use hotrow_testkit::{rows, server, value};
+
 use crate::Stage;
-use crate::support::raw::{Raw, bind, close, execute, frame, parse, sync, tags};
-use crate::support::{rows, server, value};
 
 /// Directly, the planner computes `10 / 0` before it looks for the row. A plan with parameters is not that eager, as
 /// for every prepared statement that runs for the sixth time.

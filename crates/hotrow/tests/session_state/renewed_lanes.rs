@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use hotrow_testkit::{connect, rows, until, value};
+
 use crate::Stage;
-use crate::support::{connect, rows, until, value};
 
 #[tokio::test]
 async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {

@@ -1,9 +1,9 @@
 //! Who the client is to the server: its role's settings and rights hold, packed or not.
 
+use hotrow_testkit::{connect, sqlstate, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::{connect, sqlstate, value};
 
 async fn role(stage: &Stage, name: &str, more: &str) -> (String, Client) {
     let role = format!("{}_{name}", stage.schema);

@@ -1,10 +1,10 @@
 //! Short scripts of two sessions, run directly and through the gateway: every answer must be the same. What is prepared to be
 //! committed later, large objects, cursors, encodings, locks.
 
+use hotrow_testkit::{config_in, connect, server, sqlstate};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::Stage;
-use crate::support::{config_in, connect, server, sqlstate};
 
 /// A session, `a` or `b`, and what it says.
 type Script = &'static [(char, &'static str)];

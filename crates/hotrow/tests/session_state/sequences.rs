@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use hotrow_testkit::{rows, value};
 use tokio_postgres::Client;
 
 use crate::Stage;
-use crate::support::{rows, value};
 
 async fn stage() -> Stage {
     let stage = Stage::alone(&[]).await;

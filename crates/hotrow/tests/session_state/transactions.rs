@@ -1,7 +1,7 @@
 //! Transactions of the client's own, whatever their kind; and what is the session's while they last.
 
-use crate::support::{connect, rows, sqlstate, value};
 use crate::{Stage, UPDATE};
+use hotrow_testkit::{connect, rows, sqlstate, value};
 
 #[tokio::test]
 async fn what_is_set_locally_lasts_as_long_as_its_transaction() {

@@ -157,14 +157,15 @@ fn each_lib_rs_is_a_map_of_its_crate() {
         let folder = root().join("crates").join(&name);
         let Ok(lib) = fs::read_to_string(folder.join("src/lib.rs")) else { continue };
         let map = map_of(&lib);
-        let declared = lib.lines().filter_map(|line| {
-            let module = line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';')?;
-            (module != "tests").then_some(module)
-        });
+        let lines: Vec<&str> = lib.lines().collect();
+        let declared = lines
+            .windows(2)
+            .filter(|pair| pair[0] != "#[cfg(test)]")
+            .filter_map(|pair| pair[1].trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
         for module in declared {
             let file = format!("{module}.rs");
             let is_it = |word: &&str| *word == module || word.rsplit('/').next() == Some(&file);
-            assert!(map.iter().any(|word| is_it(word)), "the map in {name}'s lib.rs omits {module}");
+            assert!(map.iter().any(is_it), "the map in {name}'s lib.rs omits {module}");
         }
         let are_files = |word: &&&str| word.ends_with(".rs") || word.ends_with(".sql");
         for file in map.iter().filter(are_files).filter(|file| !file.contains('*')) {
@@ -191,11 +192,79 @@ fn make_help_lists_every_target() {
     }
 }
 
+const ROOT_DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "STYLE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+];
+
+/// Words and phrases that STYLE.md replaces by standard terms.
+const BANNED: [&str; 9] = [
+    "mend",
+    "mends",
+    "mended",
+    "shall",
+    "who may come",
+    "nobody can tell",
+    "of itself",
+    "somebody's",
+    "makes no sense",
+];
+
+#[test]
+fn texts_use_standard_terms() {
+    let mut texts = files(&[".rs", ".md", ".sql", ".sh", ".py", ".toml"]);
+    texts.extend(ROOT_DOCUMENTS.map(|name| root().join(name)));
+    texts.retain(|path| !path.ends_with("STYLE.md") && !path.ends_with("tidy/main.rs"));
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut found = Vec::new();
+    for path in texts {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            for banned in BANNED {
+                let is_there = line.match_indices(banned).any(|(at, _)| {
+                    let (before, after) = (&line[..at], &line[at + banned.len()..]);
+                    !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+                });
+                if is_there {
+                    found.push(format!("{}:{}: {banned:?}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "STYLE.md has standard terms for these: {found:#?}");
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    const LINES_MAX: usize = 70;
+    for path in files(&[".rs"]).iter().filter(|path| path.components().any(|part| part.as_os_str() == "src"))
+    {
+        let text = fs::read_to_string(path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (start, line) in lines.iter().enumerate() {
+            let code = line.trim_start();
+            let words = code.split(' ').take_while(|word| *word != "fn").count();
+            let begins = words <= 3 && code.split(' ').nth(words) == Some("fn") && line.ends_with('{');
+            let is_test = path.components().any(|part| part.as_os_str() == "tests");
+            if !begins || is_test {
+                continue;
+            }
+            let end = format!("{}}}", &line[..line.len() - code.len()]);
+            let length = lines[start..].iter().position(|line| *line == end).map_or(0, |length| length + 1);
+            assert!(length <= LINES_MAX, "{}:{}: {length} lines: {code}", path.display(), start + 1);
+        }
+    }
+}
+
 #[test]
 fn documents_have_one_title_and_links_that_lead_somewhere() {
     let mut documents = files(&[".md"]);
-    documents
-        .extend(["README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    documents.extend(ROOT_DOCUMENTS.map(|name| root().join(name)));
     for path in documents {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(

@@ -4,11 +4,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use hotrow_testkit::PATIENCE;
+use hotrow_testkit::raw::{Message, query, startup};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-
-use crate::support::PATIENCE;
-use crate::support::raw::{Message, query, startup};
 
 pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use hotrow_testkit::{tool, until};
+
 use crate::certificates::{Authority, version_1};
 use crate::client::Client;
-use crate::support::server::tool;
-use crate::support::until;
 use crate::{Gateway, Stage};
 
 /// What psql says under these variables.
@@ -118,7 +118,7 @@ async fn tls_may_begin_without_asking_when_the_client_names_the_protocol() {
     let mut silent = stage.authority.believe();
     silent.alpn_protocols.clear();
     let mut client = Client::direct(stage.gateway.port(), silent.clone()).unwrap();
-    client.send(&crate::support::raw::startup(0x0003_0000, &[("user", "postgres")]));
+    client.send(&hotrow_testkit::raw::startup(0x0003_0000, &[("user", "postgres")]));
     assert!(matches!(client.message(), Ok(None) | Err(_)), "it is sent away");
     let mut client = Client::ask(stage.gateway.port(), silent.clone()).unwrap();
     client.log_in(&stage.schema);

@@ -3,11 +3,12 @@
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use hotrow_testkit::raw::{Message, startup};
 
 use crate::certificates::Authority;
 use crate::client::{Client, SSL_REQUEST, plain};
-use crate::support::raw::{Message, startup};
 use crate::{Pair, Stage};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
@@ -115,7 +116,7 @@ fn refusal(certificate: &str, key: &str, more: &[&str]) -> String {
     // If the files were taken it would end too, for the address is ours.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let mut gateway = Command::new(env!("CARGO_BIN_EXE_hotrow"));
+    let mut gateway = hotrow_testkit::hotrow();
     gateway.args(["serve", "--upstream", "postgres://127.0.0.1:1/x", "--listen", &address]);
     gateway.args(["--tls-cert-file", certificate, "--tls-key-file", key]).args(more);
     let output = gateway.stdin(Stdio::null()).output().unwrap();

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use hotrow_testkit::tool;
+
 use crate::Stage;
 use crate::certificates::Authority;
-use crate::support::server::tool;
 
 const LIST: &str = "hostssl all bound all scram-sha-256
 hostssl all clear all password

@@ -8,15 +8,15 @@ mod clients;
 mod faulty;
 mod log_ins;
 mod reload;
-#[path = "../support/mod.rs"]
-mod support;
 mod traffic;
 mod upstream;
 
 use certificates::{Authority, Pair};
 use client::Client;
-use support::{Gateway, new_schema};
+use hotrow_testkit::{Gateway, new_schema};
 use tempfile::TempDir;
+
+hotrow_testkit::shared_server!();
 
 /// A gateway with a certificate, and what is needed to believe it.
 struct Stage {

@@ -1,10 +1,10 @@
 //! A new certificate while clients are there: they stay, new ones see the new one, and a broken file changes nothing.
 
+use hotrow_testkit::until;
 use nix::sys::signal::Signal;
 
 use crate::certificates::Authority;
 use crate::client::Client;
-use crate::support::until;
 use crate::{Pair, Stage};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";

@@ -3,11 +3,12 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
+use hotrow_testkit::raw::{bind, execute, parse, query, sync};
+use hotrow_testkit::{until, value};
+
 use crate::Stage;
 use crate::client::Client;
 use crate::clients::psql;
-use crate::support::raw::{bind, execute, parse, query, sync};
-use crate::support::{until, value};
 
 #[tokio::test]
 async fn fifty_megabytes_go_in_and_out() {

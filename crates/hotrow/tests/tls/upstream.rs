@@ -4,16 +4,15 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, chown};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{connect, describe, server, sqlstate, try_connect, until, value};
 use tempfile::TempDir;
 
 use crate::certificates::{Authority, Pair, self_signed, version_1};
 use crate::clients::psql;
-use crate::support::{connect, describe, server, sqlstate, try_connect, until, value};
 use crate::{Gateway, Stage};
 
 /// A server with a certificate for `localhost`, and what is needed to believe it.
@@ -212,12 +211,12 @@ async fn the_gateway_shows_a_certificate_of_its_own() {
     let words = format!("sslmode=require&sslcert={certificate}&sslkey={key}");
     secured.check("127.0.0.1", &words, Ok(true)).await;
     secured.check("127.0.0.1", "sslmode=require", Err("valid client certificate")).await;
-    let migrate = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+    let migrate = hotrow_testkit::hotrow()
         .args(["migrate", "--upstream", &secured.url("127.0.0.1", &words)])
         .output()
         .unwrap();
     assert!(migrate.status.success(), "{}", String::from_utf8_lossy(&migrate.stderr));
-    let plain = Command::new(env!("CARGO_BIN_EXE_hotrow"))
+    let plain = hotrow_testkit::hotrow()
         .args(["migrate", "--upstream", &secured.url("127.0.0.1", "sslmode=disable")])
         .output()
         .unwrap();

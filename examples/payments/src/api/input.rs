@@ -1,4 +1,4 @@
-//! What requests say, and what of it makes no sense.
+//! The input of requests, and why it is invalid.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;

@@ -77,7 +77,7 @@ impl Problem {
     pub const DISTRUSTED: Self =
         fixed(StatusCode::UNAUTHORIZED, "distrusted", "the signature is missing, wrong or too old");
 
-    /// What makes no sense.
+    /// The part of the request that is invalid.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, name: "invalid", detail: Cow::Owned(detail.into()) }
     }

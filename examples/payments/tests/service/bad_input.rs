@@ -1,4 +1,4 @@
-//! What makes no sense is refused with a status and a reason, and leaves nothing behind.
+//! Invalid requests are refused with a status and a reason, and leave nothing behind.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what can't be had is the failure to report")]
 
 mod bad_input;
+mod bench;
 mod claims;
 mod compare_and_set;
 mod crashes;
@@ -14,6 +15,7 @@ mod load;
 mod program;
 mod races;
 mod requests;
+mod schemathesis;
 mod stage;
 mod through_hotrow;
 mod totals;

@@ -1,8 +1,7 @@
 //! A child process that says where it listens. Dropping it kills it.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -11,18 +10,6 @@ pub struct Program {
     command: Command,
     child: Option<Child>,
     log: Arc<Mutex<String>>,
-}
-
-/// A port that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// A program of another package, built beside ours.
-pub fn beside(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_payments")).with_file_name(name);
-    assert!(path.exists(), "{} is not built: cargo build --package {name}", path.display());
-    path
 }
 
 impl Program {
@@ -47,7 +34,7 @@ impl Program {
         twin
     }
 
-    /// Started again, with the same arguments and environment. Its port may be taken for a moment by somebody's
+    /// Started again, with the same arguments and environment. Its port may be taken for a moment by another program's
     /// connection, so it gets several tries.
     pub fn restart(&mut self) {
         for _ in 0..20 {

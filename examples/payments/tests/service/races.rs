@@ -56,7 +56,7 @@ async fn webhook_reconciliation_and_cancel_agree_on_one_outcome_a_thousand_times
     };
     assert!(number("state in ('succeeded', 'declined', 'not_executed')") >= PAYMENTS);
     // The race was run. Only the request itself settles what no worker looked at and no webhook came for; only a worker finds
-    // out that a gateway has never heard of something. By whom the others were settled nobody can tell.
+    // out that a gateway has never heard of something. The test cannot know who settled the others.
     let told = "exists (select from payments.webhook w
         where convert_from(w.body, 'UTF8')::json ->> 'reference' = a.id::text)";
     assert_ne!(number(&format!("gateway <> 'none' and tries = 0 and not {told}")), 0);

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hotrow_postgres::PrivateServer;
+use hotrow_testkit::{free_port, program};
 use payments::http::Client;
 use payments::signature::sign;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::NoTls;
 
 use crate::document::hold_to;
-use crate::program::{Program, beside, free_port};
+use crate::program::Program;
 
 /// Nothing that a test waits for takes so long unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -70,13 +70,6 @@ impl Plan {
     }
 }
 
-/// Gives the database hotrow's queues.
-fn migrate(server: &PrivateServer) {
-    let done = Command::new(beside("hotrow")).args(["migrate", "--upstream", &server.url()]).output();
-    let done = done.unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-}
-
 /// The service's answer.
 pub type Answer = (u16, Value);
 
@@ -100,7 +93,7 @@ impl Stage {
     fn open(room: SemaphorePermit<'static>, plan: Plan, settings: &[(&str, &str)]) -> Self {
         let server = PrivateServer::builder().label("payments").start().unwrap();
         if plan.has_queues() {
-            migrate(&server);
+            hotrow_testkit::migrate(&server.url());
         }
         let (mut url, metrics_port) = (server.url(), free_port());
         let hotrow = plan.is_through_hotrow().then(|| {
@@ -110,7 +103,7 @@ impl Stage {
             let arguments =
                 ["serve", "--upstream", &server.url(), "--listen", &listen, "--metrics", &metrics];
             url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-            Program::start(&beside("hotrow"), &arguments, &[])
+            Program::start(&program("hotrow"), &arguments, &[])
         });
         let books = TempDir::new().unwrap();
         let (service_port, gateways_port) = (free_port(), free_port());
@@ -142,9 +135,9 @@ impl Stage {
             ("KEY_SECONDS", "2"),
         ];
         environment.extend(settings);
-        let program = Path::new(env!("CARGO_BIN_EXE_payments"));
-        let service = Program::start(program, &["service"], &environment);
-        let worker = Program::start(program, &["worker"], &environment);
+        let payments = Path::new(env!("CARGO_BIN_EXE_payments"));
+        let service = Program::start(payments, &["service"], &environment);
+        let worker = Program::start(payments, &["worker"], &environment);
         let client = Client::default();
         Self {
             gateways,
@@ -163,7 +156,7 @@ impl Stage {
 
     /// Gives the database hotrow's queues.
     pub fn migrate(&self) {
-        tokio::task::block_in_place(|| migrate(&self.server));
+        tokio::task::block_in_place(|| hotrow_testkit::migrate(&self.server.url()));
     }
 
     /// How to talk to the service.

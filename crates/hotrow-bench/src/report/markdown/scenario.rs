@@ -1,7 +1,6 @@
-//! One scenario of the report for people: its techniques, its tables, and what has no figure; judges nothing.
+//! One scenario of the Markdown report: its techniques, its tables, and techniques without figures.
 
-use super::super::numbers::{bytes, milliseconds, times, whole};
-use super::counted;
+use super::super::numbers::{bytes, counted, milliseconds, times, whole};
 use crate::results::{CellOutcome, Figures, ScenarioResult, TechniqueResult};
 use crate::scenario::Figure;
 use crate::statistics::{Quantiles, Spread};
@@ -35,11 +34,11 @@ pub(super) fn write_scenario(text: &mut String, scenario: &ScenarioResult) -> Re
     Ok(())
 }
 
-/// All client counts beside each other, before the details of each.
+/// Throughput for all numbers of clients, before the tables for each number.
 fn write_overview(text: &mut String, scenario: &ScenarioResult) -> Result<(), Error> {
     let clients = scenario.clients();
     let titles: Vec<_> = clients.iter().map(|clients| counted(*clients, "client")).collect();
-    writeln!(text, "| done/s | {} |", titles.join(" | "))?;
+    writeln!(text, "| done per second with | {} |", titles.join(" | "))?;
     writeln!(text, "|---|{}", "---:|".repeat(clients.len()))?;
     for technique in &scenario.techniques {
         let done =
@@ -54,8 +53,11 @@ fn write_overview(text: &mut String, scenario: &ScenarioResult) -> Result<(), Er
 fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
     let turned_away =
         measured(scenario, clients).any(|(_, figures)| figures.turned_away_per_second.max > 0.0);
-    let (title, rule) = if turned_away { (" turned away/s |", "---:|") } else { ("", "") };
-    writeln!(text, "| technique | done/s | least to most |{title} compared | p50 | p99 | log for each |")?;
+    let (title, rule) = if turned_away { (" rejected per second |", "---:|") } else { ("", "") };
+    writeln!(
+        text,
+        "| technique | done per second | lowest to highest |{title} compared | p50 | p99 | WAL per unit |"
+    )?;
     writeln!(text, "|---|---:|---:|{rule}---:|---:|---:|---:|")?;
     for (technique, figures) in measured(scenario, clients) {
         write!(
@@ -81,7 +83,7 @@ fn write_throughput(text: &mut String, scenario: &ScenarioResult, clients: u32) 
     write_untimed(text, scenario, clients)
 }
 
-/// What a unit of work cost the server, where that was watched: medians of the rounds, waits of all rounds together.
+/// The cost of a unit of work for the server, if it was watched: medians of the rounds, waits of all rounds together.
 fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
     let watched: Vec<_> = measured(scenario, clients)
         .map(|(technique, figures)| {
@@ -95,7 +97,7 @@ fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32)
     }
     writeln!(
         text,
-        "| technique | commits each | log flushes each | a flush | walsender each | busy sessions are waiting for |"
+        "| technique | commits per unit | WAL flushes per unit | time per flush | walsender time per unit | waits of busy sessions |"
     )?;
     writeln!(text, "|---|---:|---:|---:|---:|---|")?;
     for (technique, rounds) in watched {
@@ -116,7 +118,7 @@ fn write_server_work(text: &mut String, scenario: &ScenarioResult, clients: u32)
     writeln!(text)
 }
 
-/// Most frequent first; what is hardly ever seen is left out.
+/// The waits by frequency; rare ones are omitted.
 fn waits(rounds: &[&ServerWork]) -> String {
     const AT_LEAST: f64 = 0.02;
     let mut seen = BTreeMap::<&str, u64>::new();
@@ -142,14 +144,14 @@ fn write_untimed(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
     }
     writeln!(
         text,
-        "{}: more than half of the answers were there before pgbench's own `send` had returned, too soon for it to time \
+        "{}: more than half of the answers arrived before pgbench's `send` had returned, before pgbench could measure \
          them.\n",
         names.join(", ")
     )
 }
 
 fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
-    writeln!(text, "| technique | due/s | done/s | p50 | p90 | p99 | p99.9 | longest |")?;
+    writeln!(text, "| technique | due per second | done per second | p50 | p90 | p99 | p99.9 | longest |")?;
     writeln!(text, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
     for (technique, figures) in measured(scenario, clients) {
         let due = figures.due_per_second.map_or("-".to_owned(), |due| whole(due.into()));
@@ -170,14 +172,14 @@ fn write_latency(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
     for (technique, _) in measured(scenario, clients).filter(|(_, figures)| fell_behind(figures)) {
         writeln!(
             text,
-            "`{}` did not keep up with what was due: its latencies grow for as long as the run lasts.\n",
+            "`{}` did not reach the rate that was due: its latencies grow with the length of the run.\n",
             technique.name
         )?;
     }
     write_pace(text, scenario, clients)
 }
 
-/// What the loads that know it say about themselves; of several rounds, the worst.
+/// The rate and lateness of loads that measure them, with the worst of the rounds.
 fn write_pace(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
     const NOT_TO_BE_NEGLECTED_US: u64 = 5_000;
     for (technique, figures) in measured(scenario, clients) {
@@ -190,7 +192,7 @@ fn write_pace(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Res
         let refused: u64 = paces.iter().map(|pace| pace.refused).sum();
         writeln!(
             text,
-            "`{}`: the load made {} requests a second, 99 in 100 of them at most {} after they were due; {} were refused.\n",
+            "`{}`: the load made {} requests per second, 99 % of them at most {} after they were due. {} were rejected.\n",
             technique.name,
             range(arrived),
             milliseconds(late_us),
@@ -199,7 +201,7 @@ fn write_pace(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Res
         if late_us > NOT_TO_BE_NEGLECTED_US || is_behind(figures, arrived.min) {
             writeln!(
                 text,
-                "**The load of `{}` did not keep the rate itself: its latencies are partly the load's own.**\n",
+                "**The load of `{}` did not keep its rate: the latencies include delays of the load.**\n",
                 technique.name
             )?;
         }
@@ -211,13 +213,13 @@ fn fell_behind(figures: &Figures) -> bool {
     is_behind(figures, figures.per_second.median)
 }
 
-/// Random arrivals alone make a difference of a few per cent.
+/// Random arrivals cause differences of a few per cent.
 fn is_behind(figures: &Figures, per_second: f64) -> bool {
     const NOT_BY_CHANCE: f64 = 0.9;
     figures.due_per_second.is_some_and(|due| per_second < NOT_BY_CHANCE * f64::from(due))
 }
 
-/// What has no figure, and why: a table that just leaves something out would be taken for the whole.
+/// The techniques without a figure, and why. A table that omits them would look complete.
 fn write_missing(text: &mut String, scenario: &ScenarioResult, clients: u32) -> Result<(), Error> {
     for technique in &scenario.techniques {
         for cell in technique.cells.iter().filter(|cell| cell.clients == clients) {
@@ -225,7 +227,7 @@ fn write_missing(text: &mut String, scenario: &ScenarioResult, clients: u32) -> 
                 CellOutcome::Failed { reason } => {
                     writeln!(
                         text,
-                        "**No figure for `{}`, its check failed: {}**\n",
+                        "**There is no figure for `{}`, because its check failed: {}**\n",
                         technique.name,
                         one_line(reason)
                     )?;

@@ -1,12 +1,13 @@
-//! The panel of a scenario with one number of clients: throughput, a bar per technique.
+//! The panel of a scenario with one number of clients: one bar per technique for its throughput.
 
-use super::super::numbers::whole;
+use super::super::numbers::{counted, whole};
 use super::canvas::Canvas;
-use super::{GREY, LEFT, RIGHT, WIDTH, colour_of};
+use super::look::{Colour, colour_of, title_of};
+use super::{LEFT, RIGHT, WIDTH};
 use crate::results::ScenarioResult;
 
 const ROW: f64 = 34.0;
-const BELOW: f64 = 40.0;
+const BELOW: f64 = 56.0;
 
 pub(super) fn height(scenario: &ScenarioResult) -> f64 {
     ROW * scenario.techniques.len() as f64 + BELOW
@@ -20,21 +21,26 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
     let length = |per_second: f64| per_second / most * (WIDTH - LEFT - RIGHT);
     for (row, (technique, figures)) in all().enumerate() {
         let y = top + row as f64 * ROW;
-        let colour = colour_of(technique.through);
-        canvas.text(LEFT - 10.0, y + 17.0, "end", colour, technique.name);
+        let colour = colour_of(technique.name);
+        canvas.text(LEFT - 10.0, y + 17.0, "end", colour, &title_of(technique.name));
         let Some(figures) = figures else {
-            canvas.text(LEFT + 6.0, y + 17.0, "start", GREY, "no figure");
+            canvas.text(LEFT + 6.0, y + 17.0, "start", Colour::Grey, "no figure");
             continue;
         };
         let spread = figures.per_second;
         canvas.rectangle((LEFT, y), (length(spread.median), 24.0), colour);
         let middle = y + 12.0;
-        canvas.line((LEFT + length(spread.min), middle), (LEFT + length(spread.max), middle), "#1A1A1A", 1.5);
+        canvas.line(
+            (LEFT + length(spread.min), middle),
+            (LEFT + length(spread.max), middle),
+            Colour::Ink,
+            1.5,
+        );
         let end = LEFT + length(spread.max) + 8.0;
         canvas.text(end, y + 17.0, "start", colour, &format!("{}/s", whole(spread.median)));
     }
-    let clients =
-        if clients == 1 { "1 client".to_owned() } else { format!("{} clients", whole(clients.into())) };
-    let below = format!("{clients}, done per second; thin line: least to most of the rounds");
-    canvas.text(LEFT, top + height(scenario) - 22.0, "start", GREY, &below);
+    let bottom = top + height(scenario);
+    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom - 40.0, "middle", Colour::Grey, "done per second");
+    let note = format!("{}; thin line: lowest to highest round", counted(clients, "client"));
+    canvas.text(LEFT, bottom - 20.0, "start", Colour::Grey, &note);
 }

@@ -1,14 +1,15 @@
-//! The panel of a scenario about latency: p50, p99 and p99.9 of each technique on one logarithmic axis.
+//! The panel of a latency scenario: p50, p99 and p99.9 of each technique on one logarithmic axis.
 
-use super::super::numbers::whole;
-use super::canvas::{Canvas, Marker};
+use super::super::numbers::{counted, whole};
+use super::canvas::Canvas;
+use super::look::{Colour, Marker, colour_of, title_of};
 use super::scale::LogScale;
-use super::{GREY, LEFT, RIGHT, WIDTH, colour_of};
+use super::{LEFT, RIGHT, WIDTH};
 use crate::results::{Figures, ScenarioResult, TechniqueResult};
 
 const ROW: f64 = 44.0;
 const MOST_TICKS: usize = 9;
-const BELOW: f64 = 62.0;
+const BELOW: f64 = 76.0;
 
 pub(super) fn height(scenario: &ScenarioResult) -> f64 {
     ROW * rows(scenario).len() as f64 + BELOW
@@ -20,22 +21,22 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
     let latencies = rows.iter().filter_map(|(_, _, figures)| marks(figures.as_ref()?));
     let extremes = latencies.flatten().map(|(_, latency_us)| latency_us as f64);
     let Some(scale) = LogScale::around(extremes, LEFT + 20.0, WIDTH - RIGHT + 60.0) else {
-        canvas.text(LEFT, top + 20.0, "start", GREY, "no figures");
+        canvas.text(LEFT, top + 20.0, "start", Colour::Grey, "no figures");
         return;
     };
     for tick in scale.ticks(MOST_TICKS) {
-        canvas.line((scale.at(tick), top), (scale.at(tick), bottom), "#E2E2E2", 1.0);
-        canvas.text(scale.at(tick), bottom + 18.0, "middle", GREY, &format!("{} ms", tick / 1000.0));
+        canvas.line((scale.at(tick), top), (scale.at(tick), bottom), Colour::Grid, 1.0);
+        canvas.text(scale.at(tick), bottom + 18.0, "middle", Colour::Grey, &(tick / 1000.0).to_string());
     }
     for (row, (technique, clients, figures)) in rows.iter().enumerate() {
         let y = top + (row as f64 + 0.5) * ROW;
-        let colour = colour_of(technique.through);
-        canvas.text(LEFT - 10.0, y - 2.0, "end", colour, technique.name);
+        let colour = colour_of(technique.name);
+        canvas.text(LEFT - 10.0, y - 2.0, "end", colour, &title_of(technique.name));
         let Some(figures) = figures else {
-            canvas.text(LEFT + 6.0, y + 4.0, "start", GREY, "no figure");
+            canvas.text(LEFT + 6.0, y + 4.0, "start", Colour::Grey, "no figure");
             continue;
         };
-        canvas.text(LEFT - 10.0, y + 14.0, "end", GREY, &circumstances(*clients, figures));
+        canvas.text(LEFT - 10.0, y + 14.0, "end", Colour::Grey, &circumstances(*clients, figures));
         let marks = marks(figures)
             .into_iter()
             .flatten()
@@ -46,8 +47,10 @@ pub(super) fn draw(canvas: &mut Canvas, scenario: &ScenarioResult, top: f64) {
             canvas.mark(point, marker, colour);
         }
     }
-    let legend = "time from due to answered, logarithmic: circle p50, diamond p99, square p99.9";
-    canvas.text(LEFT, bottom + 42.0, "start", GREY, legend);
+    let axis = "time from due to answered, in ms (logarithmic)";
+    canvas.text((LEFT + WIDTH - RIGHT) / 2.0, bottom + 38.0, "middle", Colour::Grey, axis);
+    let legend = "circle: p50, diamond: p99, square: p99.9";
+    canvas.text(LEFT, bottom + 58.0, "start", Colour::Grey, legend);
 }
 
 type Row<'a> = (&'a TechniqueResult, u32, Option<&'a Figures>);
@@ -73,7 +76,7 @@ fn marks(figures: &Figures) -> Option<[(Marker, u64); 3]> {
 
 fn circumstances(clients: u32, figures: &Figures) -> String {
     match figures.due_per_second {
-        Some(due) => format!("{}/s, {clients} clients", whole(due.into())),
-        None => format!("{clients} clients"),
+        Some(due) => format!("{}/s, {}", whole(due.into()), counted(clients, "client")),
+        None => counted(clients, "client"),
     }
 }

@@ -1,19 +1,19 @@
-//! Queues that others wrote, beside Hotrow's: techniques of the scenarios `queue-lease` and `queue-batch`.
+//! Queues of other projects: techniques of the scenarios `queue-lease` and `queue-batch`.
 
 use super::{FILL_HOTROW, SKIP_LOCKED};
 use crate::scenario::{LoadBy, Peer, Technique, Through};
 
-pub(super) const SETTINGS: &str = "River, graphile-worker and pg-boss are run if `--peers` names their programs (docs/queues.md), each in \
-    one process with all workers. First the orders are put in, as many as a run of this length takes after what the warm-up did; \
-    the time counts from the workers' start until the last order is recorded as completed, and no latency is taken. They have \
-    tables of their own, where an order id is not unique; graphile-worker deletes what is completed and keeps no record. A program of \
-    Node.js has one core: `hotrow-node` is Hotrow from such a one.";
+pub(super) const SETTINGS: &str = "River, graphile-worker and pg-boss run if `--peers` names their programs (docs/queues.md), each in one \
+    process with all workers. Before a run, the number of orders for its length is enqueued, estimated from the warm-up. The time \
+    counts from the start of the workers until the last order is recorded as completed, without latencies. Their tables do not \
+    require unique order ids. graphile-worker deletes completed orders and keeps no record. A Node.js program uses one core: \
+    `hotrow-node` is Hotrow from such a program.";
 
 const NODE: Technique = Technique { load_by: LoadBy::Peer(Peer::Node), prepare: "", ..SKIP_LOCKED };
 
 pub(super) const RIVER: Technique = Technique {
     name: "river",
-    about: "River (Go): its client fetches up to a job for each free worker every millisecond, and completes many at once",
+    about: "River (Go): its client fetches up to one job per free worker every millisecond, and completes jobs in batches",
     load_by: LoadBy::Peer(Peer::Go),
     ..NODE
 };
@@ -26,7 +26,7 @@ pub(super) const GRAPHILE_WORKER: Technique = Technique {
 
 pub(super) const GRAPHILE_WORKER_BATCHED: Technique = Technique {
     name: "graphile-worker-batched",
-    about: "graphile-worker (Node.js): its runner with a `localQueue` of 500 jobs, completing many at once",
+    about: "graphile-worker (Node.js): its runner with a `localQueue` of 500 jobs, which completes jobs in batches",
     ..NODE
 };
 

@@ -1,34 +1,36 @@
-//! What a statement that is passed through may leave behind in its session; never what it does to tables.
+//! The effects of a passed-through statement on its session. Effects on tables are not recorded here.
 
-/// What may stay behind in the server's session, or what is taken away when used as [`crate::classify::read::analysis::Pass::clears`].
+/// State that a statement may leave in the server's session. In
+/// [`crate::classify::read::analysis::Pass::clears`], state that a statement removes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Effect {
     /// Settings were changed for the session.
     pub settings: bool,
-    /// The role or the session's user was changed, which RESET ALL does not undo.
+    /// The role or the session user was changed. RESET ALL does not undo this.
     pub role: bool,
-    /// Temporary objects.
+    /// Temporary objects exist.
     pub temporary: bool,
-    /// Statements prepared by SQL.
+    /// Statements were prepared with SQL's PREPARE.
     pub prepared: bool,
-    /// Notifications are listened for.
+    /// The session listens for notifications.
     pub listen: bool,
-    /// A cursor that outlives its transaction.
+    /// A cursor outlives its transaction.
     pub holdable_cursor: bool,
-    /// Advisory locks of the session.
+    /// The session holds advisory locks.
     pub advisory_lock: bool,
-    /// A sequence was moved, which `currval` and `lastval` of this session would see.
+    /// A sequence was advanced, which changes `currval` and `lastval` of this session.
     pub touches_sequence: bool,
-    /// `currval` or `lastval` are read: only the connection that moved the sequence can answer.
+    /// The statement reads `currval` or `lastval`. Only the connection that advanced the sequence can answer
+    /// it.
     pub needs_sequence_state: bool,
-    /// The client's own name: only ever taken away, by a statement that resets it.
+    /// The client's `application_name`. It is only ever removed, by a statement that resets it.
     pub name: bool,
-    /// Anything: the statement or a function in it is not known.
+    /// Anything: the statement, or a function in it, is unknown.
     pub unknown: bool,
 }
 
 impl Effect {
-    /// Nothing is left behind.
+    /// No effect.
     pub const NONE: Self = Self {
         settings: false,
         role: false,
@@ -43,10 +45,10 @@ impl Effect {
         unknown: false,
     };
 
-    /// Anything may be left behind.
+    /// Any effect is possible.
     pub const UNKNOWN: Self = Self { unknown: true, touches_sequence: true, ..Self::NONE };
 
-    /// All there is, as DISCARD ALL clears it.
+    /// All effects, as DISCARD ALL clears them.
     pub const ALL: Self = Self {
         settings: true,
         role: true,
@@ -61,7 +63,7 @@ impl Effect {
         unknown: true,
     };
 
-    /// Both together.
+    /// The union of both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self {
@@ -79,7 +81,7 @@ impl Effect {
         }
     }
 
-    /// What is left of this after `cleared` was taken away.
+    /// The effects that remain after `cleared` was removed.
     #[must_use]
     pub fn without(self, cleared: Self) -> Self {
         Self {
@@ -97,14 +99,14 @@ impl Effect {
         }
     }
 
-    /// True when the session must keep its connection because something stays behind on it.
+    /// Whether the session must keep its connection because of state on it.
     ///
-    /// Sequence state alone does not count: it matters only once it is read.
+    /// Sequence state alone does not count. It matters only when a statement reads it.
     pub fn pins(self) -> bool {
         self.without(Self { touches_sequence: true, needs_sequence_state: true, ..Self::NONE }) != Self::NONE
     }
 
-    /// The names of what is set, for people.
+    /// The names of the effects, for people.
     pub fn names(self) -> Vec<&'static str> {
         [
             (self.settings, "settings"),

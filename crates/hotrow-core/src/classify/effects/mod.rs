@@ -1,4 +1,4 @@
-//! What a statement that is passed through may leave behind in its session.
+//! The effects of a passed-through statement on its session.
 
 pub(crate) mod effect;
 pub(crate) mod side_effects;

@@ -1,5 +1,5 @@
-//! What a query that is passed through may leave behind in its session, read off its tokens; never off a tree, so that
-//! queries which are too deep or too new for the parser are judged too.
+//! The possible effects of a passed-through query on its session, derived from its tokens. It does not use a
+//! syntax tree, because it has to judge queries that are too deep or too new for the parser.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -10,15 +10,15 @@ use crate::classify::effects::effect::Effect;
 use crate::classify::known::functions::{Behaviour, behaviour};
 use crate::classify::text::tokens::{folded, is_word};
 
-/// What a query leaves behind, and whether it creates a table. That a function takes something away counts for nothing:
-/// nobody knows whether it was called.
+/// The effects of a query, and whether it creates a table. A function that removes state is ignored, because
+/// the tokens do not show whether it was called.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SideEffects {
     pub effect: Effect,
     pub creates: bool,
 }
 
-/// Words that stand before a parenthesis without calling anything.
+/// Words before a parenthesis that call nothing.
 const NOT_CALLED: &str = "
     all and any array as bernoulli between by case cast cross cube distinct else except exists filter for
     from full group having ilike in inner intersect into is isnull join lateral left like limit materialized
@@ -30,8 +30,9 @@ const NOT_CALLED: &str = "
 
 /// The side effects of one query.
 ///
-/// A name on the lists is taken for PostgreSQL's own function: passing through is right in any case, and a function
-/// of a user's that hides behind a built-in name and changes the session is not worth a catalogue query each time.
+/// A name on the lists is taken for PostgreSQL's own function. Passing through is correct in any case. A
+/// user's function with a built-in name that changes the session is too rare to justify a catalogue query for
+/// each statement.
 pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
     let mut found = SideEffects::default();
     let selects = !is_word(tokens.first(), &["insert", "merge"]);
@@ -51,7 +52,7 @@ pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
             let temporary = is_word(tokens.get(index + 1), &["temp", "temporary", "local", "global"]);
             found.effect.temporary |= temporary;
         }
-        // A field of a composite value, or a function applied to it: `(x).f` is `f(x)`.
+        // A field of a composite value, or a function applied to the value: `(x).f` is `f(x)`.
         let is_field = previous == Some(&Token::Period) && before(tokens, index, 2) == Some(&Token::RParen);
         if is_field || is_word(Some(token), &["operator"]) {
             found.effect = found.effect.union(Effect::UNKNOWN);
@@ -67,30 +68,30 @@ pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
     found
 }
 
-/// `operator(pg_catalog.` and more: an operator of PostgreSQL's own.
+/// `operator(pg_catalog.` and more: one of PostgreSQL's own operators.
 fn is_own_operator(tokens: &[Token]) -> bool {
     let [operator, Token::LParen, schema, Token::Period, ..] = tokens else { return false };
     is_word(Some(operator), &["operator"]) && folded(schema).as_deref() == Some("pg_catalog")
 }
 
-/// Whether a name is, or begins like, that of the session's own schema.
+/// Whether a name is, or begins like, the name of the session's temporary schema.
 fn in_temporary_schema(name: &str, plain: bool) -> bool {
     const SCHEMA: &str = "pg_temp";
     let Some(start) = name.get(..SCHEMA.len()) else { return false };
     start == SCHEMA || plain && start.eq_ignore_ascii_case(SCHEMA)
 }
 
-/// The token so many places before.
+/// The token `places` positions earlier.
 fn before(tokens: &[Token], index: usize, places: usize) -> Option<&Token> {
     tokens.get(index.checked_sub(places)?)
 }
 
-/// The schema written in front of a name.
+/// The schema before a name.
 fn schema(tokens: &[Token], index: usize) -> Option<String> {
     (before(tokens, index, 1)? == &Token::Period).then(|| before(tokens, index, 2).and_then(folded)).flatten()
 }
 
-/// Whether the name in front of a parenthesis is called, rather than the name of something with columns.
+/// Whether the name before a parenthesis is a call. Otherwise it names an object with columns.
 fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool, after_distinct_on: bool) -> bool {
     static NOT_CALLED_WORDS: LazyLock<HashSet<&str>> =
         LazyLock::new(|| NOT_CALLED.split_ascii_whitespace().collect());
@@ -114,8 +115,9 @@ fn is_call(tokens: &[Token], index: usize, name: &str, plain: bool, after_distin
 
 /// `with t (a, b) as (…)`, `, u (c) as materialized (…)`
 ///
-/// The look ahead stops at the first token that is neither a name nor a comma. No other look ahead begins among the
-/// tokens it passes, because each begins at a parenthesis: all of them together read each token at most once.
+/// The scan ahead stops at the first token that is neither a name nor a comma. No other scan starts among the
+/// tokens that it passes, because each scan starts at a parenthesis. All scans together therefore read each
+/// token at most once.
 fn is_common_table(tokens: &[Token], index: usize) -> bool {
     let leads = match before(tokens, index, 1) {
         Some(Token::Comma) => true,
@@ -137,7 +139,7 @@ fn is_common_table(tokens: &[Token], index: usize) -> bool {
 fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
     let of_call = match schema {
         None | Some("pg_catalog") => behaviour(name).effect(),
-        // The schema pack is Hotrow's own and leaves nothing behind.
+        // The schema pack belongs to Hotrow and has no effects on the session.
         Some("hotrow" | "information_schema") => Effect::NONE,
         Some(_) => Effect::UNKNOWN,
     };
@@ -145,7 +147,7 @@ fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
 }
 
 impl Behaviour {
-    /// What a call of such a function leaves behind.
+    /// The effects of a call of such a function.
     pub(crate) fn effect(self) -> Effect {
         match self {
             Self::Packable | Self::Plural | Self::Observing(_) | Self::UnlocksSession => Effect::NONE,
@@ -163,7 +165,7 @@ pub(crate) fn starts_query(tokens: &[Token]) -> bool {
     is_word(tokens.first(), QUERIES) || tokens.first() == Some(&Token::LParen)
 }
 
-/// What a query inside another command leaves behind: the rest of EXPLAIN, PREPARE, CREATE TABLE AS, COPY.
+/// The effects of a query inside another command: the rest of EXPLAIN, PREPARE, CREATE TABLE AS or COPY.
 pub(crate) fn effect_of_query(tokens: &[Token]) -> Effect {
     if starts_query(tokens) { side_effects(tokens).effect } else { Effect::UNKNOWN }
 }

@@ -1,4 +1,5 @@
-//! Puts what the text says and what the catalogue says together: packed with which key, or passed through and why.
+//! Combines the text's analysis with facts from the catalogue: a statement is packed with a key, or passed
+//! through with a reason.
 
 use crate::key::KeySpec;
 use crate::lane::LaneKind;
@@ -14,7 +15,7 @@ use crate::classify::judge::watch::Watch;
 use crate::classify::read::candidate::{Candidate, Output, Verb};
 use crate::classify::reason::Reason;
 
-/// What becomes of a candidate.
+/// The decision about a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// Run in a batch on a lane.
@@ -23,7 +24,7 @@ pub enum Decision {
     Pass {
         /// Why.
         reason: Reason,
-        /// What it may leave behind in the session.
+        /// Its possible effects on the session.
         effect: Effect,
     },
 }
@@ -31,32 +32,33 @@ pub enum Decision {
 /// How a statement is packed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packing {
-    /// Which lanes.
+    /// The lanes that can run it.
     pub kind: LaneKind,
-    /// The table's name, for people; empty without one.
+    /// The table's name, for people. Empty if there is no table.
     pub table: String,
-    /// How its key is computed; `None` when it contends for no row known beforehand.
+    /// How its key is computed. `None` if the row for which it contends is not known beforehand.
     pub key: Option<KeySpec>,
-    /// At most so many units of one key in one commit, so that a row's versions fit one page.
+    /// Maximum number of units of one key in one commit. With more, the versions of the row would not fit one
+    /// page.
     pub rows_per_commit: u16,
-    /// It moves a sequence that `currval` or `lastval` of the session would see.
+    /// It advances a sequence, which changes `currval` and `lastval` of the session.
     pub touches_sequence: bool,
     /// It returns rows.
     pub returns_rows: bool,
-    /// How it is merged with calls of other clients, if it can be.
+    /// How calls of several clients are merged, if they can be.
     pub merging: Option<Merging>,
-    /// How its row can be locked before it runs.
+    /// The statement that can lock its row before it runs.
     pub lock_statement: Option<LockStatement>,
-    /// A merge rule knows its function: its key is one of a key space, not of a table.
+    /// It calls a function with a merge rule. Its key belongs to a key space and not to a table.
     pub in_key_space: bool,
-    /// The table it relies on.
+    /// The table that it relies on.
     pub watch: Option<Box<Watch>>,
-    /// Why it can be packed, in words.
+    /// Why it can be packed, in plain English.
     pub why: String,
 }
 
-/// The names of functions, operators, types, collations and constants whose namesakes outside `pg_catalog` the decision needs to
-/// know.
+/// Names of functions, operators, types, collations and constants. The decision needs to know the objects
+/// outside `pg_catalog` with these names.
 pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
     let own =
         candidate.functions.iter().filter(|name| !name.is_builtin_for_sure()).map(|name| name.name.clone());
@@ -75,7 +77,7 @@ pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Ve
     names
 }
 
-/// Decides about a candidate, given what the catalogue says and the parameter types that the client has declared.
+/// Decides about a candidate from the catalogue's facts and the parameter types that the client declared.
 pub fn decide(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Decision {
     match packing(candidate, facts, types) {
         Ok(packing) => Decision::Packed(packing),
@@ -92,13 +94,13 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         }
         if let Output::Rows { .. } = call.output {
             let name = call.function.name.clone();
-            return Err(Reason::Function { name, why: "has no merge rule for such a call" });
+            return Err(Reason::Function { name, why: "has no merge rule that matches this call" });
         }
     }
     judge.statement(candidate)?;
     let moves_sequence = candidate.names_sequence();
     if facts.cached_sequences && moves_any_sequence(candidate, facts.table.as_ref()) {
-        let why = "may take values of a sequence with a cache, which each connection keeps for itself";
+        let why = "may use a sequence with a cache, and each connection caches its own values";
         return Err(Reason::Function { name: "nextval".to_owned(), why });
     }
     let Some(name) = &candidate.table else {
@@ -132,7 +134,7 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
             (Some(key), format!("all columns of {} are bound by equality", index.name))
         }
     };
-    // Who may delete a row may perhaps not lock it, and a plain INSERT has nothing to lock.
+    // A role that can delete a row may lack the privilege to lock it. A plain INSERT has no row to lock.
     let lock_statement =
         key.as_ref().filter(|_| candidate.updates()).map(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
@@ -152,8 +154,8 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
     })
 }
 
-/// Whether it moves a sequence that the table's defaults do not show: it names one, or a trigger does. Then it matters whether any
-/// sequence has a cache.
+/// Whether it advances a sequence that the table's defaults do not show: the statement names one, or a
+/// trigger uses one. It then matters whether any sequence has a cache.
 pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> bool {
     candidate.names_sequence()
         || candidate.verb != Verb::Select
@@ -163,12 +165,11 @@ pub fn moves_any_sequence(candidate: &Candidate, table: Option<&TableFacts>) -> 
 /// A call of a function with a merge rule, merged or not.
 fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason> {
     let rule = matched.rule;
-    let key =
-        matched.key().ok_or(Reason::Unsupported("a call whose key can't be told from its arguments"))?;
+    let key = matched.key().ok_or(Reason::Unsupported("a call whose arguments do not show its key"))?;
     let merging = matched.merging(types);
     if rule.wait_argument.is_some() && merging.is_none() {
-        // By itself it would wait in the lane.
-        return Err(Reason::Unsupported("a call that can wait, in a form in which it can't be merged"));
+        // A call that is not merged would wait in the lane.
+        return Err(Reason::Unsupported("a call that can wait but cannot be merged"));
     }
     Ok(Packing {
         kind: LaneKind::Write,
@@ -182,7 +183,7 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         in_key_space: true,
         watch: None,
         why: format!(
-            "a merge rule makes concurrent calls one call of {}.{}",
+            "a merge rule combines concurrent calls into one call of {}.{}",
             rule.batch_schema, rule.batch_name
         ),
     })

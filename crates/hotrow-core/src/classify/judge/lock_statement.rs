@@ -1,4 +1,5 @@
-//! The statement that locks the row which another is about to change; never decides when that is worth it.
+//! The statement that locks a row before another statement changes it. It does not decide when locking is
+//! worth its cost.
 
 use std::fmt::Write;
 
@@ -7,14 +8,15 @@ use crate::key::{KeySource, KeySpec};
 use crate::classify::facts::TableFacts;
 use crate::classify::text::names::quoted;
 
-/// How to lock the row of a statement before it runs.
+/// The statement that locks a row before another statement changes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockStatement {
-    /// The statement that locks it as UPDATE does. Who may run the one may run the other.
+    /// The text. It locks the row as UPDATE does. It needs no privilege that the other statement does not
+    /// need.
     pub text: String,
-    /// The types of its parameters, as far as the client has declared them.
+    /// The types of its parameters. A type that the client did not declare is 0.
     pub types: Vec<u32>,
-    /// Which of the client's parameters they are, counted from zero.
+    /// The indexes, from zero, of the client's parameters that it uses.
     pub params: Vec<u16>,
 }
 

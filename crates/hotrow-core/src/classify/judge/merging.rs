@@ -1,4 +1,4 @@
-//! How calls of a function with a merge rule become one call of its twin; never runs one.
+//! How calls of a function with a merge rule become one call of its batch twin. This module runs no calls.
 
 use std::fmt::Write;
 
@@ -16,30 +16,30 @@ pub struct Merging {
     pub text: String,
     /// The types of these arrays.
     pub types: Vec<u32>,
-    /// A number that is the same for all statements with this text and these types.
+    /// A number that all statements with this text and these types share.
     pub group: u64,
-    /// What each array is made of.
+    /// The contents of each array.
     pub elements: Vec<Element>,
-    /// What the twin returns for each call.
+    /// The result of the twin for each call.
     pub returns: Returns,
-    /// How many calls one call may stand for.
+    /// Maximum number of calls in one call of the twin.
     pub most: u16,
 }
 
-/// What a twin returns for each call.
+/// The result of a batch twin for each call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
     /// One row.
     Row,
-    /// Any number of rows, each with the call's number in front.
+    /// Any number of rows, each with the call's number before its columns.
     Rows,
-    /// The same, or one row that says in how many milliseconds to ask again and how long the call waits at most: these
-    /// two stand behind the call's number.
+    /// Like `Rows`. In addition, one row can say in how many milliseconds to retry a call and how long the
+    /// call waits at most. These two values follow the call's number.
     RowsOrWait,
 }
 
 impl Returns {
-    /// How many columns the statement returns in front of those that the client asks for.
+    /// Number of columns that the statement returns before the columns that the client requested.
     pub fn lead(self) -> u16 {
         match self {
             Returns::Row => 0,
@@ -49,27 +49,27 @@ impl Returns {
     }
 }
 
-/// What an array is made of.
+/// The contents of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
-    /// Where each call's value comes from.
+    /// The source of each call's value.
     pub source: ElementSource,
     /// The type's oid.
     pub type_oid: u32,
 }
 
-/// Where a value of an array comes from.
+/// The source of a value of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ElementSource {
     /// A parameter, counted from zero.
     Param(u16),
-    /// A parameter with a minus in front, which can be put there in text format only.
+    /// A parameter with a minus sign. The sign can be added in text format only.
     NegatedParam(u16),
-    /// The same in all calls of the statement, in text format; none is NULL.
+    /// The same value in all calls of the statement, in text format. `None` is NULL.
     Const(Option<String>),
 }
 
-/// A call that a rule knows, with its arguments in the order of the function's parameters.
+/// A call of a function with a merge rule. Its arguments are in the order of the function's parameters.
 pub(crate) struct Matched<'a> {
     pub rule: &'a MergeRule,
     call: &'a Call,
@@ -77,7 +77,7 @@ pub(crate) struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    /// The rule for a call, if there is one and no other function can be meant.
+    /// The merge rule for a call, if there is one and the call cannot mean another function.
     pub(crate) fn find(call: &'a Call, facts: &'a Facts) -> Option<Self> {
         let function = &call.function;
         let means = |schema: &str, visible: bool| match &function.schema {
@@ -109,7 +109,7 @@ impl<'a> Matched<'a> {
         complete.then_some(Matched { rule, call, arguments })
     }
 
-    /// The row a call contends for; none when that can't be told from the call.
+    /// The row for which a call contends. `None` if the call does not show it.
     pub(crate) fn key(&self) -> Option<KeySpec> {
         let parameter = self.rule.parameters.get(self.rule.key_argument)?;
         let source = match self.arguments[self.rule.key_argument]?.operand()? {
@@ -121,7 +121,7 @@ impl<'a> Matched<'a> {
         Some(KeySpec::in_space(key_space(&self.rule.key_space), &parameter.name, form, source))
     }
 
-    /// How the call can be merged with others, given the parameter types that the client has declared.
+    /// How the call can be merged with others. `declared` are the parameter types that the client declared.
     pub(crate) fn merging(&self, declared: &[u32]) -> Option<Merging> {
         let (mut elements, mut types, mut given) = (Vec::new(), Vec::new(), String::new());
         for (parameter, argument) in self.rule.parameters.iter().zip(&self.arguments) {
@@ -157,13 +157,14 @@ impl<'a> Matched<'a> {
         })
     }
 
-    /// Which of the arguments that are given, counted from one, is this parameter's.
+    /// The number, from one, of the given argument for this parameter.
     fn place_given(&self, parameter: usize) -> Option<usize> {
         self.arguments.get(parameter)?.as_ref()?;
         Some(self.arguments[..=parameter].iter().flatten().count())
     }
 
-    /// The statement over a twin that returns one row for each call, with the columns called as the client expects.
+    /// The statement with a twin that returns one row for each call. Its columns have the names that the
+    /// client expects.
     fn select_row(&self, twin: &str) -> Option<String> {
         let name = &self.call.function.name;
         match &self.call.output {
@@ -173,7 +174,7 @@ impl<'a> Matched<'a> {
             }
             Output::Rows { alias, items } => {
                 let alias = alias.as_ref().unwrap_or(name);
-                // The only column of a function that returns a plain value is called like its alias.
+                // The only column of a function with a plain result is named after the function's alias.
                 let columns = match self.rule.columns.as_slice() {
                     [_] => std::slice::from_ref(alias),
                     columns => columns,
@@ -184,8 +185,8 @@ impl<'a> Matched<'a> {
         }
     }
 
-    /// The statement over a twin whose rows say which call they are for; and, of calls that wait, how long they do by the
-    /// argument at this place.
+    /// The statement with a twin whose rows contain their call's number. For calls that wait, `wait` is the
+    /// index of the argument with the waiting time.
     fn select_rows(&self, twin: &str, wait: Option<Option<usize>>) -> Option<String> {
         let (name, rule) = (&self.call.function.name, self.rule);
         let (Output::Value(alias) | Output::Rows { alias, .. }) = &self.call.output;
@@ -198,7 +199,7 @@ impl<'a> Matched<'a> {
             Output::Value(_) => match rule.result {
                 ResultKind::Plain => format!("{all} as {}", quoted(alias)),
                 ResultKind::Record => format!("row({all}) as {}", quoted(alias)),
-                // Its type could be told from the twin's.
+                // The row would have the twin's type, and the client can see a row's type.
                 ResultKind::Row => return None,
             },
         };
@@ -214,20 +215,20 @@ impl<'a> Matched<'a> {
     }
 }
 
-/// What the columns in front are called within the statement.
+/// Names of the leading columns inside the statement.
 const CALL: &str = "hotrow_call";
 const AGAIN_IN: &str = "hotrow_again_in";
 
-/// An interval as a whole number of milliseconds that is never too large for one.
+/// An interval as a whole number of milliseconds that fits a bigint.
 fn milliseconds(interval: &str) -> String {
-    // least() would make a number of NULL.
+    // least() ignores NULL and would return a number for it.
     format!(
         "case when {interval} is not null then cast(least(pg_catalog.date_part('epoch', {interval}), 1e9) \
          operator(pg_catalog.*) 1000 as pg_catalog.int8) end"
     )
 }
 
-/// A select list of these items, if each is one of the columns.
+/// A select list of these items, if each of them is one of the columns.
 fn selected(items: &[Item], columns: &[String]) -> Option<String> {
     let item = |Item { column, alias }: &Item| {
         let known = columns.contains(column).then(|| quoted(column))?;
@@ -236,7 +237,8 @@ fn selected(items: &[Item], columns: &[String]) -> Option<String> {
     Some(items.iter().map(item).collect::<Option<Vec<_>>>()?.join(", "))
 }
 
-/// The type of an argument's values, if the function takes them without a word: else the server shall find the words.
+/// The type of an argument's values, if the function accepts it without an error. Otherwise the call is not
+/// merged and the server reports the error.
 fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Option<u32> {
     let wanted = parameter.type_oid;
     let given = match &argument.value {
@@ -247,7 +249,7 @@ fn type_of(argument: &Argument, parameter: &Parameter, declared: &[u32]) -> Opti
                 }
                 *oid
             }
-            // Of the types that a bare minus could mean, the server picks one by itself.
+            // For an expression with a minus sign, the server picks one of several types itself.
             _ if argument.negated => return None,
             _ => argument.cast.unwrap_or(wanted),
         },

@@ -1,4 +1,5 @@
-//! Decides about a candidate with what the catalogue says: packed with which key, or passed through and why.
+//! Decides about a candidate with facts from the catalogue: it is packed with a key, or passed through with a
+//! reason.
 
 pub(crate) mod decision;
 pub(crate) mod lock_statement;

@@ -1,4 +1,5 @@
-//! Judges functions, operators and types by the lists and by what else bears their names; never tables.
+//! Judges functions, operators and types by the lists of built-in names and by other objects with the same
+//! names. Tables are judged elsewhere.
 
 use crate::classify::facts::FunctionFact;
 use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
@@ -7,19 +8,20 @@ use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 use crate::classify::text::source::Source;
 
-/// Judges functions, operators and types by the lists and by what else bears their names.
+/// Judges functions, operators and types by the lists of built-in names and by other objects with the same
+/// names.
 pub(crate) struct Judge<'f> {
     pub facts: &'f [FunctionFact],
 }
 
 impl Judge<'_> {
-    /// Whether everything the statement calls may be packed.
+    /// Whether everything that the statement calls can be packed.
     pub(crate) fn statement(&self, candidate: &Candidate) -> Result<(), Reason> {
         candidate.functions.iter().try_for_each(|name| self.function(name))?;
         self.operators_and_casts(candidate)
     }
 
-    /// Whether all operators and types it uses are PostgreSQL's own, and what turns one of these types into another.
+    /// Whether all operators and types that it uses are PostgreSQL's own, and all casts between these types.
     pub(crate) fn operators_and_casts(&self, candidate: &Candidate) -> Result<(), Reason> {
         if let Some(cast) = self.facts.iter().find(|fact| fact.kind == "cast" && !self.is_tame(fact)) {
             return Err(Reason::UserCast(cast.name.clone()));
@@ -39,7 +41,7 @@ impl Judge<'_> {
         self.facts.iter().filter(move |fact| fact.name == name && fact.kind == kind)
     }
 
-    /// Whether calling this function may be packed.
+    /// Whether a call of this function can be packed.
     pub(crate) fn function(&self, function: &FunctionName) -> Result<(), Reason> {
         let refuse = |why| Err(Reason::Function { name: function.to_string(), why });
         let mut namesakes = self
@@ -48,26 +50,26 @@ impl Judge<'_> {
             .peekable();
         let users = !function.is_builtin_for_sure() && namesakes.peek().is_some();
         if users && namesakes.any(|fact| !self.is_tame(fact)) {
-            return refuse("is a user's, and not proven to look at its arguments only");
+            return refuse("is user-defined and not proven to use its arguments only");
         }
         let builtin = function.schema.is_none() || function.is_builtin_for_sure();
         match if builtin { behaviour(&function.name) } else { Behaviour::Unknown } {
             Behaviour::Packable | Behaviour::MovesSequence => Ok(()),
             Behaviour::Unknown if users => Ok(()),
             Behaviour::Unknown => refuse("is not known to be harmless"),
-            Behaviour::Plural => refuse("looks at or returns more than one row"),
+            Behaviour::Plural => refuse("reads or returns more than one row"),
             Behaviour::Observing(why) => refuse(why),
-            Behaviour::SetsSequence => refuse("sets a sequence, which no transaction orders"),
+            Behaviour::SetsSequence => refuse("sets a sequence, regardless of the order of transactions"),
             Behaviour::ReadsSequence => refuse("reads the session's sequence values"),
             Behaviour::LocksSession | Behaviour::UnlocksSession => {
-                refuse("takes or gives back an advisory lock")
+                refuse("takes or releases an advisory lock")
             }
             Behaviour::ChangesSettings => refuse("changes the session's settings"),
         }
     }
 }
 
-/// Words that an immutable function's source has no use for: they reach beyond its arguments.
+/// Words that an immutable function's source does not need, because they reach beyond its arguments.
 const REACHING_WORDS: &str = "
     alter analyze call close cluster commit copy create cursor deallocate delete discard do drop execute explain fetch
     from grant import insert into listen load lock merge move notify open operator perform prepare raise refresh reindex
@@ -75,17 +77,18 @@ const REACHING_WORDS: &str = "
 ";
 
 impl Judge<'_> {
-    /// Whether what bears one of these names outside `pg_catalog` may run in a lane, or on a connection that others get
-    /// afterwards: a function or operator whose source shows that it looks at its arguments only, or which is of a known
-    /// extension. That it is declared immutable proves nothing: PostgreSQL lets such a function change settings.
+    /// Whether an object with one of these names outside `pg_catalog` can run in a lane, or on a connection
+    /// that other clients get afterwards. This is so for a function or operator whose source uses its
+    /// arguments only, and for a known extension. A declaration as immutable proves nothing: PostgreSQL
+    /// allows such a function to change settings.
     pub(crate) fn is_tame(&self, fact: &FunctionFact) -> bool {
         let is_immutable = !fact.special && fact.volatility == Some('i');
         match fact.kind.as_str() {
-            // Reading a name runs nothing.
+            // Reading the name runs no code.
             "relation" | "text search configuration" | "text search dictionary" | "collation" | "setting" => {
                 return true;
             }
-            // Without a function, or with one in C, which only a superuser can add.
+            // The cast has no function, or one in C. Only a superuser can add a function in C.
             "cast" if fact.language.is_none() => return true,
             "cast" if matches!(fact.language.as_deref(), Some("c" | "internal")) => return is_immutable,
             _ => {}
@@ -98,7 +101,7 @@ impl Judge<'_> {
             return !fact.special;
         }
         if fact.kind == "operator" && fact.language.as_deref() == Some("internal") {
-            return is_immutable; // a function of PostgreSQL's own, or a superuser's
+            return is_immutable; // one of PostgreSQL's own functions, or a superuser's
         }
         let is_readable = matches!(fact.language.as_deref(), Some("sql" | "plpgsql"));
         let source = fact.source.as_deref().filter(|_| is_readable).and_then(Source::read);
@@ -111,25 +114,26 @@ impl Judge<'_> {
             })
     }
 
-    /// Whether a source names no type that runs code of its own: a domain has checks and a default, a base type functions.
+    /// Whether a source names no type that runs code. A domain has checks and a default, a base type has
+    /// functions.
     pub(crate) fn types(&self, source: &Source) -> bool {
         source.words().all(|word| self.namesakes(&word, "type").all(|fact| self.is_tame(fact)))
     }
 
-    /// Whether a name can only mean a function of PostgreSQL's own that may be packed.
+    /// Whether a name can only mean one of PostgreSQL's own functions that can be packed.
     fn is_plain(&self, function: &FunctionName) -> bool {
         matches!(function.schema.as_deref(), None | Some("pg_catalog"))
             && behaviour(&function.name) == Behaviour::Packable
             && self.namesakes(&function.name, "function").next().is_none()
     }
 
-    /// Whether an operator of a table's own expressions may be packed, whichever schema it is in.
+    /// Whether an operator in a table's own expressions can be packed, regardless of its schema.
     pub(crate) fn operator(&self, name: &str) -> bool {
         self.namesakes(name, "operator").all(|fact| self.is_tame(fact))
     }
 }
 
-/// What the sources of users' functions and casts mention, for another look into the catalogue.
+/// The names in the sources of user-defined functions and casts, for a second catalogue query.
 pub fn names_in_sources(facts: &[FunctionFact]) -> Vec<String> {
     let sources = facts
         .iter()

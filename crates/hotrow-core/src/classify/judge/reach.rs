@@ -1,6 +1,6 @@
-//! Whether a statement that is passed through is known to leave nothing behind on its connection: neither its own text
-//! nor anything that it can reach by a name (views, triggers, defaults, functions, operators, casts). Never asks the
-//! catalogue itself.
+//! Decides whether a passed-through statement is known to leave its session unchanged. This depends on its
+//! text and on everything that it can reach by a name: views, triggers, defaults, functions, operators and
+//! casts. It does not query the catalogue.
 
 use sqlparser::tokenizer::Token;
 
@@ -13,13 +13,13 @@ use crate::classify::text::tokens;
 use crate::classify::text::tokens::{folded, is_word};
 use crate::limits;
 
-/// Statements with more names than this are not looked into.
+/// Maximum number of names. A statement with more names is not examined.
 const NAMES_MAX: usize = 200;
 
-/// Operators behind syntax that does not show them: BETWEEN, IN, LIKE, SIMILAR TO, NULLIF, IS DISTINCT FROM.
+/// Operators of syntax that does not show them: BETWEEN, IN, LIKE, SIMILAR TO, NULLIF, IS DISTINCT FROM.
 const HIDDEN_OPERATORS: &str = "= <> < > <= >= ~~ !~~ ~~* !~~* ~ !~";
 
-/// Commands that run nothing but themselves.
+/// Commands that run no other code.
 const PLAIN_COMMANDS: &[&str] = &[
     "begin",
     "start",
@@ -42,16 +42,16 @@ const PLAIN_COMMANDS: &[&str] = &[
     "close",
 ];
 
-/// What a statement can reach.
+/// The objects that a statement can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Its names and operators, each of which may be a table, a view, a function, an operator or a type.
+    /// Its names and operators. Each can be a table, a view, a function, an operator or a type.
     pub names: Vec<String>,
-    /// It changes rows, so that defaults, checks and triggers run.
+    /// It changes rows, which runs defaults, checks and triggers.
     writes: bool,
 }
 
-/// What a text can reach; `None` if that can't be told.
+/// The objects that a text can reach. `None` if the text does not show them.
 pub fn reach(sql: &str) -> Option<Reach> {
     if sql.len() > limits::CLASSIFIED_INLINE_BYTES_MAX {
         return None;
@@ -76,12 +76,12 @@ impl Reach {
         if found.effect.without(Effect { touches_sequence: true, ..Effect::NONE }) != Effect::NONE
             || found.creates
         {
-            return None; // it pins its session, or something can be told of it only afterwards
+            return None; // it pins its session, or its effect is known only afterwards
         }
         let words = self.names.len();
         self.names.extend(tokens.iter().filter_map(folded));
         if self.names[words..].iter().any(|name| name.starts_with("pg_advisory_unlock")) {
-            return None; // whether a lock is given back shows only afterwards
+            return None; // only the result shows whether a lock was released
         }
         self.names.extend(tokens::operators(tokens));
         self.names.extend(HIDDEN_OPERATORS.split(' ').map(str::to_owned));
@@ -90,19 +90,19 @@ impl Reach {
         Some(())
     }
 
-    /// The names that need a second look into the catalogue: those that the tables' own expressions use.
+    /// The names that need a second catalogue query: those in the tables' own expressions.
     pub fn names_in_tables(&self, tables: &[TableFacts]) -> Vec<String> {
         if self.writes { tables.iter().flat_map(table::all_names).collect() } else { Vec::new() }
     }
 
-    /// Whether it may move a sequence.
+    /// Whether it may advance a sequence.
     pub fn moves_sequence(&self, tables: &[TableFacts]) -> bool {
         let named = self.names.iter().any(|name| table::is_sequence_function(name));
         named || self.writes && tables.iter().any(table::may_move_sequence)
     }
 
-    /// Whether it leaves nothing behind: given all tables that bear one of its names, and everything else outside
-    /// `pg_catalog` that does, or that the tables use.
+    /// Whether it leaves the session unchanged. `tables` are all tables with one of its names. `facts` are
+    /// all other objects outside `pg_catalog` with one of its names, or with a name that the tables use.
     pub fn is_clean(&self, tables: &[TableFacts], facts: &[FunctionFact]) -> bool {
         let judge = Judge { facts };
         facts.iter().all(|fact| judge.is_tame(fact))

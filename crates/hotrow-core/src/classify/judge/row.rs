@@ -1,4 +1,5 @@
-//! Which row a statement contends for, and how often one commit may change it; never whether it may be packed.
+//! Determines the row for which a statement contends, and how often one commit can change it. Whether the
+//! statement can be packed is decided elsewhere.
 
 use crate::key::{KeyColumn, KeySource, KeySpec, ValueForm};
 
@@ -6,7 +7,7 @@ use crate::classify::facts::{Index, TableFacts};
 use crate::classify::read::candidate::{Candidate, Operand};
 use crate::classify::reason::Reason;
 
-/// The unique index whose columns are all bound by equality, the primary key first.
+/// The unique index whose columns are all bound by equality. The primary key is preferred.
 pub(crate) fn point_key<'t>(
     candidate: &Candidate,
     table: &'t TableFacts,
@@ -20,7 +21,8 @@ pub(crate) fn point_key<'t>(
         .ok_or_else(|| Reason::NoUniqueIndex(table.name.clone()))
 }
 
-/// The key of a row to be inserted: the conflict target if it may be updated, else the primary key if it is given.
+/// The key of a row to be inserted: the conflict target if its row can be updated, otherwise the primary key
+/// if the statement contains it.
 pub(crate) fn insert_key(
     candidate: &Candidate,
     table: &TableFacts,
@@ -42,11 +44,11 @@ pub(crate) fn insert_key(
     let primary = table.unique_indexes.iter().find(|index| index.primary);
     match primary.and_then(|index| key_over(table, &index.columns, given)) {
         Some(key) => Ok((Some(key), "the primary key is given".to_owned())),
-        None => Ok((None, "an INSERT of new rows waits for nobody known beforehand".to_owned())),
+        None => Ok((None, "an INSERT of new rows contends for no row that is known beforehand".to_owned())),
     }
 }
 
-/// A key over these columns, if each has a parameter or constant.
+/// A key over these columns, if each of them has a parameter or a constant.
 fn key_over(
     table: &TableFacts,
     columns: &[String],
@@ -72,11 +74,12 @@ fn key_over(
     Some(KeySpec { table: table.oid, columns: columns.collect::<Option<_>>()? })
 }
 
-/// Bounds for the number of versions of one row that one commit may leave in a heap page.
+/// Bounds for the number of versions of one row that one commit can leave in a heap page.
 const LEAST_ROWS_PER_COMMIT: u16 = 16;
 pub(crate) const MOST_ROWS_PER_COMMIT: u16 = 128;
 
-/// How many versions of one row fit a heap page with a fifth to spare: more than that and the updates leave the page.
+/// Number of versions of one row that fit a heap page with a fifth to spare. With more versions, the updates
+/// leave the page.
 pub(crate) fn rows_per_commit(table: &TableFacts) -> u16 {
     const PAGE_BYTES: u64 = 8160 * 8 / 10;
     const TUPLE_HEADER_AND_POINTER_BYTES: u64 = 28 + 4;
@@ -86,7 +89,7 @@ pub(crate) fn rows_per_commit(table: &TableFacts) -> u16 {
 }
 
 impl TableFacts {
-    /// Unique indexes, the primary key first, then by name so that every gateway prefers the same.
+    /// Unique indexes, the primary key first, then by name. Every gateway therefore prefers the same index.
     fn indexes_by_preference(&self) -> impl Iterator<Item = &Index> {
         let mut indexes: Vec<&Index> = self.unique_indexes.iter().collect();
         indexes.sort_by_key(|index| (!index.primary, &index.name));

@@ -1,4 +1,5 @@
-//! Whether a table lets its statements be packed: kind, rules, constraints, triggers, expressions; never which key.
+//! Decides whether statements of a table can be packed, from its kind, rules, constraints, triggers and
+//! expressions. The key is determined elsewhere.
 
 use crate::classify::facts::{Column, TableFacts, Trigger, TypeKind};
 use crate::classify::judge::namesakes::Judge;
@@ -7,7 +8,7 @@ use crate::classify::read::candidate::{Candidate, Verb};
 use crate::classify::reason::Reason;
 use crate::classify::text::source::Source;
 
-/// Words that let a trigger function reach beyond the row it was given.
+/// Words with which a trigger function reaches beyond its row.
 const REACHING_WORDS: &str = "
     alter analyze call close cluster cmax cmin commit copy create ctid cursor deallocate delete discard do
     drop execute explain fetch grant import insert listen load lock merge move notify open perform prepare
@@ -15,7 +16,7 @@ const REACHING_WORDS: &str = "
     temporary truncate unlisten update vacuum values with xmax xmin operator
 ";
 
-/// Whether the table is of a kind whose statements can be packed.
+/// Whether statements of this kind of table can be packed.
 pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
     let not = |what| Reason::NotOrdinary { table: table.name.clone(), what };
     let kind = match table.relkind {
@@ -41,7 +42,7 @@ pub(crate) fn check_kind(table: &TableFacts) -> Result<(), Reason> {
     }
 }
 
-/// Whether every column the statement mentions exists and none has a type that runs unknown code.
+/// Whether every column that the statement mentions exists and no column has a type that runs unknown code.
 pub(crate) fn check_columns(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
     if let Some(missing) = candidate.columns.iter().find(|name| table.column(name).is_none()) {
         return Err(Reason::NoColumn(missing.clone()));
@@ -52,7 +53,8 @@ pub(crate) fn check_columns(candidate: &Candidate, table: &TableFacts) -> Result
     }
 }
 
-/// What else runs when a row is written: constraints, triggers, foreign keys of other tables, expressions.
+/// Checks the code that runs when a row is written: constraints, triggers, foreign keys of other tables and
+/// expressions.
 pub(crate) fn check_writing(
     candidate: &Candidate,
     table: &TableFacts,
@@ -87,7 +89,8 @@ pub(crate) fn check_writing(
     Ok(())
 }
 
-/// A deferred foreign key is checked at commit, so a batch could hide an error that the unit alone would meet.
+/// A deferred foreign key is checked at commit. A batch could therefore hide an error that the unit would get
+/// alone.
 fn check_deferred(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
     let sets = |name: &String| {
         let computed = |column: &Column| column.default.is_some() && candidate.uses_default_of(column, table);
@@ -101,7 +104,8 @@ fn check_deferred(candidate: &Candidate, table: &TableFacts) -> Result<(), Reaso
     Ok(())
 }
 
-/// Foreign keys that refer to this table must not change rows of other tables, nor put their check off.
+/// Foreign keys that refer to this table must not change rows of other tables, and their check must not be
+/// deferred.
 fn check_referrers(candidate: &Candidate, table: &TableFacts) -> Result<(), Reason> {
     for referrer in &table.referrers {
         let moves_key = referrer.columns.iter().any(|column| candidate.assigned.contains(column));
@@ -127,23 +131,23 @@ fn fires(trigger: &Trigger, candidate: &Candidate) -> bool {
         || (trigger.on_delete && candidate.verb == Verb::Delete)
 }
 
-/// A trigger is harmless when its function can do nothing but look at its row and call known functions.
+/// A trigger is harmless if its function can only read its row and call known functions.
 fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
     let refuse = |why: String| Err(Reason::Trigger { name: trigger.name.clone(), why });
     if trigger.language != "plpgsql" {
         return refuse(format!("is written in {}", trigger.language));
     }
     if trigger.special {
-        return refuse("runs with settings or rights of its own".to_owned());
+        return refuse("runs with its own settings or privileges".to_owned());
     }
     let Some(source) = Source::read(&trigger.source) else {
-        return refuse("has a source that can't be read".to_owned());
+        return refuse("has a source that cannot be parsed".to_owned());
     };
     if let Some(word) = source.mentions(REACHING_WORDS) {
         return refuse(format!("uses {word}"));
     }
     let condition = match trigger.condition.as_deref().map(Source::read) {
-        Some(None) => return refuse("has a condition that can't be read".to_owned()),
+        Some(None) => return refuse("has a condition that cannot be parsed".to_owned()),
         condition => condition.flatten(),
     };
     let sources: Vec<&Source> = std::iter::once(&source).chain(&condition).collect();
@@ -162,16 +166,16 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What a text of the catalogue's uses first that is not known to be harmless: a function, an operator or a type.
+/// The first function, operator or type in a text of the catalogue that is not known to be harmless.
 fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
     let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
     let function = source.functions().into_iter().find(|function| judge.function(function).is_err());
     let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
-    let of_user = || (!judge.types(&source)).then(|| "a type of a user's".to_owned());
+    let of_user = || (!judge.types(&source)).then(|| "a user-defined type".to_owned());
     function.map(|function| function.to_string()).or_else(operator).or_else(of_user)
 }
 
-/// The expressions that run when this statement writes, each with the place it stands in.
+/// The expressions that run when this statement writes, each with a description of its place.
 fn expressions<'f>(candidate: &Candidate, table: &'f TableFacts) -> Vec<(String, &'f str)> {
     let mut all: Vec<_> =
         table.expressions.iter().map(|text| ("a check or index".to_owned(), text.as_str())).collect();
@@ -185,7 +189,7 @@ fn expressions<'f>(candidate: &Candidate, table: &'f TableFacts) -> Vec<(String,
     all
 }
 
-/// The names that run when this statement writes, for the second look into the catalogue.
+/// The names in code that runs when this statement writes, for the second catalogue query.
 pub(crate) fn names_called(candidate: &Candidate, table: &TableFacts) -> Vec<String> {
     let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
     names_in(
@@ -200,26 +204,26 @@ pub(crate) fn all_names(table: &TableFacts) -> Vec<String> {
     names_in(expressions.chain(defaults).chain(table.triggers.iter().flat_map(sources)))
 }
 
-/// Whether writing a row may move a sequence, whatever the statement is.
+/// Whether a write to the table can advance a sequence, whatever the statement is.
 pub(crate) fn may_move_sequence(table: &TableFacts) -> bool {
     table.columns.iter().any(|column| column.identity)
         || all_names(table).iter().any(|name| is_sequence_function(name))
 }
 
-/// Whether one of the triggers that this statement fires moves a sequence.
+/// Whether one of the triggers that this statement fires advances a sequence.
 pub(crate) fn triggers_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
     let triggers = table.triggers.iter().filter(|trigger| fires(trigger, candidate));
     names_in(triggers.flat_map(sources)).iter().any(|name| is_sequence_function(name))
 }
 
-/// Whether one of the expressions that run when this statement writes moves a sequence, or an identity column does.
+/// Whether an expression that runs when this statement writes, or an identity column, advances a sequence.
 pub(crate) fn expressions_move_sequence(candidate: &Candidate, table: &TableFacts) -> bool {
     let identity = |column: &Column| column.identity && candidate.uses_default_of(column, table);
     let texts = expressions(candidate, table).into_iter().map(|(_, text)| text);
     table.columns.iter().any(identity) || names_in(texts).iter().any(|name| is_sequence_function(name))
 }
 
-/// Whether this may be the name of a function that moves a sequence.
+/// Whether this can be the name of a function that advances a sequence.
 pub(crate) fn is_sequence_function(name: &str) -> bool {
     matches!(behaviour(name), Behaviour::MovesSequence | Behaviour::SetsSequence)
 }
@@ -232,7 +236,7 @@ fn names_in<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     texts.filter_map(Source::read).flat_map(|source| source.names()).collect()
 }
 
-/// Whether nothing unknown runs when the table is read, or written if `writes`.
+/// Whether no unknown code runs when the table is read, or written if `writes` is true.
 pub(crate) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> bool {
     let is_plain = |text: &str| suspect(text, judge).is_none();
     let defaults = table.columns.iter().filter_map(|column| column.default.as_deref());
@@ -245,7 +249,7 @@ pub(crate) fn is_inert(table: &TableFacts, writes: bool, judge: &Judge<'_>) -> b
 }
 
 impl TableFacts {
-    /// The column of that name.
+    /// The column with that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }

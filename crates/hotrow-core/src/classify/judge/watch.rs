@@ -1,26 +1,27 @@
-//! What a packed statement relies on in the catalogue, and the statement with which every batch checks that it still
-//! holds; never asks the server itself.
+//! The facts from the catalogue that a packed statement relies on, and the statement with which every batch
+//! checks them. This module does not query the server.
 //!
-//! PostgreSQL analyses a prepared statement again when a table it mentions has changed, but keeps the parameter types
-//! and lets triggers and defaults do what they now do. A batch therefore ends with a statement that mentions the same
-//! tables. It contains the literal `timestamptz 'now'`, whose value is fixed when the statement is analysed: as long as
-//! that value is the one the lane knows, none of the tables has changed. The check costs no access to the catalogue.
+//! If a table that a prepared statement mentions changes, PostgreSQL analyses the statement again. It keeps
+//! the parameter types but uses the new triggers and defaults. A batch therefore ends with a statement that
+//! mentions the same tables. It contains the literal `timestamptz 'now'`, whose value is fixed when the
+//! statement is analysed. While that value equals the value that the lane knows, none of the tables has
+//! changed. The check does not access the catalogue.
 
 use std::fmt::Write;
 
 use crate::classify::facts::TableFacts;
 use crate::classify::text::names::TableName;
 
-/// A table that a statement names, as the statement was understood.
+/// A table that a statement names, as the gateway understood the statement.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Watch {
-    /// The name as the statement has it, quoted.
+    /// The name as the statement writes it, quoted.
     pub name: String,
-    /// What the name meant.
+    /// The OID that the name meant.
     pub oid: u32,
-    /// The state of the catalogue that the decision was made for.
+    /// The catalogue state for which the decision was made.
     pub fingerprint: String,
-    /// The functions of its triggers, quoted, as far as the client's role can name them.
+    /// The functions of its triggers, quoted, if the client's role can name them.
     pub trigger_functions: Vec<String>,
 }
 
@@ -35,15 +36,15 @@ impl Watch {
     }
 }
 
-/// The statement that ends a batch. It returns the transaction's id, none if nothing was written, and when it was
-/// analysed. `$1` is the time of analysis that the lane relies on, or null; if it differs, or a name means another
-/// table, the statement divides by zero and the batch is rolled back.
+/// The statement that ends a batch. It returns the transaction's ID (NULL if nothing was written) and the
+/// time of its analysis. `$1` is the time of analysis that the lane relies on, or NULL. If the time differs,
+/// or a name means another table, the statement divides by zero and the batch is rolled back.
 ///
-/// The id arrives before the commit begins: after a lost connection the server can be asked what became of it. The lane's mark,
-/// if there is one, is set to the id.
+/// The ID arrives before the commit begins. After a lost connection, the gateway can ask the server about it.
+/// The lane's mark, if there is one, is set to the ID.
 pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&str>) -> String {
     let id = "pg_catalog.pg_current_xact_id_if_assigned()";
-    // Nothing is set if nothing was written: the function is strict.
+    // The function is strict: if nothing was written, nothing is set.
     let id = match mark {
         Some(mark) => {
             let mark = mark.replace('\'', "''");
@@ -68,8 +69,8 @@ pub fn end_of_batch<'w>(watches: impl Iterator<Item = &'w Watch>, mark: Option<&
             write!(mentions, " or {function}() is null").expect("writing to a string does not fail");
         }
     }
-    // The functions are never called: the planner drops a branch that can't be taken, but the server notes that the
-    // statement depends on them.
+    // The functions are never called. The planner removes a branch that cannot be reached, but the server
+    // records that the statement depends on them.
     format!(
         "select {id}, {analysed}, \
          1 operator(pg_catalog./) case when ($1 is null or {analysed} operator(pg_catalog.=) $1){names} \

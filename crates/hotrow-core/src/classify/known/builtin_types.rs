@@ -1,4 +1,4 @@
-//! PostgreSQL's own types that arguments of merged calls may have: their arrays, and what turns into what by itself.
+//! Built-in types that arguments of merged calls can have: their arrays and their implicit conversions.
 
 /// Names, oid, oid of the array.
 const TYPES: &[(&str, u32, u32)] = &[
@@ -25,10 +25,10 @@ pub(crate) const BOOLEAN: u32 = 16;
 pub(crate) const BIGINT: u32 = 20;
 pub(crate) const INTEGER: u32 = 23;
 pub(crate) const NUMERIC: u32 = 1700;
-/// A parameter whose type the client left open.
+/// A parameter whose type the client did not declare.
 pub(crate) const OPEN: [u32; 2] = [0, 705];
 
-/// The type of this name, small letters, no modifiers.
+/// The type with this name, in lower case and without modifiers.
 pub(crate) fn of_name(name: &str) -> Option<u32> {
     let name = name.replace(' ', "_");
     TYPES.iter().find(|(names, ..)| names.split(' ').any(|one| one == name)).map(|(_, oid, _)| *oid)
@@ -39,12 +39,12 @@ pub(crate) fn name_of(oid: u32) -> Option<&'static str> {
     TYPES.iter().find(|(_, one, _)| *one == oid).and_then(|(names, ..)| names.split(' ').next())
 }
 
-/// The type of arrays of this type.
+/// The type of an array of this type.
 pub(crate) fn array_of(oid: u32) -> Option<u32> {
     TYPES.iter().find(|(_, element, _)| *element == oid).map(|(.., array)| *array)
 }
 
-/// Whether a function that wants `wanted` takes `given` without a word.
+/// Whether a function with a parameter of type `wanted` accepts `given` without an explicit cast.
 pub(crate) fn fits(given: u32, wanted: u32) -> bool {
     const SMALLINT: u32 = 21;
     const NUMBERS: [u32; 6] = [SMALLINT, INTEGER, BIGINT, NUMERIC, 700, 701];

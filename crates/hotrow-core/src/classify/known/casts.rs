@@ -1,10 +1,10 @@
-//! Which types a statement may cast to and still be packed; never what a column's type is.
+//! The types to which a packed statement can cast. Types of columns are judged elsewhere.
 
 use sqlparser::ast::DataType;
 
 use crate::classify::reason::Reason;
 
-/// Built-in types whose input runs no code of users' and looks at nothing but the value.
+/// Built-in types whose input function runs no user-defined code and depends on nothing but the value.
 const PLAIN_TYPES: &str = "
     bigint, bit, bit varying, bool, boolean, box, bpchar, bytea, char, char varying, character,
     character varying, cidr, circle, date, daterange, dec, decimal, double precision, float, float4, float8,
@@ -15,7 +15,7 @@ const PLAIN_TYPES: &str = "
     varchar
 ";
 
-/// The plain name of a type: small letters, no modifiers, no array brackets.
+/// The plain name of a type: in lower case, without modifiers and array brackets.
 pub(crate) fn plain_name(data_type: &DataType) -> String {
     let mut name = String::new();
     let mut depth = 0_u32;
@@ -32,7 +32,7 @@ pub(crate) fn plain_name(data_type: &DataType) -> String {
     name.strip_prefix("pg_catalog.").map(str::to_owned).unwrap_or(name)
 }
 
-/// The plain name of a type that may be cast to.
+/// The plain name of a type to which a packed statement can cast.
 pub(crate) fn allowed(data_type: &DataType) -> Result<String, Reason> {
     let name = plain_name(data_type);
     if PLAIN_TYPES.split(',').any(|plain| plain.trim() == name) { Ok(name) } else { Err(Reason::Cast(name)) }

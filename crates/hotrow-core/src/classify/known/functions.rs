@@ -1,34 +1,37 @@
-//! What is known of PostgreSQL's own functions: which may be packed and which leave traces; never of users' functions.
+//! Lists of PostgreSQL's own functions: which can be packed and which have effects on the session.
+//! User-defined functions are judged elsewhere.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// How a function behaves, as far as sharing a transaction or a connection goes.
+/// The behaviour of a function with respect to sharing a transaction or a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Behaviour {
-    /// The same answer in any transaction on any connection of one user to one database.
+    /// It returns the same result in any transaction on any connection of one user to one database.
     Packable,
-    /// Packable, and the session's `currval` changes.
+    /// It can be packed, and it changes the session's `currval`.
     MovesSequence,
-    /// Sets a sequence, outside any transaction's order.
+    /// It sets a sequence, regardless of the order of transactions.
     SetsSequence,
-    /// An aggregate or a set-returning function: leaves nothing behind, but never in a point statement.
+    /// An aggregate or a set-returning function. It has no effects on the session but never occurs in a point
+    /// statement.
     Plural,
-    /// Tells transactions or connections apart, waits, or reads settings; leaves nothing behind.
+    /// Its result depends on the transaction or the connection, it waits, or it reads settings. It has no
+    /// effects on the session.
     Observing(&'static str),
-    /// Reads what `nextval` left in the session.
+    /// It reads state that `nextval` left in the session.
     ReadsSequence,
-    /// Takes an advisory lock for the session.
+    /// It takes a session-level advisory lock.
     LocksSession,
-    /// Gives back all advisory locks of the session.
+    /// It releases all advisory locks of the session.
     UnlocksSession,
-    /// Changes settings.
+    /// It changes settings.
     ChangesSettings,
     /// Not known.
     Unknown,
 }
 
-/// The conduct of a function of `pg_catalog`.
+/// The behaviour of a function of `pg_catalog`.
 pub(crate) fn behaviour(name: &str) -> Behaviour {
     static BEHAVIOURS: LazyLock<HashMap<&str, Behaviour>> = LazyLock::new(|| {
         let named = |&(behaviour, names): &(Behaviour, &'static str)| {
@@ -45,7 +48,7 @@ pub(crate) fn is_known_extension_function(extension: &str, name: &str) -> bool {
     match extension {
         "uuid-ossp" => name.starts_with("uuid_"),
         "pgcrypto" => PGCRYPTO.split(' ').any(|known| known == name),
-        // These change or tell what the connection remembers.
+        // The excluded functions change or return state of the connection.
         "pg_trgm" => !matches!(name, "set_limit" | "show_limit"),
         "isn" => name != "isn_weak",
         "btree_gin" | "btree_gist" | "citext" | "cube" | "earthdistance" | "fuzzystrmatch" | "hstore"
@@ -54,7 +57,7 @@ pub(crate) fn is_known_extension_function(extension: &str, name: &str) -> bool {
     }
 }
 
-/// Functions by special syntax that the parser gives as plain names.
+/// Functions with special syntax that the parser returns as plain names.
 pub(crate) fn is_keyword_function(name: &str) -> bool {
     const NAMES: &str = "current_catalog current_date current_role current_schema current_time current_timestamp \
                          current_user localtime localtimestamp session_user system_user user";
@@ -64,13 +67,13 @@ pub(crate) fn is_keyword_function(name: &str) -> bool {
 const KNOWN: &[(Behaviour, &str)] = &[
     (Behaviour::Packable, EVERYDAY),
     (Behaviour::Plural, SETS),
-    (Behaviour::Observing("tells transactions apart"), TRANSACTIONS),
-    (Behaviour::Observing("tells connections apart"), CONNECTIONS),
-    (Behaviour::Observing("looks at or acts on the server"), CATALOGUE),
+    (Behaviour::Observing("depends on the transaction"), TRANSACTIONS),
+    (Behaviour::Observing("depends on the connection"), CONNECTIONS),
+    (Behaviour::Observing("reads or changes the server's state"), CATALOGUE),
     (Behaviour::Observing("reads the session's settings"), "current_setting current_schemas"),
-    (Behaviour::Observing("waits, and a lane must not"), "pg_sleep pg_sleep_for pg_sleep_until"),
+    (Behaviour::Observing("waits, which a lane must not do"), "pg_sleep pg_sleep_for pg_sleep_until"),
     (Behaviour::Observing("sends notifications"), "pg_notify"),
-    (Behaviour::Observing("takes or gives back an advisory lock"), ADVISORY),
+    (Behaviour::Observing("takes or releases an advisory lock"), ADVISORY),
     (
         Behaviour::LocksSession,
         "pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock pg_try_advisory_lock_shared",
@@ -82,7 +85,7 @@ const KNOWN: &[(Behaviour, &str)] = &[
     (Behaviour::ChangesSettings, "set_config setseed"),
 ];
 
-/// Immutable and harmless stable ones, and volatile ones whose answer is fresh anywhere.
+/// Immutable functions, harmless stable ones, and volatile ones with results that are new on any connection.
 const EVERYDAY: &str = "
     abs acos acosd acosh age array_append array_cat array_dims array_fill array_length array_lower array_ndims
     array_position array_positions array_prepend array_remove array_replace array_reverse array_sample
@@ -150,7 +153,7 @@ const ADVISORY: &str = "
     pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
 ";
 
-/// What drivers, object-relational mappers and monitoring ask the catalogue and the server.
+/// Functions with which drivers, object-relational mappers and monitoring query the catalogue and the server.
 const CATALOGUE: &str = "
     col_description format_type has_any_column_privilege has_column_privilege has_database_privilege
     has_function_privilege has_schema_privilege has_sequence_privilege has_table_privilege has_type_privilege

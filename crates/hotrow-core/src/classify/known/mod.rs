@@ -1,4 +1,4 @@
-//! What is known of PostgreSQL's own functions and types.
+//! Lists of PostgreSQL's own functions and types.
 
 pub(crate) mod builtin_types;
 pub(crate) mod casts;

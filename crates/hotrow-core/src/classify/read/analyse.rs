@@ -1,4 +1,5 @@
-//! Reads a statement's text: a candidate for packing, a command of Hotrow's own, or passed through and why.
+//! Reads a statement's text. The result is a candidate for packing, one of Hotrow's own commands, or a
+//! statement that is passed through with a reason.
 
 use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -14,13 +15,14 @@ use crate::classify::text::screen;
 use crate::classify::text::tokens::{self, is_word};
 use crate::limits;
 
-/// Nesting beyond this is passed through: the parser takes about 20 KiB of stack for each level.
+/// Deeper nesting is passed through. The parser needs about 20 KiB of stack for each level.
 const MAX_NESTING: usize = 40;
 
 /// Analyses the text of one protocol message, with or without `$n` parameters.
 ///
 /// The text is read as PostgreSQL reads it under `standard_conforming_strings = on` and an ASCII-safe
-/// `client_encoding`; a session with other settings must be passed through without asking.
+/// `client_encoding`. In a session with other settings, the caller must pass statements through without
+/// calling this function.
 pub fn analyse(sql: &str) -> Analysis {
     if sql.len() > limits::STATEMENT_BYTES_MAX {
         return Analysis::Pass(Pass::unknown(Reason::TooLarge("long")));
@@ -37,7 +39,8 @@ pub fn analyse(sql: &str) -> Analysis {
     }
 }
 
-/// Several statements leave behind what each of them does; nothing counts as cleared, since one may fail.
+/// The effects of several statements are those of each of them. Nothing counts as cleared, because one of
+/// them can fail.
 fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
     let mut union = Pass::harmless(Reason::SeveralStatements);
     for (index, tokens) in statements.enumerate() {
@@ -56,7 +59,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 union.ddl |= pass.ddl;
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
             }
-            // The server is given the setting too, under which nothing is packed.
+            // The server gets the setting too. Nothing is packed while it is set.
             Analysis::SetPack(_) | Analysis::ResetPack => union.effect.settings = true,
             Analysis::Candidate(_) | Analysis::ShowPack | Analysis::Deallocate(_) => {}
         }
@@ -102,7 +105,7 @@ fn parse(tokens: &[Token]) -> Result<Statement, Reason> {
     }
 }
 
-/// Leaves out ONLY, which the parser takes for a table's name: tables with children are not packed anyway.
+/// Leaves out ONLY, which the parser takes for a table's name. Tables with children are never packed.
 fn without_only(tokens: &[Token]) -> Vec<Token> {
     let is_only = |index: usize| {
         index > 0

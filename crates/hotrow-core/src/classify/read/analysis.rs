@@ -1,10 +1,10 @@
-//! What a statement's text says by itself: the types that reading it ends in.
+//! The results of reading a statement's text.
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::read::candidate::Candidate;
 use crate::classify::reason::Reason;
 
-/// What a statement's text says by itself.
+/// The result of reading a statement's text, before the catalogue is queried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Analysis {
     /// Packable if the catalogue agrees; see [`crate::classify::judge::decision::decide`].
@@ -17,7 +17,7 @@ pub enum Analysis {
     ResetPack,
     /// `SHOW hotrow.pack`.
     ShowPack,
-    /// `DEALLOCATE name`: the name may be one the protocol prepared.
+    /// `DEALLOCATE name`. The name can belong to a statement that was prepared through the protocol.
     Deallocate(String),
 }
 
@@ -26,24 +26,25 @@ pub enum Analysis {
 pub struct Pass {
     /// Why.
     pub reason: Reason,
-    /// What it may leave behind in the session.
+    /// Its possible effects on the session.
     pub effect: Effect,
-    /// What it takes away when it succeeds outside a transaction block; to be applied before `effect`.
+    /// The effects that it removes if it succeeds outside a transaction block. They are removed before
+    /// `effect` is applied.
     pub clears: Effect,
-    /// It can change the catalogue, so what is cached of it must be forgotten.
+    /// It can change the catalogue. Cached facts of the catalogue must be dropped.
     pub ddl: bool,
     /// It begins or commits a transaction of the kind that lanes run.
     pub boundary: Option<Boundary>,
-    /// Whether it leaves a transaction open, or ends one by COMMIT; none if it does neither.
+    /// `true` if it leaves a transaction open, `false` if it ends one with COMMIT, `None` if it does neither.
     pub leaves_open: Option<bool>,
-    /// `PREPARE name`: the name may be one that the protocol has.
+    /// `PREPARE name`. The name can belong to a statement that was prepared through the protocol.
     pub prepares: Option<String>,
 }
 
-/// Where a transaction begins and ends, with what the server says when it does.
+/// The beginning or end of a transaction, with the server's command tag for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Boundary {
-    /// BEGIN, without options that change what its statements see.
+    /// BEGIN, without options that change the snapshot of its statements.
     Begin(&'static str),
     /// COMMIT.
     Commit,
@@ -77,12 +78,12 @@ impl Pass {
     }
 }
 
-/// A command of the session that leaves this behind.
+/// A session command with this effect.
 pub(crate) fn leaves(name: String, effect: Effect) -> Analysis {
     Analysis::Pass(Pass { effect, ..Pass::harmless(Reason::Session(name)) })
 }
 
-/// A command that takes this away.
+/// A session command that removes this effect.
 pub(crate) fn clears(name: String, clears: Effect) -> Analysis {
     Analysis::Pass(Pass { clears, ..Pass::harmless(Reason::Session(name)) })
 }

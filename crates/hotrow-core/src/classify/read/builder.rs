@@ -1,4 +1,5 @@
-//! The clauses that SELECT, INSERT, UPDATE and DELETE share, read into a candidate; never a statement as a whole.
+//! The clauses that SELECT, INSERT, UPDATE and DELETE share, read into a candidate. Whole statements are read
+//! elsewhere.
 
 use sqlparser::ast::{
     Assignment, AssignmentTarget, BinaryOperator, Expr, SelectItem, SelectItemQualifiedWildcardKind,
@@ -11,7 +12,7 @@ use crate::classify::read::expression::{References, column_name};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{TableName, folded, parts};
 
-/// A candidate that is being read.
+/// A candidate under construction.
 pub(crate) struct CandidateBuilder {
     pub candidate: Candidate,
     pub references: References,
@@ -46,7 +47,7 @@ impl CandidateBuilder {
         self.candidate
     }
 
-    /// The one table, with nothing joined and nothing unusual about it.
+    /// The only table. A join or an unusual form is rejected.
     pub(crate) fn table(&mut self, table: &TableWithJoins) -> Result<(), Reason> {
         if !table.joins.is_empty() {
             return Err(Reason::Unsupported("a join"));
@@ -82,7 +83,7 @@ impl CandidateBuilder {
         Ok(())
     }
 
-    /// A FROM that is the call of a function, with nothing else around it.
+    /// A FROM that consists of a function call.
     pub(crate) fn call(&mut self, call: Call) {
         self.references.functions.insert(call.function.clone());
         let casts = call.arguments.iter().filter_map(|argument| argument.cast);
@@ -102,7 +103,7 @@ impl CandidateBuilder {
         self.references.table = None;
     }
 
-    /// WHERE: notes the equalities among its conjuncts.
+    /// WHERE. Records the equalities among its conjuncts.
     pub(crate) fn selection(&mut self, selection: Option<&Expr>) -> Result<(), Reason> {
         let selection = selection.ok_or(Reason::NoEquality)?;
         self.references.expression(selection)?;
@@ -128,14 +129,14 @@ impl CandidateBuilder {
         }
     }
 
-    /// What SELECT or RETURNING give back.
+    /// The list of a SELECT or RETURNING.
     pub(crate) fn projection(&mut self, items: &[SelectItem]) -> Result<(), Reason> {
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => self.references.expression(expr)?,
                 // The parser takes the string of a typed literal, `my_type 'x'`, for an alias.
                 SelectItem::ExprWithAlias { expr: _, alias } if alias.quote_style == Some('\'') => {
-                    return Err(Reason::Unsupported("an unusual item to select"));
+                    return Err(Reason::Unsupported("an unusual item in the select list"));
                 }
                 SelectItem::ExprWithAlias { expr, alias: _ } => self.references.expression(expr)?,
                 SelectItem::Wildcard(options) => plain_wildcard(options)?,
@@ -143,13 +144,13 @@ impl CandidateBuilder {
                     plain_wildcard(options)?;
                     self.references.qualifier(&parts(name)?)?;
                 }
-                _ => return Err(Reason::Unsupported("an unusual item to select")),
+                _ => return Err(Reason::Unsupported("an unusual item in the select list")),
             }
         }
         Ok(())
     }
 
-    /// RETURNING; PostgreSQL 18 lets it name the row before and after.
+    /// RETURNING. PostgreSQL 18 allows aliases for the old and the new row.
     pub(crate) fn returning(&mut self, items: Option<&[SelectItem]>) -> Result<(), Reason> {
         let Some(items) = items else { return Ok(()) };
         self.candidate.returns_rows = true;
@@ -203,12 +204,12 @@ pub(crate) fn plain_wildcard(options: &WildcardAdditionalOptions) -> Result<(), 
         opt_alias: None,
     } = options
     else {
-        return Err(Reason::Unsupported("an unusual item to select"));
+        return Err(Reason::Unsupported("an unusual item in the select list"));
     };
     Ok(())
 }
 
-/// The column an expression is, its qualifier having been checked by the walk.
+/// The column that an expression consists of. The walk has checked its qualifier.
 fn column_of(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(ident) => Some(folded(ident)),
@@ -218,7 +219,7 @@ fn column_of(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The parameter or constant an expression is, casts looked through.
+/// The parameter or constant that an expression consists of, ignoring casts.
 pub(crate) fn value_of(expr: &Expr) -> Option<Operand> {
     match expr {
         Expr::Nested(inner) => value_of(inner),
@@ -241,7 +242,7 @@ fn constant(value: &Value) -> Option<Operand> {
     }
 }
 
-/// The word DEFAULT in the place of a value.
+/// The keyword DEFAULT used as a value.
 pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }

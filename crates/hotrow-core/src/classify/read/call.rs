@@ -1,4 +1,5 @@
-//! Reads a SELECT that is nothing but the call of one function, which a merge rule may know; never judges the function.
+//! Reads a SELECT that consists of one function call, which may have a merge rule. The function is judged
+//! elsewhere.
 
 use sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Select,
@@ -10,7 +11,7 @@ use crate::classify::read::builder::plain_wildcard;
 use crate::classify::read::candidate::{Argument, ArgumentValue, Call, Item, Operand, Output};
 use crate::classify::text::names::{FunctionName, folded};
 
-/// The call that a SELECT is, if it is nothing else.
+/// The function call, if the SELECT consists of one.
 pub(crate) fn call(select: &Select) -> Option<Call> {
     if select.selection.is_some() {
         return None;
@@ -131,13 +132,13 @@ fn argument(name: Option<String>, expr: &Expr) -> Option<Argument> {
     }
 }
 
-/// The oid of a type without a modifier: `varchar(3)` would cut what it gets.
+/// The OID of a type without a modifier. `varchar(3)` would truncate its value.
 fn type_of(data_type: &DataType) -> Option<u32> {
     builtin_types::of_name(&data_type.to_string().to_ascii_lowercase())
 }
 
 impl Argument {
-    /// The value as a key's source has it.
+    /// The value as the source of a key.
     pub(crate) fn operand(&self) -> Option<Operand> {
         match &self.value {
             _ if self.negated => None,

@@ -1,4 +1,5 @@
-//! Calls of functions in an expression: notes the name, refuses aggregates and windows; never judges the function.
+//! Function calls in an expression: records the names and rejects aggregates and window functions. The
+//! function is judged elsewhere.
 
 use sqlparser::ast::{Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 

@@ -1,11 +1,12 @@
-//! What a statement that may be packed consists of; read in `point` and `insert`, judged in `decision`.
+//! The parts of a statement that may be packed. They are read in `point` and `insert` and judged in
+//! `decision`.
 
 use crate::classify::effects::effect::Effect;
 use crate::classify::facts::{Column, TableFacts};
 use crate::classify::known::functions;
 use crate::classify::text::names::{FunctionName, TableName};
 
-/// What a statement does.
+/// The kind of statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
     /// SELECT.
@@ -40,7 +41,7 @@ pub struct Equality {
     pub operand: Operand,
 }
 
-/// What only an INSERT has.
+/// Parts that only an INSERT has.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InsertParts {
     /// The column list; empty when not written.
@@ -54,7 +55,7 @@ pub struct InsertParts {
 /// ON CONFLICT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// The target's columns; empty when there is none or a constraint is named.
+    /// The columns of the target. Empty if there is none or a constraint is named.
     pub columns: Vec<String>,
     /// ON CONSTRAINT.
     pub constraint: Option<String>,
@@ -65,11 +66,11 @@ pub struct Conflict {
 /// A statement that can be packed if the catalogue agrees.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// What it does.
+    /// The kind of statement.
     pub verb: Verb,
-    /// On which table; `None` for a SELECT without FROM.
+    /// The table. `None` for a SELECT without FROM.
     pub table: Option<TableName>,
-    /// The equalities that hold for every row it finds.
+    /// Equalities that hold for every row that it finds.
     pub equalities: Vec<Equality>,
     /// INSERT's parts.
     pub insert: Option<InsertParts>,
@@ -83,18 +84,18 @@ pub struct Candidate {
     pub operators: Vec<String>,
     /// All types it casts to.
     pub casts: Vec<String>,
-    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    /// Names of collations, and words of string constants that a function can read as a catalogue name.
     pub objects: Vec<String>,
     /// All columns it mentions.
     pub columns: Vec<String>,
-    /// It is nothing but the call of a function, which a merge rule may know.
+    /// It consists of a function call, which may have a merge rule.
     pub call: Option<Call>,
     /// It returns rows: SELECT, or RETURNING.
     pub returns_rows: bool,
 }
 
 impl Candidate {
-    /// What the statement leaves behind in the session when it is passed through.
+    /// The statement's effects on the session if it is passed through.
     pub fn effect(&self) -> Effect {
         let mut effect = Effect { touches_sequence: self.verb == Verb::Insert, ..Effect::NONE };
         for function in &self.functions {
@@ -110,7 +111,7 @@ impl Candidate {
         effect
     }
 
-    /// It takes a value of a sequence that it names.
+    /// It uses a value of a sequence that it names.
     pub fn names_sequence(&self) -> bool {
         self.functions
             .iter()
@@ -130,14 +131,14 @@ impl Candidate {
         row.get(self.position(name, table)?).cloned()
     }
 
-    /// True when an INSERT gives the column a value in some row.
+    /// Whether an INSERT gives the column a value in some row.
     pub(crate) fn gives(&self, name: &str, table: &TableFacts) -> bool {
         let Some(position) = self.position(name, table) else { return false };
         let rows = self.insert.iter().flat_map(|insert| &insert.rows);
         rows.filter_map(|row| row.get(position)).any(|value| *value != Operand::Default)
     }
 
-    /// Where a column's value stands in the rows of VALUES.
+    /// The index of a column's value in the rows of VALUES.
     fn position(&self, name: &str, table: &TableFacts) -> Option<usize> {
         let columns = &self.insert.as_ref()?.columns;
         if columns.is_empty() {
@@ -147,7 +148,7 @@ impl Candidate {
         }
     }
 
-    /// True when the column's default is computed for some row.
+    /// Whether an INSERT uses the column's default in some row.
     pub(crate) fn uses_default_of(&self, column: &Column, table: &TableFacts) -> bool {
         let inserted = self.insert.as_ref().is_some_and(|insert| {
             let position = self.position(&column.name, table);
@@ -162,11 +163,11 @@ impl Candidate {
 /// A call with arguments that are parameters or constants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Which function.
+    /// The function.
     pub function: FunctionName,
     /// Its arguments as written.
     pub arguments: Vec<Argument>,
-    /// What is made of its result.
+    /// The use of its result.
     pub output: Output,
 }
 
@@ -177,18 +178,18 @@ pub struct Argument {
     pub name: Option<String>,
     /// The value.
     pub value: ArgumentValue,
-    /// With a minus in front.
+    /// It has a minus sign.
     pub negated: bool,
-    /// The oid of the type it is cast to.
+    /// The OID of the type to which it is cast.
     pub cast: Option<u32>,
 }
 
-/// What an argument is.
+/// The value of an argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArgumentValue {
     /// A parameter, counted from zero.
     Param(u16),
-    /// A string, which takes the type that is wanted.
+    /// A string. It takes the type of the parameter.
     String(String),
     /// A number, as written.
     Number(String),
@@ -198,7 +199,7 @@ pub enum ArgumentValue {
     Null,
 }
 
-/// What is made of a call's result.
+/// The use of a call's result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// `SELECT f()`: one value, under this name.
@@ -207,7 +208,7 @@ pub enum Output {
     Rows {
         /// The alias.
         alias: Option<String>,
-        /// The items; none stands for `*`.
+        /// The items. An empty list means `*`.
         items: Vec<Item>,
     },
 }
@@ -217,6 +218,6 @@ pub enum Output {
 pub struct Item {
     /// Its name.
     pub column: String,
-    /// The name it gets.
+    /// Its alias.
     pub alias: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! Commands that are not queries, recognised by their first words; what they leave behind, never whether they pack.
+//! Commands that are not queries, recognised by their first words, and their effects on the session. They are
+//! never packed.
 
 use sqlparser::tokenizer::Token;
 
@@ -9,13 +10,13 @@ use crate::classify::read::settings::{reset, set, show};
 use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{Cursor, is_word};
 
-/// What EXPLAIN and CREATE TABLE AS can run.
+/// The commands that EXPLAIN and CREATE TABLE AS can run.
 const RUNNABLE: &[&str] = &[
     "select", "insert", "update", "delete", "with", "values", "table", "merge", "execute", "declare",
     "create",
 ];
 
-/// One command that does not start like a query.
+/// One command whose first word does not begin a query.
 pub(crate) fn command(tokens: &[Token]) -> Analysis {
     let mut cursor = Cursor::new(tokens);
     let Some(word) = cursor.peek_word() else {
@@ -63,7 +64,8 @@ pub(crate) fn command(tokens: &[Token]) -> Analysis {
     }
 }
 
-/// Whether it begins or ends a transaction as lanes run them: READ COMMITTED, READ WRITE, without a chain.
+/// Whether it begins or ends a transaction of the kind that lanes run: READ COMMITTED, READ WRITE, without
+/// AND CHAIN.
 fn boundary(word: &str, mut cursor: Cursor<'_>) -> Option<Boundary> {
     let boundary = match word {
         "begin" => Boundary::Begin("BEGIN"),
@@ -100,7 +102,7 @@ fn discard(cursor: Cursor<'_>) -> Analysis {
     clears("DISCARD".to_owned(), cleared)
 }
 
-/// PREPARE counts the effects of the statement it prepares, because EXECUTE does not show them.
+/// PREPARE counts the effects of the statement that it prepares, because EXECUTE does not show them.
 fn prepare(mut cursor: Cursor<'_>) -> Pass {
     if cursor.take(&["transaction"]) {
         return Pass::harmless(Reason::Transaction("PREPARE TRANSACTION".to_owned()));
@@ -118,7 +120,7 @@ fn prepare(mut cursor: Cursor<'_>) -> Pass {
 }
 
 fn deallocate(mut cursor: Cursor<'_>) -> Analysis {
-    // `DEALLOCATE prepare` alone means a statement of that name.
+    // `DEALLOCATE prepare` without another name means a statement called `prepare`.
     if cursor.rest().len() > 1 {
         cursor.take(&["prepare"]);
     }
@@ -147,7 +149,7 @@ fn declare(mut cursor: Cursor<'_>) -> Analysis {
     leaves("DECLARE".to_owned(), Effect { holdable_cursor: with_hold, ..Effect::NONE }.union(query))
 }
 
-/// COPY of a query has the query's effects; COPY FROM may move sequences.
+/// COPY of a query has the query's effects. COPY FROM can advance sequences.
 fn copy(mut cursor: Cursor<'_>) -> Pass {
     let effect = match cursor.rest() {
         [Token::LParen, ..] => {
@@ -159,7 +161,7 @@ fn copy(mut cursor: Cursor<'_>) -> Pass {
     Pass { effect, ..Pass::harmless(Reason::Copy) }
 }
 
-/// The tokens up to the parenthesis that closes the one before them.
+/// The tokens up to the parenthesis that closes the preceding one.
 fn inside(tokens: &[Token]) -> &[Token] {
     let mut depth = 1_usize;
     let end = tokens.iter().position(|token| {
@@ -173,7 +175,8 @@ fn inside(tokens: &[Token]) -> &[Token] {
     &tokens[..end.unwrap_or(tokens.len())]
 }
 
-/// EXPLAIN runs the statement only with ANALYZE, but planning may run its immutable functions either way.
+/// EXPLAIN runs the statement only with ANALYZE. Planning can run the statement's immutable functions in both
+/// cases.
 fn explain(mut cursor: Cursor<'_>) -> Pass {
     let reason = Reason::Utility("EXPLAIN".to_owned());
     if !cursor.mentions(&["analyze", "analyse"]) {
@@ -206,7 +209,7 @@ fn ddl(name: String, cursor: Cursor<'_>) -> Pass {
     Pass { effect: mentions_temporary(cursor), ddl: true, ..Pass::harmless(Reason::Utility(name)) }
 }
 
-/// `pg_temp` can be written in front of any name.
+/// `pg_temp` can qualify any name.
 fn mentions_temporary(cursor: Cursor<'_>) -> Effect {
     let temporary = cursor.rest().iter().any(|token| match token {
         Token::Word(word) => word.value.to_ascii_lowercase().starts_with("pg_temp"),

@@ -1,4 +1,5 @@
-//! Walks an expression of a statement that may be packed and notes what it uses; refuses every form it does not know.
+//! Walks an expression of a statement that may be packed, records the names that it uses, and rejects unknown
+//! syntax.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +12,12 @@ use crate::classify::known::functions::is_keyword_function;
 use crate::classify::reason::Reason;
 use crate::classify::text::names::{FunctionName, TableName, folded, parts, words_of_constant};
 
-/// What the expressions of one statement use.
+/// The names that the expressions of one statement use.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     /// Names that may qualify a column: the table, its alias, `excluded`, `old`, `new`.
     pub qualifiers: Vec<String>,
-    /// The table with its schema, when both are written and there is no alias.
+    /// The table with its schema, if the statement writes both and has no alias.
     pub table: Option<TableName>,
     /// All functions called.
     pub functions: BTreeSet<FunctionName>,
@@ -24,7 +25,7 @@ pub(crate) struct References {
     pub operators: BTreeSet<String>,
     /// All types cast to.
     pub casts: BTreeSet<String>,
-    /// Names of collations, and words of string constants that a function may read as a name of the catalogue.
+    /// Names of collations, and words of string constants that a function can read as a catalogue name.
     pub objects: BTreeSet<String>,
     /// All columns mentioned.
     pub columns: BTreeSet<String>,
@@ -32,7 +33,7 @@ pub(crate) struct References {
 
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
 
-/// A column's name, unless it is one that tells row versions or transactions apart.
+/// A column's name. System columns that identify row versions or transactions are rejected.
 pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
     let name = folded(ident);
     if SYSTEM_COLUMNS.contains(&name.as_str()) { Err(Reason::SystemColumn(name)) } else { Ok(name) }
@@ -110,7 +111,8 @@ impl References {
         Ok(())
     }
 
-    /// `table.column`; what looks like a column can be a function applied to the row, so the name is looked up later.
+    /// `table.column`. Syntax for a column can be a function applied to the row. The name is therefore looked
+    /// up later.
     fn column(&mut self, idents: &[Ident]) -> Result<(), Reason> {
         let Some((ident, qualifier)) = idents.split_last() else {
             return Err(Reason::Unsupported("a column without a name"));
@@ -120,7 +122,7 @@ impl References {
         Ok(())
     }
 
-    /// Checks that what stands in front of a column or `*` means the table.
+    /// Checks that the qualifier of a column or `*` is the table.
     pub(crate) fn qualifier(&self, parts: &[String]) -> Result<(), Reason> {
         let known = match parts {
             [name] => self.qualifiers.contains(name),
@@ -130,10 +132,10 @@ impl References {
                 .is_some_and(|table| table.schema.as_ref() == Some(schema) && table.name == *name),
             _ => false,
         };
-        if known { Ok(()) } else { Err(Reason::Unsupported("a column of something other than the table")) }
+        if known { Ok(()) } else { Err(Reason::Unsupported("a column that does not belong to the table")) }
     }
 
-    /// Array subscripts; a field after a dot could be a function.
+    /// Array subscripts. A field after a dot can be a function.
     pub(crate) fn access(&mut self, access: &AccessExpr) -> Result<(), Reason> {
         match access {
             AccessExpr::Subscript(Subscript::Index { index }) => self.expression(index),
@@ -211,8 +213,8 @@ impl References {
         Ok(())
     }
 
-    /// Notes the names in a constant that is an argument. A function with a parameter of a type like `regclass` reads it
-    /// when the server analyses the statement: `nextval('s')`, `to_tsvector('english', body)`.
+    /// Records the names in a constant argument. A function with a parameter of a type like `regclass` reads
+    /// it when the server analyses the statement: `nextval('s')`, `to_tsvector('english', body)`.
     pub(crate) fn constant(&mut self, expr: &Expr) {
         match expr {
             Expr::Nested(inner) => self.constant(inner),
@@ -246,7 +248,7 @@ fn string_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// A literal of a kind PostgreSQL has.
+/// A literal of a kind that PostgreSQL has.
 fn plain_value(value: &ValueWithSpan) -> Result<(), Reason> {
     match &value.value {
         Value::Number(..)
@@ -260,6 +262,6 @@ fn plain_value(value: &ValueWithSpan) -> Result<(), Reason> {
         | Value::Boolean(_)
         | Value::Null
         | Value::Placeholder(_) => Ok(()),
-        _ => Err(Reason::Unsupported("a literal that is not PostgreSQL's")),
+        _ => Err(Reason::Unsupported("a literal that PostgreSQL does not have")),
     }
 }

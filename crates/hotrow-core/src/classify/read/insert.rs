@@ -1,4 +1,4 @@
-//! Reads an INSERT with VALUES into the parts a decision needs; other verbs are next door.
+//! Reads an INSERT with VALUES into the parts that the decision needs. Other statements are read in `point`.
 
 use sqlparser::ast::{
     ConflictTarget, Expr, Insert, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
@@ -42,14 +42,14 @@ pub(crate) fn insert(insert: &Insert) -> Result<Candidate, Reason> {
         multi_table_else_clause: None,
     } = insert
     else {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     };
     if !assignments.is_empty()
         || !after_columns.is_empty()
         || !multi_table_into_clauses.is_empty()
         || !multi_table_when_clauses.is_empty()
     {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }
     let mut builder = CandidateBuilder::new(Verb::Insert);
     builder.name_table(TableName::new(table)?);
@@ -96,7 +96,7 @@ fn rows(source: &Query, builder: &mut CandidateBuilder) -> Result<Vec<Vec<Operan
         return Err(Reason::Unsupported("INSERT from a query"));
     };
     if values.explicit_row || values.value_keyword {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }
     values.rows.iter().map(|row| row.content.iter().map(|value| operand(value, builder)).collect()).collect()
 }
@@ -109,7 +109,8 @@ fn operand(value: &Expr, builder: &mut CandidateBuilder) -> Result<Operand, Reas
     Ok(value_of(value).unwrap_or(Operand::Expression))
 }
 
-/// ON CONFLICT, for one row only: with several the rows it meets can't be put in order beforehand.
+/// ON CONFLICT, for one row only. With several rows, the rows that it would update cannot be put in order
+/// beforehand.
 fn conflict(
     on: Option<&OnInsert>,
     rows: usize,
@@ -118,7 +119,7 @@ fn conflict(
     let on = match on {
         None => return Ok(None),
         Some(OnInsert::OnConflict(on)) => on,
-        Some(_) => return Err(Reason::Unsupported("a clause that is not PostgreSQL's")),
+        Some(_) => return Err(Reason::Unsupported("a clause that PostgreSQL does not have")),
     };
     if rows != 1 {
         return Err(Reason::Unsupported("ON CONFLICT with several rows"));

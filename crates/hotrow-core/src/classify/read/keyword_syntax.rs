@@ -1,4 +1,5 @@
-//! Expressions that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on; operators and calls are next door.
+//! Expressions with keyword syntax: LIKE, CASE, CAST, EXTRACT and others. Operators and calls are read in
+//! `expression` and `calls`.
 
 use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr};
 
@@ -7,7 +8,7 @@ use crate::classify::read::expression::References;
 use crate::classify::reason::Reason;
 
 impl References {
-    /// The forms that SQL spells with words: LIKE, CASE, CAST, EXTRACT and so on.
+    /// Expressions with keyword syntax: LIKE, CASE, CAST, EXTRACT and others.
     pub(crate) fn keyword_operator(&mut self, expr: &Expr) -> Result<(), Reason> {
         match expr {
             Expr::Like { expr, pattern, escape_char, any: false, negated: _ } => {

@@ -1,4 +1,5 @@
-//! Reads the text of a statement: a candidate for packing, a command, or passed through and why. Never asks the catalogue.
+//! Reads the text of a statement: a candidate for packing, a command, or a statement that is passed through
+//! with a reason. It does not query the catalogue.
 
 pub(crate) mod analyse;
 pub(crate) mod analysis;

@@ -1,4 +1,5 @@
-//! Reads a SELECT, UPDATE or DELETE of one row into a candidate; INSERT is next door, judgement in `decision`.
+//! Reads a SELECT, UPDATE or DELETE of one row into a candidate. INSERT is read in `insert`, and `decision`
+//! judges the candidate.
 
 use sqlparser::ast::{
     Delete, FromTable, GroupByExpr, LimitClause, Query, Select, SelectFlavor, SetExpr, Update,
@@ -25,13 +26,13 @@ pub(crate) fn update(update: &Update) -> Result<Candidate, Reason> {
         limit: None,
     } = update
     else {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     };
     if from.is_some() {
         return Err(Reason::Unsupported("UPDATE with FROM"));
     }
     if !order_by.is_empty() {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     }
     let mut builder = CandidateBuilder::new(Verb::Update);
     builder.table(table)?;
@@ -56,13 +57,13 @@ pub(crate) fn delete(delete: &Delete) -> Result<Candidate, Reason> {
         limit: None,
     } = delete
     else {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     };
     if using.is_some() {
         return Err(Reason::Unsupported("DELETE with USING"));
     }
     let ([table], true, true) = (from.as_slice(), tables.is_empty(), order_by.is_empty()) else {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     };
     let mut builder = CandidateBuilder::new(Verb::Delete);
     builder.table(table)?;
@@ -98,7 +99,7 @@ pub(crate) fn select(query: &Query) -> Result<Candidate, Reason> {
     Ok(builder.finish())
 }
 
-/// The SELECT inside a query that has nothing else.
+/// The SELECT of a query without other clauses.
 fn point_select(query: &Query) -> Result<&Select, Reason> {
     let Query {
         with,
@@ -113,13 +114,13 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
         pipe_operators,
     } = query
     else {
-        return Err(Reason::Unsupported("a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("a clause that PostgreSQL does not have"));
     };
     let refused = [
         (with.is_some(), "WITH"),
         (order_by.is_some(), "ORDER BY"),
-        (!locks.is_empty(), "a row lock: FOR UPDATE and its like outlive the statement"),
-        (!pipe_operators.is_empty(), "a clause that is not PostgreSQL's"),
+        (!locks.is_empty(), "a row lock such as FOR UPDATE, which outlives the statement"),
+        (!pipe_operators.is_empty(), "a clause that PostgreSQL does not have"),
         (!limit_is_plain(limit_clause.as_ref()), "LIMIT or OFFSET with an expression"),
         (fetch.as_ref().is_some_and(|f| f.with_ties || f.percent), "FETCH with TIES or PERCENT"),
         (
@@ -135,7 +136,7 @@ fn point_select(query: &Query) -> Result<&Select, Reason> {
     }
 }
 
-/// A SELECT without any of the clauses that look at more than one row.
+/// A SELECT without a clause that needs more than one row.
 fn plain_select(select: &Select) -> Result<&Select, Reason> {
     let Select {
         select_token: _,
@@ -164,17 +165,17 @@ fn plain_select(select: &Select) -> Result<&Select, Reason> {
         flavor: SelectFlavor::Standard,
     } = select
     else {
-        return Err(Reason::Unsupported("DISTINCT, or a clause that is not PostgreSQL's"));
+        return Err(Reason::Unsupported("DISTINCT, or a clause that PostgreSQL does not have"));
     };
     refuse(&[
         (into.is_some(), "SELECT INTO"),
         (!group_by.is_empty() || !group_modifiers.is_empty(), "GROUP BY"),
         (having.is_some(), "HAVING"),
         (!named_window.is_empty(), "WINDOW"),
-        (!lateral_views.is_empty() || !connect_by.is_empty(), "a clause that is not PostgreSQL's"),
+        (!lateral_views.is_empty() || !connect_by.is_empty(), "a clause that PostgreSQL does not have"),
         (
             !cluster_by.is_empty() || !distribute_by.is_empty() || !sort_by.is_empty(),
-            "a clause that is not PostgreSQL's",
+            "a clause that PostgreSQL does not have",
         ),
     ])?;
     Ok(select)

@@ -1,4 +1,5 @@
-//! SET, RESET and SHOW: what they leave behind, and Hotrow's own setting `hotrow.pack`; never other commands.
+//! SET, RESET and SHOW: their effects, and Hotrow's own setting `hotrow.pack`. Other commands are read
+//! elsewhere.
 
 use sqlparser::tokenizer::Token;
 
@@ -39,7 +40,8 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
     if name.as_deref() == Some("application_name") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
         let names = matches!(cursor.rest(), [Token::SingleQuotedString(_)]) || is_plain_word(cursor.rest());
         if names {
-            // The gateway gives the name to every connection that the session takes: drivers set it after log-in.
+            // The gateway sets the name on every connection that the session uses. Drivers set it after
+            // log-in.
             return leaves("SET application_name".to_owned(), Effect::NONE);
         }
         if matches!(cursor.rest(), [Token::Word(word)] if word.quote_style.is_none()) {
@@ -49,12 +51,12 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
             );
         }
     }
-    // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` land here too: any of them is a setting.
+    // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` arrive here too. Each of them is a setting.
     let role = matches!(name.as_deref(), Some("role" | "session_authorization"));
     leaves("SET".to_owned(), Effect { role, ..settings })
 }
 
-/// One word that is a value, not DEFAULT.
+/// One word that is a value and not DEFAULT.
 fn is_plain_word(tokens: &[Token]) -> bool {
     matches!(tokens, [Token::Word(word)] if !word.value.eq_ignore_ascii_case("default"))
 }
@@ -73,7 +75,7 @@ enum Switch {
     Default,
 }
 
-/// The values a setting of type bool is usually given.
+/// The usual values of a setting of type bool.
 fn switch(token: &Token) -> Option<Switch> {
     let text = match token {
         Token::Word(word) => &word.value,

@@ -1,4 +1,5 @@
-//! How facts about the table change the verdict: kind, triggers, expressions, foreign keys; other names are next door.
+//! Tests how facts about the table change the verdict: kind, triggers, expressions, foreign keys. Other names
+//! are tested in `namesakes`.
 
 use super::*;
 
@@ -7,7 +8,7 @@ pub(super) const INSERT: &str = "insert into inv (id, stock) values ($1, $2)";
 pub(super) const SELECT: &str = "select stock from inv where id = $1";
 const DELETE: &str = "delete from inv where id = $1";
 
-/// The verdict when the table is changed.
+/// The verdict after a change of the table.
 fn with_table(sql: &str, change: impl FnOnce(&mut TableFacts)) -> String {
     verdict_with(sql, |facts| change(facts.table.as_mut().unwrap()))
 }
@@ -26,7 +27,7 @@ pub(super) fn trigger(source: &str) -> Trigger {
 }
 
 #[test]
-fn only_ordinary_tables() {
+fn only_ordinary_tables_are_packed() {
     for sql in [UPDATE, INSERT, SELECT, DELETE] {
         assert!(with_table(sql, |table| table.relkind = 'v').ends_with("inv is a view"), "{sql}");
         assert!(with_table(sql, |table| table.relkind = 'p').ends_with("a partitioned table"), "{sql}");
@@ -51,14 +52,14 @@ fn only_ordinary_tables() {
 }
 
 #[test]
-fn deferrable_constraints_stop_writes_only() {
+fn deferrable_constraints_prevent_packing_of_writes_only() {
     assert!(with_table(UPDATE, |table| table.deferrable = true).contains("deferrable"));
     assert_eq!(with_table(SELECT, |table| table.deferrable = true), "read id=$1, rows");
 }
 
-/// Django makes every foreign key initially deferred: only statements that touch one are kept from packing.
+/// Django makes every foreign key initially deferred. Only statements that touch one must be passed through.
 #[test]
-fn deferred_foreign_keys_stop_what_touches_them() {
+fn deferred_foreign_keys_prevent_packing_of_statements_that_touch_them() {
     let own = |table: &mut TableFacts| table.deferred_columns.push("sold".to_owned());
     assert_eq!(with_table(UPDATE, own), "write id=$1");
     assert_eq!(with_table(DELETE, own), "write id=$1");
@@ -88,7 +89,7 @@ fn deferred_foreign_keys_stop_what_touches_them() {
 }
 
 #[test]
-fn columns_of_unknown_types_stop_everything() {
+fn columns_of_unknown_types_prevent_packing() {
     for sql in [UPDATE, SELECT] {
         let verdict = with_table(sql, |table| table.columns[4].type_kind = TypeKind::Other);
         assert!(verdict.contains("column note has a type"), "{sql}");
@@ -97,9 +98,10 @@ fn columns_of_unknown_types_stop_everything() {
     }
 }
 
-/// PostgreSQL reads `'5'` as five minutes for such a column if it is a constant, and as five seconds if it is a parameter.
+/// For such a column PostgreSQL reads `'5'` as five minutes if it is a constant, and as five seconds if it is
+/// a parameter.
 #[test]
-fn intervals_with_fields_are_not_written_in_lanes() {
+fn intervals_with_a_field_restriction_are_not_written_in_lanes() {
     let with_fields = |table: &mut TableFacts| table.columns[4].interval_fields = true;
     for sql in [
         "update inv set note = $1 where id = $2",
@@ -107,7 +109,10 @@ fn intervals_with_fields_are_not_written_in_lanes() {
         "insert into inv values ($1, 1, 1, 'a', $2)",
         "insert into inv (id, stock) values ($1, 1) on conflict (id) do update set note = $2",
     ] {
-        assert!(with_table(sql, with_fields).contains("column note is an interval with fields"), "{sql}");
+        assert!(
+            with_table(sql, with_fields).contains("column note is an interval with a field restriction"),
+            "{sql}"
+        );
     }
     for sql in [UPDATE, INSERT, SELECT, DELETE, "insert into inv (id, note) values ($1, default)"] {
         assert!(!with_table(sql, with_fields).starts_with("pass"), "{sql}");
@@ -136,12 +141,12 @@ fn triggers_must_be_proven_harmless() {
         ("begin new.note := (table log); return new; end", "uses table"),
         ("begin raise notice 'x'; return new; end", "uses raise"),
         ("begin new.note := my_audit(new.id); return new; end", "my_audit is not known"),
-        ("begin new.note := pg_backend_pid(); return new; end", "tells connections apart"),
+        ("begin new.note := pg_backend_pid(); return new; end", "depends on the connection"),
         ("begin new.note := current_setting('app.user'); return new; end", "reads the session's settings"),
         ("begin new.note := new.xmin; return new; end", "uses xmin"),
         ("begin new.note := other.lower('A'); return new; end", "other.lower is not known"),
-        ("begin new.note := 'unterminated; end", "can't be read"),
-        ("begin new.note := 'a' ||/* ' */ f() /* ' */; return new; end", "can't be read"),
+        ("begin new.note := 'unterminated; end", "cannot be parsed"),
+        ("begin new.note := 'a' ||/* ' */ f() /* ' */; return new; end", "cannot be parsed"),
         ("begin new.stock := (new).price; return new; end", "price is not known"),
         ("begin new.\"select\" := 1; return new; end", "uses select"),
     ] {
@@ -152,7 +157,7 @@ fn triggers_must_be_proven_harmless() {
     assert!(with_table(UPDATE, in_c).contains("is written in c"));
     let special =
         |table: &mut TableFacts| table.triggers.push(Trigger { special: true, ..trigger("begin end") });
-    assert!(with_table(UPDATE, special).contains("settings or rights of its own"));
+    assert!(with_table(UPDATE, special).contains("its own settings or privileges"));
     let condition = |table: &mut TableFacts| {
         let condition = Some("((old.stock > my_limit(new.id)))".to_owned());
         table.triggers.push(Trigger { condition, ..trigger("begin return new; end") });
@@ -161,7 +166,7 @@ fn triggers_must_be_proven_harmless() {
 }
 
 #[test]
-fn triggers_count_only_when_they_fire() {
+fn triggers_count_only_if_they_fire() {
     let bad = |table: &mut TableFacts| {
         let on_insert = Trigger { on_update: false, ..trigger("begin perform f(); return new; end") };
         table.triggers.push(on_insert);
@@ -189,7 +194,7 @@ fn expressions_of_the_table_must_be_known() {
 }
 
 #[test]
-fn defaults_count_where_they_are_used() {
+fn defaults_count_only_if_they_are_used() {
     let default =
         |text: &'static str| move |table: &mut TableFacts| table.columns[4].default = Some(text.to_owned());
     assert!(with_table(INSERT, default("my_note()")).contains("column note of the table calls my_note"));
@@ -211,7 +216,7 @@ fn defaults_count_where_they_are_used() {
 }
 
 #[test]
-fn foreign_keys_of_others_that_act() {
+fn foreign_keys_of_other_tables_with_actions() {
     let referrer = |acts_on_delete, acts_on_update| {
         move |table: &mut TableFacts| {
             table.referrers.push(Referrer {
@@ -232,7 +237,7 @@ fn foreign_keys_of_others_that_act() {
 }
 
 #[test]
-fn facts_read_what_the_queries_give() {
+fn facts_parse_the_results_of_the_queries() {
     let json = r#"{"oid":16386,"schema":"public","name":"t","relkind":"r","persistence":"p","has_rules":false,
         "row_security":false,"has_children":false,"is_partition":false,"deferrable":false,"deferred_columns":[],
         "columns":[{"name":"id","attnum":1,"type_oid":23,"type_name":"integer","type_kind":"builtin","avg_width":4,

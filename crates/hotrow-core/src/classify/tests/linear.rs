@@ -1,10 +1,11 @@
-//! That the work on a text grows with its length and not faster, for shapes that once made it quadratic.
+//! Tests that the work on a text grows linearly with its length, for shapes that once made it quadratic.
 
 use super::*;
 use crate::limits;
 use crate::normalise::Normaliser;
 
-/// Beginnings and what is repeated behind them. Each shape either took quadratic time once or reaches a loop of its own.
+/// A prefix and a repeated part for each shape. Each shape either took quadratic time once or reaches a loop
+/// of its own.
 const SHAPES: &[(&str, &str)] = &[
     ("select 1", ",x"),
     ("select 1 from ", "f()a("),
@@ -48,12 +49,12 @@ const SHAPES: &[(&str, &str)] = &[
     ("prepare a as ", "as "),
 ];
 
-/// The shape in about so many bytes.
+/// The shape with about `bytes` bytes.
 fn text((head, part): (&str, &str), bytes: usize) -> String {
     format!("{head}{}", part.repeat((bytes - head.len()) / part.len()))
 }
 
-/// All that is done with a text before it is decided about.
+/// All work on a text before the decision.
 fn classify(sql: &str) {
     let mut normaliser = Normaliser::new();
     let shape = normaliser.run(sql);
@@ -64,13 +65,13 @@ fn classify(sql: &str) {
     }
 }
 
-/// Nanoseconds for which this thread has had a processor; other threads of a busy machine do not count.
+/// Nanoseconds of processor time of this thread. Other threads of a busy machine do not count.
 fn processor_time() -> u64 {
-    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux provides schedstat");
     schedule.split(' ').next().and_then(|first| first.parse().ok()).expect("it begins with a number")
 }
 
-/// The least of several runs, each long enough for the clock's grain.
+/// The minimum of several runs, each long enough for the clock's resolution.
 fn cost(sql: &str) -> f64 {
     const GRAIN: u64 = 10_000_000;
     let run = || {
@@ -87,15 +88,17 @@ fn cost(sql: &str) -> f64 {
     (0..3).map(|_| run()).fold(f64::MAX, f64::min)
 }
 
-/// Eight times the text may take twelve times as long, which is 2.3 times for each doubling. One doubling alone would be judged by the
-/// clock's grain. A short text is given some time for free, since it is cheap either way.
+/// Eight times the text can take twelve times as long, which is 2.3 times for each doubling. A single
+/// doubling would depend on the clock's resolution. A short text gets some extra time, because it is cheap
+/// either way.
 #[test]
 fn eight_times_the_text_takes_at_most_twelve_times_as_long() {
     const FREE: f64 = 200_000.0;
     let too_slow = |shape: &&(&str, &str)| {
         let (eighth, whole) =
             (text(**shape, limits::STATEMENT_BYTES_MAX / 8), text(**shape, limits::STATEMENT_BYTES_MAX));
-        // A machine that does other work may slow one of the two down: only what is too slow three times is.
+        // Other work on the machine can slow down one of the two. Only a shape that is too slow three times
+        // fails.
         (0..3).all(|_| cost(&whole) > 12.0 * cost(&eighth) + FREE)
     };
     let found: Vec<_> = SHAPES.iter().filter(too_slow).collect();

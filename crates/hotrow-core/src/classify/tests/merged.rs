@@ -1,4 +1,4 @@
-//! Calls of functions with a merge rule: which are merged, as which statement, with which key; and which are not.
+//! Tests calls of functions with a merge rule: which of them are merged, with which statement and key.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn packing(sql: &str, types: &[u32]) -> Packing {
     }
 }
 
-/// The statement, the arrays' types, and where their values come from.
+/// The statement, the types of the arrays, and the sources of their values.
 fn merged(sql: &str, types: &[u32]) -> String {
     let Some(merging) = packing(sql, types).merging else { return "not merged".to_owned() };
     let sources = merging.elements.iter().map(|element| match &element.source {
@@ -98,7 +98,7 @@ fn merged(sql: &str, types: &[u32]) -> String {
 }
 
 #[test]
-fn what_is_selected_is_selected_from_the_twin() {
+fn the_select_list_is_applied_to_the_twin() {
     let twin = r#""hotrow"."increment_batch"("counter" => $1)"#;
     for (sql, text) in [
         ("select * from hotrow.increment($1)", format!(r#"select * from {twin} as "increment""#)),
@@ -129,7 +129,7 @@ fn what_is_selected_is_selected_from_the_twin() {
 }
 
 #[test]
-fn calls_that_answer_several_rows_are_told_apart_by_a_number_in_front() {
+fn rows_of_set_returning_calls_have_the_call_number_first() {
     let mut facts = facts();
     facts.rules[0].returns_set = true;
     facts.rules[1].returns_set = true;
@@ -159,18 +159,18 @@ fn calls_that_answer_several_rows_are_told_apart_by_a_number_in_front() {
     }
     facts.rules[0].result = ResultKind::Row;
     let value = decided("select hotrow.increment($1)", &[], &facts);
-    assert!(matches!(value, Decision::Packed(Packing { merging: None, .. })), "its type would be another");
+    assert!(matches!(value, Decision::Packed(Packing { merging: None, .. })), "its type would differ");
 }
 
 #[test]
-fn a_call_that_can_wait_is_told_how_long_by_the_server() {
+fn the_server_computes_how_long_a_call_waits() {
     let mut facts = facts();
     facts.rules[0].returns_set = true;
     facts.rules[0].parameters[1] = Parameter { name: "wait".to_owned(), type_oid: 1186, array_oid: 1187 };
     facts.rules[0].wait_argument = Some(1);
     let merged = |sql: &str| match decided(sql, &[], &facts) {
         Decision::Packed(Packing { merging: Some(merging), .. }) => Some((merging.text, merging.returns)),
-        Decision::Packed(packing) => panic!("by itself it would wait in the lane: {packing:?}"),
+        Decision::Packed(packing) => panic!("unmerged, it would wait in the lane: {packing:?}"),
         Decision::Pass { .. } => None,
     };
     let milliseconds = |interval: &str| {
@@ -194,7 +194,8 @@ fn a_call_that_can_wait_is_told_how_long_by_the_server() {
     assert_eq!(merged("select i from hotrow.increment($1, '1 s') i"), None);
     let sql = "select * from hotrow.increment($1, '1 s')";
     assert!(
-        explain(&analyse(sql), Some(&decided(sql, &[], &facts))).contains("\n  waits     in the gateway")
+        explain(&analyse(sql), Some(&decided(sql, &[], &facts)), &[])
+            .contains("\n  waits     in the gateway")
     );
 }
 
@@ -212,7 +213,7 @@ fn every_argument_becomes_an_array() {
         ("$1, -$2", &[0, 23], format!("{two} [1009, 1007] $1 -$2")),
         ("$1, 5000000000", &[], format!(r#"{two} [1009, 1016] $1 Some("5000000000")"#)),
         ("$1, null, $2", &[], format!("{three} [1009, 1016, 2951] $1 None $2")),
-        // Types as drivers declare them, and casts.
+        // Types that drivers declare, and casts.
         ("$1, $2", &[1043, 21], format!("{two} [1015, 1005] $1 $2")),
         ("$1, $2", &[705, 23], format!("{two} [1009, 1007] $1 $2")),
         ("$1::text, $2::int", &[], format!("{two} [1009, 1007] $1 $2")),
@@ -224,16 +225,16 @@ fn every_argument_becomes_an_array() {
 }
 
 #[test]
-fn arguments_that_the_function_might_not_take_are_left_to_the_server() {
+fn arguments_that_the_function_may_reject_are_left_to_the_server() {
     for (call, types) in [
-        ("5, 1", &[][..]),           // no text
-        ("$1, $2", &[0, 25]),        // no bigint
-        ("$1, $2", &[0, 1700]),      // would have to be rounded
-        ("$1, 1.5", &[]),            // the same
-        ("$1, true", &[]),           // no bigint
-        ("$1, $2::int", &[0, 20]),   // could be out of range
-        ("$1::varchar(3), $2", &[]), // cuts
-        ("$1, -$2", &[]),            // could be an interval
+        ("5, 1", &[][..]),           // not text
+        ("$1, $2", &[0, 25]),        // not a bigint
+        ("$1, $2", &[0, 1700]),      // needs rounding
+        ("$1, 1.5", &[]),            // needs rounding
+        ("$1, true", &[]),           // not a bigint
+        ("$1, $2::int", &[0, 20]),   // can be out of range
+        ("$1::varchar(3), $2", &[]), // truncates
+        ("$1, -$2", &[]),            // can be an interval
         ("$1, - -$2", &[0, 23]),
         ("$1, $2", &[0, 16_400]),
     ] {
@@ -259,7 +260,7 @@ fn calls_of_one_counter_have_one_key() {
 }
 
 #[test]
-fn statements_that_mean_the_same_are_of_one_group() {
+fn equivalent_statements_are_in_one_group() {
     let group = |sql, types: &[u32]| packing(sql, types).merging.unwrap().group;
     let one = group("select * from hotrow.increment($1, $2)", &[]);
     assert_eq!(one, group("select  * from hotrow.increment(amount => $1, counter => $2) ;", &[20, 25]));
@@ -268,7 +269,7 @@ fn statements_that_mean_the_same_are_of_one_group() {
 }
 
 #[test]
-fn what_is_more_than_a_call_is_passed_through() {
+fn a_select_with_more_than_a_call_is_passed_through() {
     for sql in [
         "select * from hotrow.increment($1) where value > 3",
         "select * from hotrow.increment($1) i, hotrow.increment($2) j",
@@ -303,7 +304,7 @@ fn what_is_more_than_a_call_is_passed_through() {
 }
 
 #[test]
-fn a_rule_is_only_for_its_own_function() {
+fn a_rule_applies_only_to_its_function() {
     let sql = "select * from bump($1, $2)";
     let passes = |change: fn(&mut Facts)| {
         let mut facts = facts();
@@ -319,9 +320,9 @@ fn a_rule_is_only_for_its_own_function() {
 }
 
 #[test]
-fn it_is_explained() {
+fn the_explanation_mentions_the_merge_rule() {
     let sql = "select * from hotrow.increment($1)";
-    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())));
+    let text = explain(&analyse(sql), Some(&decided(sql, &[], &facts())), &[]);
     assert_eq!(
         text,
         "merged
@@ -330,7 +331,7 @@ fn it_is_explained() {
   key       counter = $1
   as        select * from \"hotrow\".\"increment_batch\"(\"counter\" => $1) as \"increment\"
   at most   256 calls in one
-  because   a merge rule makes concurrent calls one call of hotrow.increment_batch
+  because   a merge rule combines concurrent calls into one call of hotrow.increment_batch
 "
     );
 }

@@ -1,4 +1,4 @@
-//! What becomes of statements, told by tables of text and verdict; the catalogue here is made up, nothing is asked.
+//! Tests of decisions about statements, as tables of text and verdict. The catalogue's facts are made up.
 
 mod catalogue;
 mod linear;
@@ -24,7 +24,7 @@ fn column(name: &str, attnum: i16, type_name: &str) -> Column {
         "boolean" => (16, 1),
         "timestamptz" => (1184, 8),
         "jsonb" => (3802, 40),
-        other => panic!("no such type here: {other}"),
+        other => panic!("unknown type: {other}"),
     };
     Column {
         name: name.to_owned(),
@@ -69,14 +69,14 @@ fn table(oid: u32, name: &str, columns: &[(&str, &str)], indexes: Vec<Index>) ->
     }
 }
 
-/// `inv`: the hot row of the design, with a second unique index.
+/// `inv`: a hot row, with a second unique index.
 fn inv() -> TableFacts {
     let columns =
         [("id", "integer"), ("stock", "integer"), ("sold", "integer"), ("sku", "text"), ("note", "text")];
     table(100, "inv", &columns, vec![index("inv_sku_key", false, &["sku"]), index("inv_pkey", true, &["id"])])
 }
 
-/// `users`: what a web framework makes, with a sequence behind its key.
+/// `users`: a table of a web framework, with a sequence for its key.
 fn users() -> TableFacts {
     let columns = [
         ("id", "bigint"),
@@ -113,7 +113,7 @@ fn find(name: &TableName) -> Option<TableFacts> {
     [inv(), users(), line(), log()].into_iter().find(|table| table.name == name.name)
 }
 
-/// The verdict with the table's facts changed before.
+/// The verdict after a change of the table's facts.
 fn verdict_with(sql: &str, change: impl FnOnce(&mut Facts)) -> String {
     match analyse(sql) {
         Analysis::Candidate(candidate) => {
@@ -152,14 +152,14 @@ fn describe(decision: &Decision) -> String {
     format!("{lane} {key}{rows}{sequence}")
 }
 
-/// Each statement's verdict is exactly this.
+/// Each statement has exactly this verdict.
 fn check_exactly(table: &[(&str, &str)]) {
     for (sql, expected) in table {
         assert_eq!(verdict(sql), *expected, "{sql}");
     }
 }
 
-/// Each statement is passed through, and the reason says so.
+/// Each statement is passed through, with this reason.
 fn check_passed(table: &[(&str, &str)]) {
     for (sql, reason) in table {
         let verdict = verdict(sql);

@@ -1,4 +1,5 @@
-//! How what bears a name outside `pg_catalog` changes the verdict: functions, operators, types; tables are next door.
+//! Tests how objects outside `pg_catalog` with a name from the statement change the verdict: functions,
+//! operators, types. Tables are tested in `catalogue`.
 
 use super::catalogue::{INSERT, SELECT, UPDATE, trigger};
 use super::*;
@@ -25,23 +26,23 @@ fn namesakes_of_known_functions() {
     assert_eq!(with(function("citext", "lower", 'i')), "write id=$1");
     assert!(
         with(function("public", "lower", 'v'))
-            .contains("lower is a user's, and not proven to look at its arguments only")
+            .contains("lower is user-defined and not proven to use its arguments only")
     );
     assert_eq!(with(FunctionFact { visible: false, ..function("x", "lower", 'v') }), "write id=$1");
     assert_eq!(with(FunctionFact { kind: "type".into(), ..function("x", "lower", 'v') }), "write id=$1");
     assert_eq!(with(function("public", "upper", 'v')), "write id=$1");
     assert!(
         with(FunctionFact { special: true, ..function("x", "lower", 'i') })
-            .contains("not proven to look at its arguments only")
+            .contains("not proven to use its arguments only")
     );
 }
 
 #[test]
-fn functions_of_users() {
+fn user_defined_functions() {
     let sql = "insert into inv (id, note) values ($1, slug($2))";
     let with = |fact: FunctionFact| verdict_with(sql, |facts| facts.functions.push(fact));
     assert_eq!(with(function("public", "slug", 'i')), "write id=$1");
-    assert!(with(function("public", "slug", 's')).contains("slug is a user's"));
+    assert!(with(function("public", "slug", 's')).contains("slug is user-defined"));
     assert!(
         with(FunctionFact { visible: false, ..function("x", "slug", 'i') }).contains("slug is not known")
     );
@@ -58,9 +59,9 @@ fn functions_of_users() {
     );
 }
 
-/// What a function does by its source counts, not that it is declared immutable.
+/// The source of a function counts, not its declaration as immutable.
 #[test]
-fn sources_of_users_functions() {
+fn sources_of_user_defined_functions() {
     let sql = "insert into inv (id, note) values ($1, slug($2))";
     let with = |language: &str, source: &str, others: &[FunctionFact]| {
         let language = Some(language.to_owned());
@@ -89,17 +90,17 @@ fn sources_of_users_functions() {
         ("c", "$libdir/anything"),
         ("internal", "set_config_by_name"),
     ] {
-        assert!(with(language, source, &[]).contains("slug is a user's"), "{language}: {source}");
+        assert!(with(language, source, &[]).contains("slug is user-defined"), "{language}: {source}");
     }
     let shadow = [function("public", "lower", 'i')];
     assert!(
-        with("sql", "select lower($1)", &shadow).contains("slug is a user's"),
-        "it may mean another lower"
+        with("sql", "select lower($1)", &shadow).contains("slug is user-defined"),
+        "it can mean another lower"
     );
     let operator = [FunctionFact { kind: "operator".into(), ..function("public", "||", 'i') }];
     assert!(
-        with("sql", "select $1 || 'x'", &operator).contains("slug is a user's"),
-        "it may mean another ||"
+        with("sql", "select $1 || 'x'", &operator).contains("slug is user-defined"),
+        "it can mean another ||"
     );
 }
 
@@ -125,7 +126,7 @@ fn functions_of_extensions() {
 }
 
 #[test]
-fn operators_of_tables_expressions_and_triggers() {
+fn operators_in_expressions_and_triggers_of_tables() {
     let operator =
         |volatility| FunctionFact { kind: "operator".into(), ..function("hidden", "##", volatility) };
     for (volatility, is_packed) in [('i', true), ('v', false)] {
@@ -168,7 +169,7 @@ fn sequences_with_a_cache() {
     });
     assert!(insert.contains("sequence with a cache"), "{insert}");
     let given = verdict_with(INSERT, |facts| facts.table.as_mut().unwrap().columns[0].cached_sequence = true);
-    assert!(!given.starts_with("pass"), "the default is not computed: {given}");
+    assert!(!given.starts_with("pass"), "the default is not used: {given}");
 }
 
 #[test]
@@ -184,9 +185,9 @@ fn namesakes_of_operators_and_types() {
     assert_eq!(verdict_with(sql, |facts| facts.functions.push(hidden)), "read no key, rows");
 }
 
-/// A cast between two types of PostgreSQL's own shows in no text: it is a fact of each statement.
+/// The text does not show a cast between two built-in types. It is a fact for every statement.
 #[test]
-fn casts_of_users() {
+fn user_defined_casts() {
     let cast = |language: Option<&str>, volatility: char, source: &str| FunctionFact {
         name: "character varying as integer".to_owned(),
         kind: "cast".to_owned(),
@@ -214,14 +215,14 @@ fn casts_of_users() {
             FunctionFact { extension: Some("citext".into()), ..cast(Some("sql"), 's', "select 1") },
         ] {
             let verdict = with(wild.clone());
-            assert!(verdict.contains("a cast from character varying as integer"), "{sql}: {verdict}");
+            assert!(verdict.contains("cast from character varying as integer"), "{sql}: {verdict}");
         }
     }
 }
 
-/// The number of the object that a constant names decides which state of the catalogue a statement is of.
+/// The OID of the object that a constant names is part of the catalogue state of a statement.
 #[test]
-fn what_a_constant_names_is_part_of_the_state() {
+fn objects_named_in_constants_are_part_of_the_state() {
     let sequence = FunctionFact {
         kind: "relation".to_owned(),
         volatility: None,
@@ -243,7 +244,7 @@ fn what_a_constant_names_is_part_of_the_state() {
 }
 
 #[test]
-fn what_to_look_up() {
+fn names_to_look_up_are_complete() {
     let names = |sql: &str, change: fn(&mut TableFacts)| {
         let Analysis::Candidate(candidate) = analyse(sql) else { panic!("{sql}") };
         let mut table = candidate.table.as_ref().and_then(find);
@@ -252,7 +253,7 @@ fn what_to_look_up() {
     };
     assert_eq!(names("select lower($1)::text || now()", |_| {}), ["lower", "now", "text", "||"]);
     assert_eq!(names("select pg_catalog.lower($1), current_user", |_| {}), [""; 0]);
-    // A constant that is an argument may be a name, as may any word of it.
+    // A constant argument can be a name, and so can any word in it.
     assert_eq!(names("select nextval('s')", |_| {}), ["nextval", "s"]);
     assert_eq!(names("select nextval((E'Shop.\\x73'))", |_| {}), ["Shop", "nextval", "s", "shop"]);
     assert_eq!(names("select nextval($$a.\"B c\"$$)", |_| {}), ["B", "B c", "a", "b", "c", "nextval"]);
@@ -268,7 +269,7 @@ fn what_to_look_up() {
         table.triggers.push(trigger("begin new.note := slug(new.note); return new; end"));
         table.columns[4].default = Some("make_note()".to_owned());
     };
-    // Any word of a source may be a type.
+    // Any word of a source can be a type.
     let trigger = ["begin", "check", "end", "new", "note", "return", "slug", "valid"];
     assert_eq!(names(UPDATE, table), [&["-", "="], &trigger[..]].concat());
     assert_eq!(names(INSERT, table), [&trigger[..3], &["make_note"], &trigger[3..]].concat());

@@ -1,4 +1,4 @@
-//! Statements that are packed, with the key they get: plain ones and those that frameworks and drivers send.
+//! Tests packed statements and their keys: plain ones, and those that frameworks and drivers send.
 
 use super::*;
 
@@ -142,9 +142,8 @@ fn inserts() {
     ]);
 }
 
-/// As sent by pgbench, psql, libpq, pgx, JDBC, Npgsql, tokio-postgres and the frameworks above them.
 #[test]
-fn what_frameworks_send() {
+fn statements_of_object_relational_mappers() {
     check_exactly(&[
         // Rails
         ("SELECT \"users\".* FROM \"users\" WHERE \"users\".\"id\" = $1 LIMIT $2", "read id=$1, rows"),
@@ -203,6 +202,12 @@ fn what_frameworks_send() {
             "write no key, rows, sequence",
         ),
         ("DELETE FROM users WHERE users.id = $1::BIGINT", "write id=$1"),
+    ]);
+}
+
+#[test]
+fn statements_of_drivers_and_pgbench() {
+    check_exactly(&[
         // pgx, JDBC, sqlx, Prisma, Ecto
         ("select id, email from users where id=$1", "read id=$1, rows"),
         ("update inv set stock=stock-$1 where id=$2 returning stock", "write id=$2, rows"),
@@ -227,14 +232,15 @@ fn what_frameworks_send() {
 }
 
 #[test]
-fn what_a_packing_says() {
+fn a_packing_describes_its_statement() {
     let Analysis::Candidate(candidate) = analyse("update inv set stock = 1 where id = $1") else { panic!() };
     let facts = Facts { table: Some(inv()), ..Facts::default() };
     let Decision::Packed(packing) = decide(&candidate, &facts, &[]) else { panic!() };
     assert_eq!(packing.table, "public.inv");
     assert_eq!(packing.rows_per_commit, 90, "6528 bytes of a page, 32 + 40 bytes a version");
     assert_eq!(candidate.table.as_ref().unwrap().to_regclass(), "\"inv\"");
-    let text = explain(&analyse("update inv set stock = 1 where id = $1"), Some(&Decision::Packed(packing)));
+    let text =
+        explain(&analyse("update inv set stock = 1 where id = $1"), Some(&Decision::Packed(packing)), &[]);
     for line in
         ["packed\n", "lane      writes", "table     public.inv", "key       id = $1", "at most   90 units"]
     {

@@ -1,9 +1,10 @@
-//! Queries that are passed through by their text or for want of a key, and the reason a person reads.
+//! Tests queries that are passed through because of their text or for lack of a key, and the text of the
+//! reason.
 
 use super::*;
 
 #[test]
-fn no_row_is_named() {
+fn statements_without_a_row() {
     check_passed(&[
         ("update inv set stock = 0", "no WHERE"),
         ("update inv set stock = 0 where id > 5", "no WHERE"),
@@ -62,7 +63,7 @@ fn more_than_one_row_or_table() {
         ("select id from inv where id = 1 group by id", "GROUP BY"),
         ("select 1 from inv where id = 1 having true", "HAVING"),
         ("select count(*) from inv where id = 1", "aggregate"),
-        ("select count(id) from inv where id = 1", "count looks at or returns more than one row"),
+        ("select count(id) from inv where id = 1", "count reads or returns more than one row"),
         ("select sum(stock) filter (where true) from inv where id = 1", "aggregate"),
         ("select generate_series(1, 3)", "more than one row"),
         ("select row_number() over () from inv where id = 1", "window"),
@@ -92,13 +93,13 @@ fn locks_and_system_columns() {
 }
 
 #[test]
-fn functions_that_tell_apart_or_are_unknown() {
+fn functions_that_depend_on_the_transaction_or_are_unknown() {
     check_passed(&[
-        ("select txid_current()", "tells transactions apart"),
-        ("select pg_current_xact_id()", "tells transactions apart"),
-        ("select pg_backend_pid()", "tells connections apart"),
-        ("select inet_client_addr()", "tells connections apart"),
-        ("select current_query()", "tells connections apart"),
+        ("select txid_current()", "depends on the transaction"),
+        ("select pg_current_xact_id()", "depends on the transaction"),
+        ("select pg_backend_pid()", "depends on the connection"),
+        ("select inet_client_addr()", "depends on the connection"),
+        ("select current_query()", "depends on the connection"),
         ("select current_setting('x.y')", "reads the session's settings"),
         ("select set_config('a.b', 'c', false)", "changes the session's settings"),
         ("select lastval()", "sequence values"),
@@ -108,7 +109,7 @@ fn functions_that_tell_apart_or_are_unknown() {
         ("select pg_advisory_lock(1)", "advisory lock"),
         ("select pg_try_advisory_xact_lock(1)", "advisory lock"),
         ("select pg_notify('a', 'b')", "notifications"),
-        ("select pg_catalog.txid_current()", "tells transactions apart"),
+        ("select pg_catalog.txid_current()", "depends on the transaction"),
         ("select lo_create(0)", "lo_create is not known"),
         ("select dblink_exec('x', 'y')", "not known"),
         ("select query_to_xml('select 1', true, true, '')", "not known"),
@@ -117,12 +118,12 @@ fn functions_that_tell_apart_or_are_unknown() {
         ("select other.lower('A')", "other.lower is not known"),
         ("select \"LOWER\"('A')", "LOWER is not known"),
         ("update inv set stock = my_function(stock) where id = 1", "my_function is not known"),
-        ("insert into log values (now(), pg_backend_pid()::text)", "tells connections apart"),
+        ("insert into log values (now(), pg_backend_pid()::text)", "depends on the connection"),
         ("insert into inv (id) values (1) on conflict (id) do update set stock = f()", "f is not known"),
         ("select i.secret from inv i where i.id = 1", "secret is not a column"),
         ("select (i).secret from inv i where i.id = 1", "composite"),
         ("select i from inv i where i.id = 1", "i is not a column"),
-        ("select inv.id from inv i where i.id = 1", "something other than the table"),
+        ("select inv.id from inv i where i.id = 1", "not belong to the table"),
     ]);
 }
 
@@ -135,7 +136,7 @@ fn casts_and_operators() {
         ("select cast(1 as \"char\")", "char"),
         ("select pg_lsn '0/0'", "an unusual item"),
         ("select note 'x' from inv where id = 1", "an unusual item"),
-        ("update inv set note = my_type 'x' where id = 1", "not understood"),
+        ("update inv set note = my_type 'x' where id = 1", "does not understand"),
         ("select id", "id is not a column"),
         ("select 1 operator(public.+) 2", "operator"),
         ("select 1 <-> 2", "<->"),
@@ -166,11 +167,11 @@ fn conflicts_without_a_known_row() {
 }
 
 #[test]
-fn what_is_not_understood() {
+fn statements_that_the_parser_rejects() {
     check_passed(&[
         ("selec 1", "SELEC is not a SELECT"),
-        ("select a b c from inv", "not understood"),
-        ("select 'a", "not understood"),
+        ("select a b c from inv", "does not understand"),
+        ("select 'a", "does not understand"),
         ("", "an empty statement"),
         ("-- nothing", "an empty statement"),
         ("select 1; select 2", "several statements"),
@@ -178,10 +179,10 @@ fn what_is_not_understood() {
         ("select 1\u{a0}from inv", "white space"),
         ("select 1 ||/* ' */ 2 -- '", "comment begins inside an operator"),
         ("merge into inv using users u on u.id = inv.id when matched then delete", "MERGE"),
-        ("123", "not understood"),
-        ("select a.b.c.d from inv where id = 1", "something other than the table"),
-        ("select other.inv.id from public.inv where id = 1", "something other than the table"),
-        ("select public.inv.id from public.inv i where id = 1", "something other than the table"),
+        ("123", "does not understand"),
+        ("select a.b.c.d from inv where id = 1", "not belong to the table"),
+        ("select other.inv.id from public.inv where id = 1", "not belong to the table"),
+        ("select public.inv.id from public.inv i where id = 1", "not belong to the table"),
         ("select * from a.b.inv where id = 1", "more than two parts"),
     ]);
 }

@@ -1,9 +1,10 @@
-//! What a statement that is passed through can reach, and whether that is known to leave nothing behind.
+//! Tests which objects a passed-through statement can reach, and whether they are known to leave the session
+//! unchanged.
 
 use super::catalogue::trigger;
 use super::*;
 
-/// Whether a text is clean where these tables and these other things bear names of its.
+/// Whether a text leaves the session unchanged, given tables and other objects with names from the text.
 fn is_clean(sql: &str, tables: &[TableFacts], facts: &[FunctionFact]) -> bool {
     reach(sql).is_some_and(|reach| reach.is_clean(tables, facts))
 }
@@ -24,7 +25,7 @@ fn fact(kind: &str, name: &str, source: &str) -> FunctionFact {
 }
 
 #[test]
-fn commands_that_run_nothing_but_themselves() {
+fn commands_that_run_no_other_code() {
     for sql in ["begin", "commit; begin", "set work_mem = '1MB'", "show all", "listen x", "discard all", ""] {
         assert_eq!(reach(sql).map(|reach| reach.names), Some(Vec::new()), "{sql}");
     }
@@ -45,7 +46,7 @@ fn commands_that_run_nothing_but_themselves() {
 }
 
 #[test]
-fn plain_queries_are_clean() {
+fn plain_queries_leave_the_session_unchanged() {
     for sql in [
         "select count(*) from inv join users on users.id = inv.id where name like 'a%'",
         "select pg_backend_pid()",
@@ -57,7 +58,7 @@ fn plain_queries_are_clean() {
 }
 
 #[test]
-fn what_bears_a_name_counts() {
+fn objects_with_a_name_from_the_statement_count() {
     let sql = "select stock, inv.hide, 1 ## 2, x::kind from inv";
     assert!(is_clean(sql, &[inv()], &[]));
     let harmless = fact("function", "hide", "select length('x')");
@@ -73,7 +74,7 @@ fn what_bears_a_name_counts() {
 }
 
 #[test]
-fn a_table_counts_by_what_runs() {
+fn a_table_counts_by_the_code_that_it_runs() {
     let (read, write) = ("select count(*) from inv", "delete from inv where stock > 5");
     let with = |change: fn(&mut TableFacts)| {
         let mut table = inv();
@@ -98,7 +99,7 @@ fn a_table_counts_by_what_runs() {
 }
 
 #[test]
-fn what_its_own_text_leaves_behind_is_not_clean() {
+fn a_text_with_effects_of_its_own_is_not_clean() {
     for sql in [
         "select set_config('a.b', 'c', false) from inv",
         "select currval('s') from inv",
@@ -114,7 +115,7 @@ fn what_its_own_text_leaves_behind_is_not_clean() {
 }
 
 #[test]
-fn sequences_that_defaults_and_triggers_move() {
+fn sequences_that_defaults_and_triggers_advance() {
     let moves = |change: fn(&mut TableFacts)| {
         let mut table = inv();
         change(&mut table);

@@ -1,11 +1,11 @@
-//! That no text makes the analysis panic, overflow the stack or take long; what it says about them is elsewhere.
+//! Tests that no text makes the analysis panic, overflow the stack or take long.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::limits;
 
-/// Each of these would build a tree as deep as it is long.
+/// Each of these texts would build a tree as deep as the text is long.
 #[test]
 fn deep_texts_do_not_overflow_the_stack() {
     let repeated =
@@ -42,7 +42,7 @@ fn deep_texts_do_not_overflow_the_stack() {
             repeated("insert into inv values (1)", ", (1)", "", count),
         ] {
             let analysis = analyse(&text);
-            assert!(!explain(&analysis, None).is_empty());
+            assert!(!explain(&analysis, None, &[]).is_empty());
         }
     }
 }
@@ -58,7 +58,7 @@ fn long_texts_are_not_parsed() {
     assert_eq!(verdict(&rows(2000)), "pass: too long to be analysed");
 }
 
-/// What may be left behind is read off the tokens, however many they are.
+/// The effects are derived from the tokens, regardless of their number.
 #[test]
 fn long_texts_are_judged_by_their_tokens() {
     let rows = |call: &str| format!("insert into inv values (1, 1){}, (2, {call})", ", (1, 1)".repeat(5000));
@@ -72,7 +72,7 @@ fn long_texts_are_judged_by_their_tokens() {
 }
 
 #[test]
-fn many_statements_in_one_text_are_not_taken_apart() {
+fn too_many_statements_in_one_text_are_not_split() {
     let count = limits::UNIT_STATEMENTS_MAX;
     let pass = |sql: &str| match analyse(sql) {
         Analysis::Pass(pass) => pass,
@@ -153,12 +153,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_it_panic(sql in any::<String>()) {
+    fn no_text_causes_a_panic(sql in any::<String>()) {
         analyse(&sql);
     }
 
     #[test]
-    fn no_words_make_it_panic(words in prop::collection::vec(word(), 0..20)) {
+    fn no_sequence_of_words_causes_a_panic(words in prop::collection::vec(word(), 0..20)) {
         let sql = words.join(" ");
         prop_assert!(!verdict(&sql).is_empty());
     }

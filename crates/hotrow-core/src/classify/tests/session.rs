@@ -1,4 +1,4 @@
-//! What statements leave behind in the session or take away, and the commands that are Hotrow's own.
+//! Tests the effects that statements have on the session or remove from it, and Hotrow's own commands.
 
 use super::*;
 
@@ -18,9 +18,15 @@ fn effect(sql: &str) -> String {
     }
 }
 
+fn check_effects(cases: &[(&str, &str)]) {
+    for (sql, expected) in cases {
+        assert_eq!(effect(sql), *expected, "{sql}");
+    }
+}
+
 #[test]
-fn what_is_left_behind() {
-    for (sql, expected) in [
+fn effects_of_settings_and_temporary_objects() {
+    check_effects(&[
         ("set work_mem = '1GB'", "settings"),
         ("SET SESSION search_path TO a, b", "settings"),
         ("set time zone 'UTC'", "settings"),
@@ -49,6 +55,12 @@ fn what_is_left_behind() {
         ("select * from pg_temp.t", "temporary objects"),
         ("insert into pg_temp.t values (1)", "temporary objects, sequence values"),
         ("update pg_temp_3.t set a = 1", "temporary objects"),
+    ]);
+}
+
+#[test]
+fn effects_of_commands_about_statements_notifications_and_cursors() {
+    check_effects(&[
         ("prepare p as select 1", "prepared statements"),
         ("prepare p (int) as select f($1)", "prepared statements, sequence values, unknown"),
         ("prepare transaction 'x'", ""),
@@ -62,6 +74,12 @@ fn what_is_left_behind() {
         ("declare c cursor for select f()", "sequence values, unknown"),
         ("fetch 1 from c", ""),
         ("close c", ""),
+    ]);
+}
+
+#[test]
+fn effects_of_queries() {
+    check_effects(&[
         ("select pg_advisory_lock(1)", "advisory locks"),
         ("select pg_try_advisory_lock(id) from inv", "advisory locks"),
         ("select pg_advisory_xact_lock(1), pg_advisory_unlock(1)", ""),
@@ -97,6 +115,12 @@ fn what_is_left_behind() {
         ("update inv set stock = 1 where stock = 2", ""),
         ("delete from inv where stock in (select max(stock) from inv)", ""),
         ("select pg_table_is_visible(c.oid) from pg_catalog.pg_class c", ""),
+    ]);
+}
+
+#[test]
+fn effects_of_other_commands() {
+    check_effects(&[
         ("do $$ begin end $$", "sequence values, unknown"),
         ("call p()", "sequence values, unknown"),
         ("load 'x'", "sequence values, unknown"),
@@ -118,13 +142,11 @@ fn what_is_left_behind() {
         ("begin; set x.y = 1; commit", "settings"),
         ("select 1; listen a; create temp table t ()", "temporary objects, LISTEN"),
         ("set hotrow.pack = off; select 1", "settings"),
-    ] {
-        assert_eq!(effect(sql), expected, "{sql}");
-    }
+    ]);
 }
 
 #[test]
-fn what_is_taken_away() {
+fn effects_that_statements_remove() {
     assert_eq!(pass("discard all").clears, Effect::ALL);
     assert_eq!(pass("DISCARD TEMP").clears.names(), ["temporary objects"]);
     assert_eq!(pass("discard plans").clears, Effect::NONE);
@@ -144,12 +166,12 @@ fn what_is_taken_away() {
     assert_eq!(pass("deallocate prepare all").clears.names(), ["prepared statements"]);
     assert_eq!(pass("close all").clears.names(), ["cursors WITH HOLD"]);
     let unlock = pass("select pg_advisory_unlock_all() from inv");
-    assert_eq!(unlock.clears, Effect::NONE, "the call may not be reached");
+    assert_eq!(unlock.clears, Effect::NONE, "the call may not be executed");
     assert_eq!(pass("discard all; select 1").clears, Effect::NONE, "a later error would undo it");
 }
 
 #[test]
-fn what_can_change_the_catalogue() {
+fn statements_that_can_change_the_catalogue() {
     for sql in [
         "create table t (a int)",
         "alter table t add b int",
@@ -172,7 +194,7 @@ fn what_can_change_the_catalogue() {
 }
 
 #[test]
-fn the_switch_of_the_session() {
+fn the_setting_hotrow_pack() {
     for on in [
         "set hotrow.pack = on",
         "SET hotrow.pack TO 'true'",
@@ -192,22 +214,22 @@ fn the_switch_of_the_session() {
 }
 
 #[test]
-fn deallocate_names_what_it_frees() {
+fn deallocate_returns_the_name() {
     assert_eq!(analyse("deallocate a1"), Analysis::Deallocate("a1".to_owned()));
     assert_eq!(analyse("DEALLOCATE PREPARE \"S_1\""), Analysis::Deallocate("S_1".to_owned()));
     assert_eq!(analyse("deallocate prepare"), Analysis::Deallocate("prepare".to_owned()));
 }
 
 #[test]
-fn reasons_name_the_command() {
+fn reasons_contain_the_command() {
     for (sql, reason) in [
-        ("begin", "BEGIN: transactions of the client's own"),
+        ("begin", "BEGIN: an explicit transaction"),
         ("listen a", "LISTEN changes or reads the session"),
-        ("copy t from stdin", "COPY has a protocol of its own"),
+        ("copy t from stdin", "COPY uses its own subprotocol"),
         ("vacuum", "VACUUM is not a SELECT"),
     ] {
         assert!(pass(sql).reason.to_string().contains(reason), "{sql}");
-        assert!(explain(&analyse(sql), None).contains("passed through\n  reason"), "{sql}");
+        assert!(explain(&analyse(sql), None, &[]).contains("passed through\n  reason"), "{sql}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A statement as text: its tokens, its names, what can be told without understanding it.
+//! A statement's text: its tokens and names, and checks that need no parser.
 
 pub(crate) mod names;
 pub(crate) mod pieces;

@@ -1,4 +1,4 @@
-//! Names of tables and functions with their quoting resolved; never looks them up.
+//! Names of tables and functions with their quoting resolved. They are not looked up here.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use sqlparser::ast::{Ident, ObjectName};
 
 use crate::classify::reason::Reason;
 
-/// A name as PostgreSQL folds it: unquoted ASCII letters become small, quoted names stay.
+/// A name as PostgreSQL folds it: unquoted ASCII letters become lower case, quoted names stay unchanged.
 pub(crate) fn folded(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
-/// The parts of a dotted name, folded; fails for names with anything but identifiers in them.
+/// The parts of a dotted name, folded. A name with anything but identifiers is rejected.
 pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>, Reason> {
     name.0
         .iter()
-        .map(|part| part.as_ident().map(folded).ok_or(Reason::Unsupported("a name that is computed")))
+        .map(|part| part.as_ident().map(folded).ok_or(Reason::Unsupported("a computed name")))
         .collect()
 }
 
-/// The words of a constant that may be the name of an object, as `regclass` and its like read it: in small letters, or as
-/// written in double quotes. A long text is a value and not a name.
+/// The words of a constant that can name an object, as `regclass` and similar types read it: in lower case,
+/// or as written in double quotes. A long text is a value and not a name.
 pub(crate) fn words_of_constant(text: &str) -> Vec<String> {
     const NAME_BYTES_MAX: usize = 1000;
     if text.len() > NAME_BYTES_MAX {
@@ -38,7 +38,7 @@ pub(crate) fn words_of_constant(text: &str) -> Vec<String> {
     words
 }
 
-/// What stands in double quotes, which can contain anything: `"a b"`, `"a""b"`.
+/// Names in double quotes, which can contain any characters: `"a b"`, `"a""b"`.
 fn quoted_names(text: &str) -> Vec<String> {
     let (mut names, mut rest) = (Vec::new(), text);
     while let Some((_, quoted)) = rest.split_once('"') {
@@ -62,7 +62,7 @@ fn quoted_names(text: &str) -> Vec<String> {
 /// A table as the statement names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableName {
-    /// The schema, when written.
+    /// The schema, if written.
     pub schema: Option<String>,
     /// The table.
     pub name: String,
@@ -105,14 +105,14 @@ pub(crate) fn quoted(name: &str) -> String {
 /// A function as the statement names it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FunctionName {
-    /// The schema, when written.
+    /// The schema, if written.
     pub schema: Option<String>,
     /// The function.
     pub name: String,
 }
 
 impl FunctionName {
-    /// A function of PostgreSQL's own that special syntax stands for, such as EXTRACT or CURRENT_TIMESTAMP.
+    /// One of PostgreSQL's own functions behind special syntax, such as EXTRACT or CURRENT_TIMESTAMP.
     pub(crate) fn of_syntax(name: &str) -> Self {
         Self { schema: Some("pg_catalog".to_owned()), name: name.to_owned() }
     }
@@ -125,7 +125,7 @@ impl FunctionName {
         }
     }
 
-    /// True when only PostgreSQL's own function can be meant.
+    /// Whether the name can only mean PostgreSQL's own function.
     pub fn is_builtin_for_sure(&self) -> bool {
         self.schema.as_deref() == Some("pg_catalog")
     }

@@ -1,4 +1,4 @@
-//! Takes a text of several statements apart, so that each can be prepared by itself; never decides about them.
+//! Splits a text with several statements, to prepare each of them separately. It does not judge them.
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -10,14 +10,14 @@ use crate::classify::text::tokens;
 pub struct Piece {
     /// Its text, its parameters numbered from 1.
     pub text: String,
-    /// Which of the shape's parameters is its first, counted from zero.
+    /// The index, from zero, of its first parameter among the shape's parameters.
     pub first: usize,
-    /// How many are its.
+    /// Number of its parameters.
     pub count: usize,
 }
 
-/// The statements of a shape whose parameters `$1`..`$n` stand in their order; empty ones are left out. None where it
-/// can't be told for sure.
+/// The statements of a shape whose parameters `$1`..`$n` are in order. Empty statements are left out. `None`
+/// if the split is not certain.
 pub fn pieces(shape: &str) -> Option<Vec<Piece>> {
     tokens::read(shape).ok()?;
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, shape).tokenize_with_location().ok()?;
@@ -64,7 +64,8 @@ fn trimmed(piece: Piece) -> Piece {
     Piece { text: piece.text.trim().to_owned(), ..piece }
 }
 
-/// Finds the bytes of places that are given as line and column; they come in order.
+/// Finds the byte offsets of positions that are given as line and column. The positions are in ascending
+/// order.
 struct Offsets<'a> {
     text: &'a str,
     offset: usize,
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unsure_is_not_taken_apart() {
+    fn an_uncertain_text_is_not_split() {
         assert_eq!(pieces("select $2; select $1"), None);
         assert_eq!(pieces("select 'open"), None);
         assert_eq!(pieces("select 1\u{a0}; select 2"), None);

@@ -1,4 +1,5 @@
-//! Refuses by its tokens what can never be packed or would be too deep to parse; the parser sees only what is left.
+//! Rejects, by its tokens, a statement that can never be packed or that is too deep for the parser. The
+//! parser gets only the other statements.
 
 use sqlparser::tokenizer::Token;
 
@@ -6,13 +7,16 @@ use crate::classify::reason::Reason;
 use crate::classify::text::tokens::{is_word, string, word};
 use crate::limits;
 
-/// The parser bounds nesting, but `a + a + a + …` grows a tree as deep as the text is long; this bounds that.
+/// The parser limits nesting, but `a + a + a + …` builds a tree as deep as the text is long. This constant
+/// limits that depth.
 const MAX_CHAIN: usize = 600;
 
-/// Deeper parentheses are not parsed: the parser's frames are large, and the threads it runs on have small stacks.
+/// Deeper parentheses are not parsed. The parser needs large stack frames, and the threads that run it have
+/// small stacks.
 const MAX_PARENTHESES: usize = 20;
 
-/// Checks the form of a statement that starts with SELECT, INSERT, UPDATE, DELETE or another query's word.
+/// Checks the syntax of a statement that begins with SELECT, INSERT, UPDATE, DELETE or another keyword of a
+/// query.
 pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
     match tokens.first().and_then(word).as_deref() {
         Some("select" | "insert" | "update" | "delete") => {}
@@ -28,8 +32,8 @@ pub(crate) fn screen(tokens: &[Token]) -> Result<(), Reason> {
     check_depth(tokens)
 }
 
-/// PostgreSQL reads `'now'` or `'today'` when it analyses a statement. A lane prepares it once: all who run it later would get
-/// that time.
+/// PostgreSQL reads `'now'` or `'today'` when it analyses a statement. A lane prepares the statement once,
+/// and all later calls would get the time of that analysis.
 fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
     const MOMENTS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
     let is_moment = |word: &str| MOMENTS.iter().any(|moment| word.eq_ignore_ascii_case(moment));
@@ -40,7 +44,7 @@ fn check_strings(tokens: &[Token]) -> Result<(), Reason> {
     }
 }
 
-/// A second SELECT is never packed, wherever it stands.
+/// A second SELECT is never packed, whatever its position.
 fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
     let Some(second) = tokens.iter().skip(1).position(|token| is_word(Some(token), &["select"])) else {
         return Ok(());
@@ -60,8 +64,8 @@ fn check_subqueries(tokens: &[Token]) -> Result<(), Reason> {
 
 /// Checks that no expression in these tokens can be deeper than [`MAX_CHAIN`].
 ///
-/// A chain grows by at least one token a level, within one slot between commas, or through the parentheses inside it;
-/// so the tokens of all slots that are open at one time bound it.
+/// A chain grows by at least one token per level, within one slot between commas or through the parentheses
+/// inside it. The number of tokens in all slots that are open at one time is therefore a bound.
 fn check_depth(tokens: &[Token]) -> Result<(), Reason> {
     let mut outer = Vec::new();
     let (mut slot, mut sum) = (0_usize, 0_usize);

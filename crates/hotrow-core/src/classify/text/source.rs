@@ -1,4 +1,5 @@
-//! Scans SQL text that the catalogue gives (defaults, checks, trigger functions) for what it calls; never parses it.
+//! Scans SQL text from the catalogue (defaults, checks, trigger functions) for the functions and operators
+//! that it uses. It does not parse the text.
 
 use sqlparser::tokenizer::Token;
 
@@ -6,7 +7,7 @@ use crate::classify::text::names::{FunctionName, words_of_constant};
 use crate::classify::text::tokens;
 use crate::classify::text::tokens::{folded, word};
 
-/// Words that stand before a parenthesis without being a function.
+/// Words before a parenthesis that are not functions.
 const NOT_FUNCTIONS: &str = "
     all and any array as between by case cast check collate distinct else elsif elseif escape from if ilike in index
     into is like not on or precision return row similar some then to unique using when where while with zone
@@ -19,12 +20,13 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads a text, leaving out white space and comments; `None` when it can't be read.
+    /// Reads a text without white space and comments. `None` if it cannot be read.
     pub(crate) fn read(text: &str) -> Option<Self> {
         Some(Self { tokens: tokens::read(text).ok()? })
     }
 
-    /// All functions it calls: names in front of a parenthesis, and `(x).f`, which is `f(x)` if `x` has no field `f`.
+    /// All functions that it calls: names before a parenthesis, and `(x).f`, which is `f(x)` if `x` has no
+    /// field `f`.
     pub(crate) fn functions(&self) -> Vec<FunctionName> {
         let mut functions: Vec<_> =
             (0..self.tokens.len()).filter_map(|index| self.function_at(index)).collect();
@@ -56,22 +58,23 @@ impl Source {
         tokens::operators(&self.tokens)
     }
 
-    /// All words, any of which may be the name of a type.
+    /// All words. Each of them can be the name of a type.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
         self.tokens.iter().filter_map(folded)
     }
 
-    /// The words of its string constants, any of which may be a name that a function like `to_tsvector` reads.
+    /// The words of its string constants. Each of them can be a name that a function like `to_tsvector`
+    /// reads.
     pub(crate) fn words_of_constants(&self) -> Vec<String> {
         self.tokens.iter().filter_map(tokens::string).flat_map(words_of_constant).collect()
     }
 
-    /// All functions and operators, and whatever may be a type.
+    /// All functions and operators, and all possible types.
     pub(crate) fn names(&self) -> Vec<String> {
         self.words().chain(self.operators()).collect()
     }
 
-    /// The first of its words that is one of these.
+    /// The first of its words that is in `words`.
     pub(crate) fn mentions(&self, words: &str) -> Option<String> {
         let mut own = self.tokens.iter().filter_map(folded);
         own.find(|own| words.split_ascii_whitespace().any(|known| known == own))

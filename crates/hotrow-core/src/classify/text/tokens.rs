@@ -1,20 +1,20 @@
-//! A statement as its tokens, without white space and comments; never a tree.
+//! A statement as tokens, without white space and comments and without a tree.
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::classify::reason::Reason;
 
-/// A text's tokens; fails where PostgreSQL would see others.
+/// A text's tokens. Fails if PostgreSQL would read other tokens.
 pub(crate) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
-    // PostgreSQL takes these for letters where the tokeniser takes them for white space.
+    // PostgreSQL takes these characters for letters. The tokeniser takes them for white space.
     if sql.contains(|c: char| !c.is_ascii() && c.is_whitespace()) {
         return Err(Reason::NotUnderstood("white space outside ASCII".to_owned()));
     }
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
         .tokenize()
         .map_err(|error| Reason::NotUnderstood(error.to_string()))?;
-    // PostgreSQL takes such a run of three tokens for one identifier with Unicode escapes.
+    // PostgreSQL takes such a sequence of three tokens for one identifier with Unicode escapes.
     let is_escaped = |three: &[Token]| {
         matches!(three, [Token::Word(u), Token::Ampersand, Token::Word(name)]
             if u.quote_style.is_none() && u.value.eq_ignore_ascii_case("u") && name.quote_style == Some('"'))
@@ -28,16 +28,17 @@ pub(crate) fn read(sql: &str) -> Result<Vec<Token>, Reason> {
     Ok(tokens)
 }
 
-/// The operator characters just before a token.
+/// The operator characters directly before a token.
 #[derive(Default)]
 struct Run {
     text: String,
-    /// One of them keeps the signs at the end of the run in the operator.
+    /// One of the characters keeps the signs at the end of the run in the operator.
     is_special: bool,
 }
 
-/// Checks that PostgreSQL sees the same operators: it takes the longest run of operator characters for one, less the
-/// signs at its end unless the run has a special character, and ends it where a comment begins.
+/// Checks that PostgreSQL reads the same operators. PostgreSQL takes the longest run of operator characters
+/// for one operator. It removes the signs at the end unless the run has a special character, and it ends the
+/// run where a comment begins.
 fn check_operator(token: &Token, run: &mut Run) -> Result<(), Reason> {
     const SPECIAL: &str = "~!@#%^&|`?";
     let is_operator = |c: char| "+-*/<>=".contains(c) || SPECIAL.contains(c);
@@ -65,7 +66,7 @@ fn check_operator(token: &Token, run: &mut Run) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What stands in a string, in whichever way it is quoted.
+/// The contents of a string, whatever its quoting.
 pub(crate) fn string(token: &Token) -> Option<&str> {
     match token {
         Token::SingleQuotedString(text)
@@ -77,7 +78,7 @@ pub(crate) fn string(token: &Token) -> Option<&str> {
     }
 }
 
-/// The operators among these, as they are written.
+/// The operators among these tokens, as written.
 pub(crate) fn operators(tokens: &[Token]) -> Vec<String> {
     let mut operators: Vec<String> =
         tokens.iter().map(Token::to_string).filter(|text| is_operator(text)).collect();
@@ -90,7 +91,7 @@ fn is_operator(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| "+-*/<>=~!@#%^&|`?".contains(c))
 }
 
-/// A place in a statement's tokens, for commands that are recognised by their first words.
+/// A position in a statement's tokens, for commands that are recognised by their first words.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'t> {
     tokens: &'t [Token],
@@ -106,7 +107,7 @@ impl<'t> Cursor<'t> {
         self.tokens
     }
 
-    /// The next unquoted word in small letters.
+    /// The next unquoted word in lower case.
     pub(crate) fn peek_word(self) -> Option<String> {
         word(self.tokens.first()?)
     }
@@ -120,7 +121,7 @@ impl<'t> Cursor<'t> {
         found
     }
 
-    /// Takes whatever is next.
+    /// Takes the next token.
     pub(crate) fn advance(&mut self) -> Option<&'t Token> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
@@ -138,12 +139,12 @@ impl<'t> Cursor<'t> {
         Some(name)
     }
 
-    /// True when one of these words is somewhere in what is left.
+    /// Whether one of these words is among the remaining tokens.
     pub(crate) fn mentions(self, words: &[&str]) -> bool {
         self.tokens.iter().any(|token| is_word(Some(token), words))
     }
 
-    /// Skips to the first of these words, leaving it next; false when there is none.
+    /// Skips to the first of these words, which becomes the next token. `false` if there is none.
     pub(crate) fn skip_to(&mut self, words: &[&str]) -> bool {
         let place = self.tokens.iter().position(|token| is_word(Some(token), words));
         if let Some(place) = place {
@@ -153,7 +154,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// True for one of these words, unquoted.
+/// Whether the token is one of these words, unquoted.
 pub(crate) fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
     match token {
         Some(Token::Word(word)) if word.quote_style.is_none() => {
@@ -172,7 +173,7 @@ pub(crate) fn folded(token: &Token) -> Option<String> {
     }
 }
 
-/// An unquoted word in small letters.
+/// An unquoted word in lower case.
 pub(crate) fn word(token: &Token) -> Option<String> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),

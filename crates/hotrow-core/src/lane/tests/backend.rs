@@ -1,5 +1,6 @@
-//! The server's end of one connection: frames in, messages out, one implicit transaction up to each Sync. A backend
-//! whose client is gone goes on with what it has received. Knows nothing of lanes.
+//! The server's end of one simulated connection: frames in, messages out, one implicit transaction up to each
+//! Sync. A backend whose client is gone continues with the frames that it has received. It knows nothing of
+//! lanes.
 
 use std::collections::VecDeque;
 
@@ -9,24 +10,24 @@ use super::server::{Server, Txn};
 use crate::key::Key;
 use crate::lane::Failure;
 
-/// What a lane's shell sends.
+/// A frame from a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A row is to be locked before anything runs.
+    /// Lock a row before anything runs.
     Lock(Key),
-    /// One of the units that a merged call stands for, but the last: the server has nothing to say yet.
+    /// One of the units in a merged call, except the last. The server does not answer yet.
     Part(usize),
-    /// A call's only unit, or the last.
+    /// A call's only unit, or the last one.
     Statement(usize),
     AskXid,
-    /// The end of the batch of this number.
+    /// The end of the batch with this number.
     Sync(u64),
 }
 
-/// What the server sends back.
+/// A message from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// What a unit gets out of a merged call that goes on.
+    /// The result of a unit in a merged call that is not complete.
     Part(Txn, Reply),
     Answered(Txn, Reply),
     Locked,
@@ -61,7 +62,7 @@ impl Backend {
         }
     }
 
-    /// Whether its next statement waits for somebody else's lock.
+    /// Whether its next statement waits for another transaction's lock.
     pub fn waits(&self, server: &Server, units: &[Work]) -> bool {
         match self.input.front() {
             Some(Frame::Lock(row)) if !self.skipping => server.is_locked(self.txn, *row),
@@ -69,12 +70,12 @@ impl Backend {
         }
     }
 
-    /// Whether there is something for it to do, waiting for a lock aside.
+    /// Whether it has work to do, apart from waiting for a lock.
     pub fn has_work(&self) -> bool {
         !self.dead && (self.client_gone || !self.input.is_empty())
     }
 
-    /// Takes in one frame, or finds that no more will come.
+    /// Receives one frame, or finds that the connection has ended.
     pub fn serve(&mut self, server: &mut Server, units: &[Work]) {
         let statement = self.statement(units);
         let frame = self.input.pop_front();
@@ -111,13 +112,13 @@ impl Backend {
         }
     }
 
-    /// Its next statement does not go on in time: it waits for a lock, or takes too long.
+    /// Its next statement does not finish in time: it waits for a lock, or takes too long.
     pub fn give_up(&mut self, server: &mut Server, failure: Failure) {
         self.input.pop_front();
         self.fail(server, failure);
     }
 
-    /// Its next statement takes too long, whatever it is. A commit has no such bound.
+    /// Its next statement takes too long, whatever it is. A commit has no time limit.
     pub fn stall(&mut self, server: &mut Server) {
         let is_sync = self.input.front().is_none_or(|frame| matches!(frame, Frame::Sync(_)));
         if !is_sync && !self.skipping && !self.dead {
@@ -143,7 +144,7 @@ impl Backend {
         self.output.push_back(Message::Ready);
     }
 
-    /// The process ends; what it has sent may still arrive.
+    /// The process ends. Messages that it has sent can still arrive.
     pub fn die(&mut self, server: &mut Server) {
         if let Some(txn) = self.txn.take() {
             server.abort(txn);

@@ -1,10 +1,10 @@
-//! Rows that outsiders have locked: what waits for them, what does not, and whose order must hold all the same.
+//! Tests rows that outsiders have locked: which units wait for them, which do not, and that order is kept.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
 
 #[test]
-fn a_blocked_key_waits_and_the_others_go_on() {
+fn a_blocked_key_waits_and_other_keys_continue() {
     script(
         Write,
         "
@@ -45,7 +45,7 @@ fn many_blocked_rows_mean_a_locked_table() {
 }
 
 #[test]
-fn a_key_that_is_blocked_twice_is_still_one_key() {
+fn a_key_that_is_blocked_twice_is_one_blocked_key() {
     script(
         Write,
         "
@@ -79,7 +79,7 @@ fn units_without_a_key_wait_for_each_other() {
 }
 
 #[test]
-fn a_parked_unit_does_not_overtake_what_its_session_has_in_the_queue() {
+fn a_parked_unit_does_not_overtake_queued_units_of_its_session() {
     script(
         Write,
         "
@@ -97,7 +97,7 @@ fn a_parked_unit_does_not_overtake_what_its_session_has_in_the_queue() {
 }
 
 #[test]
-fn a_parked_unit_does_not_overtake_what_its_session_has_under_way() {
+fn a_parked_unit_does_not_overtake_units_of_its_session_under_way() {
     script(
         Write,
         "
@@ -115,7 +115,7 @@ fn a_parked_unit_does_not_overtake_what_its_session_has_under_way() {
 }
 
 #[test]
-fn a_session_is_parked_under_one_key_and_the_rest_waits_for_that() {
+fn a_session_is_parked_under_one_key_and_its_other_units_wait_for_it() {
     script(
         Write,
         "
@@ -135,7 +135,7 @@ fn a_session_is_parked_under_one_key_and_the_rest_waits_for_that() {
 }
 
 #[test]
-fn what_waits_in_the_queue_is_parked_in_its_sessions_order() {
+fn queued_units_are_parked_in_their_sessions_order() {
     script(
         Write,
         "
@@ -151,8 +151,9 @@ fn what_waits_in_the_queue_is_parked_in_its_sessions_order() {
 
 #[test]
 fn a_blocked_unit_never_waits_for_one_that_waits_for_it() {
-    // Four rows of the table are blocked when session 5 meets a fifth: its earlier unit would be parked under the
-    // key that the session itself has to release, when that earlier unit is done.
+    // Four rows of the table are blocked when session 5 meets a fifth. Its earlier unit would be parked under
+    // the key that the session has to release, and the session releases it only after that earlier unit is
+    // done.
     script(
         Write,
         "
@@ -178,7 +179,7 @@ fn a_blocked_unit_never_waits_for_one_that_waits_for_it() {
 }
 
 #[test]
-fn what_is_parked_can_be_cancelled_and_is_refused_with_the_rest() {
+fn parked_units_can_be_cancelled_and_are_refused_like_others() {
     script(
         Write,
         "

@@ -1,5 +1,5 @@
-//! Judges a finished run by its history alone: every outcome against the order in which things became durable.
-//! Knows neither lanes nor schedules, so that a planted wrong history can be fed to it.
+//! Checks a finished run by its history alone: every outcome against the order of commits. It knows neither
+//! lanes nor schedules, and can therefore be tested with a planted wrong history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
 use crate::lane::{LaneKind, Outcome, Refusal};
 
-/// All that is wrong with a run, empty if nothing is.
+/// All errors in a run, empty if there are none.
 pub fn check(history: &History) -> Vec<String> {
     let mut wrong = history.complaints.clone();
     one_outcome_each(history, &mut wrong);
@@ -52,7 +52,7 @@ fn nothing_twice_and_nothing_refused(history: &History, wrong: &mut Vec<String>)
             Refusal::Cancelled => history.cancels.contains(&history.units[one.unit].session),
             Refusal::NotSent => history.gave_up,
             Refusal::QueueFull => false, // no simulated workload fills a queue
-            Refusal::Paused => false,    // nobody has asked a simulated lane to
+            Refusal::Paused => false,    // no simulated lane was told to do this
             Refusal::OutcomeUnknown => one.evidence.is_some_and(|evidence| unknowable(&evidence)),
         };
         if !reason {
@@ -68,7 +68,7 @@ fn durable_units(history: &History) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Runs the log again and compares each answer with what the unit would have got there.
+/// Replays the log and compares each answer with the correct answer at that position.
 fn replay(history: &History, wrong: &mut Vec<String>) {
     let told: BTreeMap<usize, &Told> = history.told.iter().map(|one| (one.unit, one)).collect();
     let mut seen: BTreeMap<(usize, Txn), Vec<&Seen>> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn replay(history: &History, wrong: &mut Vec<String>) {
     }
     for one in history.told.iter().filter(|one| !confirmed.contains(&one.unit)) {
         if matches!(one.fate, Fate::Answered(..) | Fate::Nothing) {
-            wrong.push(format!("unit {} was told {:?} and never ran so", one.unit, one.fate));
+            wrong.push(format!("unit {} got {:?} and never ran with this result", one.unit, one.fate));
         }
     }
 }
@@ -123,11 +123,11 @@ fn value(rows: &BTreeMap<Key, i64>, row: Option<Key>) -> i64 {
 
 fn compare(unit: usize, given: Reply, due: Reply, wrong: &mut Vec<String>) {
     if given != due {
-        wrong.push(format!("unit {unit} was told {given:?} where {due:?} was due"));
+        wrong.push(format!("unit {unit} got {given:?} and not {due:?}"));
     }
 }
 
-/// Nothing of the batch can be durable, now or later.
+/// No part of the batch can be durable, now or later.
 fn undone(evidence: &Evidence) -> bool {
     evidence.kind == LaneKind::Read
         || !evidence.written
@@ -135,13 +135,13 @@ fn undone(evidence: &Evidence) -> bool {
         || evidence.resolved == Some(Outcome::Aborted)
 }
 
-/// All of the batch is durable, or there is nothing of it to lose.
+/// The whole batch is durable, or it has written nothing.
 fn done(evidence: &Evidence) -> bool {
     !evidence.failed
         && (evidence.ready || evidence.xid == Some(None) || evidence.resolved == Some(Outcome::Committed))
 }
 
-/// Neither, and nobody left to ask.
+/// Neither, and the outcome could not be asked for.
 fn unknowable(evidence: &Evidence) -> bool {
     let asked_in_vain = evidence.gave_up || evidence.resolved == Some(Outcome::Unknown);
     !undone(evidence) && !done(evidence) && (evidence.xid.is_none() || asked_in_vain)
@@ -155,16 +155,16 @@ fn nothing_guessed(history: &History, wrong: &mut Vec<String>) {
         let Some(evidence) = one.evidence else { continue };
         let proven = match one.fate {
             Fate::Answered(..) | Fate::Nothing => done(&evidence),
-            Fate::Refused(Refusal::OutcomeUnknown) => true, // judged with the other refusals
+            Fate::Refused(Refusal::OutcomeUnknown) => true, // checked with the other refusals
             Fate::Refused(_) | Fate::Left => undone(&evidence),
         };
         if !proven {
-            wrong.push(format!("unit {} was told {:?} on a guess: {evidence:?}", one.unit, one.fate));
+            wrong.push(format!("unit {} got {:?} on a guess: {evidence:?}", one.unit, one.fate));
         }
     }
 }
 
-/// Where a unit stands in the order of commits: what it followed at least, what it preceded at most.
+/// The position of a unit in the order of commits: its earliest and latest possible position.
 #[derive(Clone, Copy)]
 struct Place {
     txn: Txn,
@@ -205,7 +205,7 @@ fn session_order(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// What is told of a unit of two statements comes from one transaction, in which nothing else stands between them.
+/// The answers of a unit with two statements come from one transaction, without another statement in between.
 fn whole(history: &History, wrong: &mut Vec<String>) {
     let told: BTreeMap<usize, Fate> = history.told.iter().map(|one| (one.unit, one.fate)).collect();
     let mut runs: BTreeMap<Txn, BTreeMap<u64, usize>> = BTreeMap::new();
@@ -235,8 +235,8 @@ fn whole(history: &History, wrong: &mut Vec<String>) {
     }
 }
 
-/// With nothing in the way, the units of a key commit in the order in which they came; of calls that can be merged,
-/// those of one group. A unit with several rows is sorted by one of them.
+/// Without disturbances, the units of a key commit in order of arrival. For calls that can be merged, this
+/// holds within a group. A unit with several rows is sorted by one of them.
 fn key_order(history: &History, wrong: &mut Vec<String>) {
     let turn: BTreeMap<usize, usize> =
         history.submitted.iter().enumerate().map(|(turn, unit)| (*unit, turn)).collect();
@@ -249,7 +249,7 @@ fn key_order(history: &History, wrong: &mut Vec<String>) {
         let group = history.units[unit].merge.map(|merge| merge.group);
         let before = last.insert((key, group), turn[&unit]);
         if before.is_some_and(|before| before > turn[&unit]) {
-            wrong.push(format!("unit {unit} was overtaken by one of its key that came later"));
+            wrong.push(format!("unit {unit} was overtaken by a later unit of its key"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The server crashes before every step of a small workload, once or twice, and gives lost ids out again in between. What
-//! is believed of the old ids is right; believing more is found out.
+//! Crashes the server before every step of a small workload, once or twice, and assigns lost IDs again in
+//! between. The trusted outcomes of the old IDs must be right. Trusting more must be detected.
 
 use super::faults::{self, Faults};
 use super::model::Statement::Add;
@@ -10,16 +10,16 @@ use super::world::{Beliefs, World};
 use crate::lane::Outcome;
 use crate::witness::{Continuity, XactStatus, believe};
 
-/// What happens before one step, at once.
+/// The events before one step, all at one time.
 #[derive(Clone, Copy, Debug)]
 struct Crashes {
     step: usize,
-    /// Ids that the log has kept though nobody waited for that.
+    /// IDs that the log has kept although no client waited for them.
     ids_left: u64,
     /// Transactions of direct clients after each crash.
     strangers: usize,
     lives: usize,
-    /// The server was done with all it had received, and what it said about that is lost.
+    /// The server had finished everything that it received, and its messages about that are lost.
     unheard: bool,
 }
 
@@ -38,7 +38,7 @@ impl Faults for Crashes {
     }
 }
 
-/// Each backend does what it can, and its answers are lost.
+/// Each backend continues as far as it can, and its answers are lost.
 fn hush(world: &mut World) {
     for backend in &mut world.backends {
         while !backend.input.is_empty() && !backend.waits(&world.server, &world.history.units) {
@@ -48,7 +48,7 @@ fn hush(world: &mut World) {
     }
 }
 
-/// Crashes everywhere: what was seen, or the first crash that led to something wrong.
+/// Crashes at every step: the observed events, or the first crash that led to an error.
 fn everywhere(beliefs: Beliefs, marks: bool) -> Result<Tally, String> {
     let take = Add { row: row(1), n: -1 };
     let world = || {
@@ -77,7 +77,7 @@ fn everywhere(beliefs: Beliefs, marks: bool) -> Result<Tally, String> {
 }
 
 #[test]
-fn a_crash_anywhere_leads_to_no_wrong_answer() {
+fn a_crash_at_any_step_causes_no_wrong_answer() {
     let tally = everywhere(Beliefs::default(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
     tally.insist(&[
         "again: lost in a crash",
@@ -87,10 +87,10 @@ fn a_crash_anywhere_leads_to_no_wrong_answer() {
     ]);
 }
 
-/// A commit that the log has kept is answered, however often the server crashes. One that was lost is in doubt only if a later life
-/// has given out its id again and has committed.
+/// A commit that the log has kept is answered, regardless of the number of crashes. A lost commit is in doubt
+/// only if a later life has assigned its ID again and has committed.
 #[test]
-fn with_a_mark_a_commit_that_was_kept_is_never_in_doubt() {
+fn with_a_mark_a_logged_commit_is_never_in_doubt() {
     let tally = everywhere(Beliefs::default(), true).unwrap_or_else(|wrong| panic!("{wrong}"));
     tally.insist(&[
         "again: lost in a crash",
@@ -102,7 +102,7 @@ fn with_a_mark_a_commit_that_was_kept_is_never_in_doubt() {
 }
 
 #[test]
-fn believing_more_is_found_out() {
+fn trusting_more_is_detected() {
     let right = Beliefs::default();
     let committed: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
         |id, status, continuity| match (status, continuity) {
@@ -111,9 +111,9 @@ fn believing_more_is_found_out() {
         };
     assert!(
         everywhere(Beliefs { id: committed, ..right }, false).is_err(),
-        "committed is believed after a crash"
+        "committed is trusted after a crash"
     );
-    // Wrong only if the server crashed twice and gave the id out in between.
+    // This is wrong only if the server crashed twice and assigned the ID in between.
     let below: fn(u64, XactStatus, Continuity) -> Option<Outcome> =
         |id, status, continuity| match (status, continuity) {
             (XactStatus::Committed, Continuity::SameCluster { first_id: Some(first) }) if id < first => {
@@ -123,7 +123,7 @@ fn believing_more_is_found_out() {
         };
     assert!(
         everywhere(Beliefs { id: below, ..right }, false).is_err(),
-        "committed is believed below the first id"
+        "committed is trusted below the first ID"
     );
     let careless = Beliefs { none_committed: |_| Outcome::Aborted, ..right };
     assert!(everywhere(careless, false).is_err(), "a missing id is taken for a missing commit");

@@ -1,10 +1,10 @@
-//! The connection is lost: before, during and after a commit, with one batch and with two under way.
+//! Tests a lost connection: before, during and after a commit, with one batch and with two under way.
 
 use super::notation::script;
 use crate::lane::LaneKind::{Read, Write};
 
 #[test]
-fn a_batch_that_was_not_all_sent_runs_again() {
+fn a_batch_that_was_not_sent_completely_runs_again() {
     script(
         Write,
         "
@@ -19,7 +19,7 @@ fn a_batch_that_was_not_all_sent_runs_again() {
 }
 
 #[test]
-fn a_batch_that_was_sent_and_has_no_id_is_asked_about_by_the_last_one_that_the_connection_had() {
+fn the_outcome_of_a_sent_batch_without_an_id_is_asked_for_with_the_last_id_of_the_connection() {
     for (outcome, due) in [("unknown", "unknown 1a 2b; write 1a2"), ("aborted", "write 1a 1a2 2b")] {
         script(
             Write,
@@ -58,7 +58,7 @@ fn a_batch_that_was_sent_and_has_no_id_is_asked_about_by_the_last_one_that_the_c
 }
 
 #[test]
-fn the_last_id_of_an_earlier_connection_says_nothing_about_the_next_one() {
+fn the_last_id_of_an_earlier_connection_is_not_used_for_the_next_one() {
     script(
         Write,
         "
@@ -74,7 +74,7 @@ fn the_last_id_of_an_earlier_connection_says_nothing_about_the_next_one() {
 }
 
 #[test]
-fn a_batch_with_an_id_is_asked_about() {
+fn the_outcome_of_a_batch_with_an_id_is_asked_for() {
     for (outcome, due) in [
         ("committed", "answer 1a 2b; write 3a"),
         ("aborted", "write 1a 3a 2b"),
@@ -113,7 +113,7 @@ fn a_batch_that_has_written_nothing_is_answered() {
 }
 
 #[test]
-fn a_batch_that_has_failed_runs_again_whatever_was_lost() {
+fn a_failed_batch_runs_again_after_a_lost_connection() {
     script(
         Write,
         "
@@ -142,14 +142,14 @@ fn reads_run_again_and_are_never_in_doubt() {
 }
 
 #[test]
-fn two_batches_are_judged_in_order() {
+fn two_batches_are_resolved_in_order() {
     let begin = "
         submit 1a                           -> connect
         connected                           -> write 1a
         submit 2..33a                       -> write 2..33a
         ";
     for (events, then) in [
-        // All was sent: the second is as unknown as the first would be, whatever became of that.
+        // Both were sent. The second is as unknown as the first would be, whatever the outcome of the first.
         (
             "written, answered, xid 7, lost",
             "connected -> resolve 7\n committed -> answer 1a; resolve after 7\n unknown -> unknown 2..33a",
@@ -169,7 +169,7 @@ fn two_batches_are_judged_in_order() {
         ),
         ("written, error, lost", "connected -> resolve any\n unknown -> unknown 2..33a; write 1a"),
         ("written, error, lost", "give-up -> unknown 2..33a; not-sent 1a"),
-        // Nothing was sent whole.
+        // None was sent completely.
         ("lost", "connected -> write 1..33a"),
         ("lost", "give-up -> not-sent 1..33a"),
     ] {
@@ -189,7 +189,7 @@ fn two_batches_are_judged_in_order() {
 }
 
 #[test]
-fn a_first_batch_with_an_id_and_a_second_that_was_not_all_sent() {
+fn a_first_batch_with_an_id_and_a_second_that_was_not_sent_completely() {
     script(
         Write,
         "
@@ -206,7 +206,7 @@ fn a_first_batch_with_an_id_and_a_second_that_was_not_all_sent() {
 }
 
 #[test]
-fn the_doubt_outlives_failed_attempts_and_further_losses() {
+fn a_commit_stays_in_doubt_over_failed_attempts_and_further_losses() {
     script(
         Write,
         "
@@ -224,7 +224,7 @@ fn the_doubt_outlives_failed_attempts_and_further_losses() {
 }
 
 #[test]
-fn giving_up_refuses_what_was_not_sent_and_owns_up_to_the_rest() {
+fn giving_up_refuses_unsent_units_and_reports_unknown_outcomes() {
     script(
         Write,
         "

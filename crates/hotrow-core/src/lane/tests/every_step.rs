@@ -1,5 +1,5 @@
-//! Small workloads, with the connection cut before every step of each, whatever is then on its way, and whatever
-//! comes after.
+//! Runs small workloads and cuts the connection before every step of each, with different frames under way
+//! and different events afterwards.
 
 use super::faults::{self, Cut, Then};
 use super::history::Work;
@@ -14,12 +14,13 @@ use crate::key::Key;
 const A: Key = Key { table: 1, hash: 1 };
 const B: Key = Key { table: 1, hash: 2 };
 
-/// Cuts a lane everywhere. The first sessions up to `wave` submit before there is a connection.
+/// Cuts a lane at every step. The first sessions up to `wave` submit before there is a connection.
 fn every_step(lane: usize, wave: usize, world: impl Fn() -> World) -> Tally {
     every_step_then(lane, wave, &(1..12).step_by(2).collect::<Vec<_>>(), world)
 }
 
-/// The same, and cut again after so many steps.
+/// The same, with each reaction to the lost connection, and with a second cut after each number of steps in
+/// `again`.
 fn every_step_then(lane: usize, wave: usize, again: &[usize], world: impl Fn() -> World) -> Tally {
     let thens = [Then::Recovers, Then::Waits, Then::GivesUp, Then::IsForgotten];
     let thens: Vec<_> = thens.into_iter().chain(again.iter().map(|steps| Then::IsCutAgain(*steps))).collect();
@@ -43,7 +44,7 @@ fn every_step_then(lane: usize, wave: usize, again: &[usize], world: impl Fn() -
     tally
 }
 
-/// What every workload of writes must have led to when it is cut everywhere.
+/// Events that every workload of writes must have caused when it is cut at every step.
 const WRITES: [&str; 7] = [
     "answered: ready",
     "answered: asked, committed",
@@ -51,7 +52,7 @@ const WRITES: [&str; 7] = [
     "again: not all sent",
     "Refused(OutcomeUnknown): no id",
     "Refused(OutcomeUnknown): asked, unknown",
-    "Refused(OutcomeUnknown): nobody to ask",
+    "Refused(OutcomeUnknown): outcome not available",
 ];
 
 fn writes(sessions: &[&[Statement]]) -> Tally {
@@ -91,7 +92,7 @@ fn a_poison_unit_first_in_the_middle_and_last() {
 }
 
 #[test]
-fn a_unit_that_fails_or_not_by_who_comes_first() {
+fn a_unit_whose_failure_depends_on_the_order() {
     let tally = writes(&[&[Demand { row: A, n: -3 }], &[Demand { row: A, n: -3 }], &[add(A, 1)]]);
     tally.insist(&["failed alone", "again: failed"]);
 }
@@ -105,7 +106,7 @@ fn a_failure_at_the_commit() {
 }
 
 #[test]
-fn a_pipelined_session_with_a_poison_unit_in_between() {
+fn a_pipelined_session_with_a_poison_unit_in_the_middle() {
     let tally = writes(&[&[add(A, 1), Poison, add(A, 1)], &[add(A, -1), add(A, -1)]]);
     tally.insist(&["failed alone", "again: failed"]);
 }
@@ -125,7 +126,7 @@ fn reads_are_never_in_doubt() {
 }
 
 #[test]
-fn a_unit_that_takes_every_connection_down() {
+fn a_unit_that_terminates_every_connection() {
     let writes = every_step(0, 3, || small(&[&[add(A, 1)], &[Kill], &[add(B, 1)]]));
     writes.insist(&["failed alone", "again: not all sent", "Refused(OutcomeUnknown): no id"]);
     let read = Read { row: A };
@@ -148,7 +149,7 @@ fn a_row_that_an_outsider_has_locked() {
     tally.insist(&["answered alone", "again: failed", "parked behind a lock"]);
 }
 
-/// Two sessions whose units are under way when 33 others come.
+/// Two sessions whose units are under way when 33 more arrive.
 fn crowd(first: [Statement; 2], others: impl Fn(usize) -> Statement) -> World {
     let mut world = small(&[&first[..1], &[first[1], add(A, -1)]]);
     for session in 2..35 {
@@ -159,7 +160,7 @@ fn crowd(first: [Statement; 2], others: impl Fn(usize) -> Statement) -> World {
 }
 
 #[test]
-fn a_second_batch_behind_one_that_commits() {
+fn a_second_batch_during_a_commit() {
     let others = |session| if session == 20 { Poison } else { add(row(session as u64 % 3), -1) };
     let tally = every_step_then(0, 2, &[7], || crowd([add(A, -3), add(A, -3)], others));
     tally.insist(&WRITES);
@@ -167,7 +168,7 @@ fn a_second_batch_behind_one_that_commits() {
 }
 
 #[test]
-fn a_second_batch_behind_one_that_fails() {
+fn a_second_batch_after_one_that_fails() {
     let others = |session| add(row(session as u64 % 3), 1);
     let tally = every_step_then(0, 2, &[], || crowd([add(A, -3), Poison], others));
     tally.insist(&[

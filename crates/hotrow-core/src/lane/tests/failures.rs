@@ -1,4 +1,4 @@
-//! One fails, one fails: what becomes of a failed unit, of its batch, and of what its session sent after it.
+//! Tests failing units: the result of the unit, of its batch, and of later units of its session.
 
 use super::notation::script;
 use crate::lane::LaneKind::{Read, Write};
@@ -37,7 +37,7 @@ fn a_failed_batch_is_not_answered_in_part() {
 }
 
 #[test]
-fn what_a_session_sent_after_a_failed_unit_waits_for_it() {
+fn later_units_of_a_session_wait_for_its_failed_unit() {
     script(
         Write,
         "
@@ -60,7 +60,7 @@ fn what_a_session_sent_after_a_failed_unit_waits_for_it() {
 }
 
 #[test]
-fn a_lane_forgets_the_sessions_that_are_gone() {
+fn a_lane_forgets_ended_sessions() {
     script(
         Write,
         "
@@ -76,7 +76,7 @@ fn a_lane_forgets_the_sessions_that_are_gone() {
 }
 
 #[test]
-fn a_failure_at_the_commit_sends_each_unit_on_its_own() {
+fn a_failure_at_the_commit_runs_each_unit_alone() {
     script(
         Write,
         "
@@ -90,7 +90,7 @@ fn a_failure_at_the_commit_sends_each_unit_on_its_own() {
 }
 
 #[test]
-fn a_failure_leaves_the_batch_behind_it_alone() {
+fn a_failure_does_not_affect_the_next_batch() {
     script(
         Write,
         "
@@ -106,7 +106,7 @@ fn a_failure_leaves_the_batch_behind_it_alone() {
 }
 
 #[test]
-fn a_unit_that_takes_every_connection_down_ends_alone() {
+fn a_unit_that_terminates_every_connection_runs_alone() {
     script(
         Read,
         "
@@ -124,7 +124,7 @@ fn a_unit_that_takes_every_connection_down_ends_alone() {
 }
 
 #[test]
-fn a_unit_is_not_starved_by_neighbours_that_fail_again_and_again() {
+fn a_unit_is_not_starved_by_neighbours_that_fail_repeatedly() {
     let mut text = "submit 1..18a 19b -> connect\nconnected -> write 1..18a 19b\n".to_owned();
     for culprit in 1..=16 {
         let rest = if culprit == 16 { "17a 18a".to_owned() } else { format!("{}..18a", culprit + 1) };
@@ -151,7 +151,7 @@ fn a_batch_whose_tables_may_have_changed_runs_again_as_a_whole() {
 }
 
 #[test]
-fn units_whose_tables_change_again_and_again_run_alone() {
+fn units_whose_tables_change_repeatedly_run_alone() {
     let again = "stale -> write 1a 2b\n".repeat(limits::UNIT_RERUNS_MAX.into());
     script(
         Write,

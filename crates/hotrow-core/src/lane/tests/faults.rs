@@ -1,4 +1,5 @@
-//! What can go wrong from outside, and when: planned at one step, or drawn from a seed. Performs it, judges nothing.
+//! Faults from outside and their time: planned for one step, or drawn from a seed. This file performs them
+//! and checks nothing.
 
 use fastrand::Rng;
 
@@ -8,34 +9,34 @@ use super::world::World;
 use crate::key::Key;
 use crate::lane::{Outcome, Xid};
 
-/// Decides before each step whether something happens.
+/// Decides before each step whether a fault happens.
 pub trait Faults {
     fn strike(&mut self, world: &mut World, step: usize);
 }
 
-/// Nothing happens.
+/// No faults.
 pub struct None;
 
 impl Faults for None {
     fn strike(&mut self, _: &mut World, _: usize) {}
 }
 
-/// What becomes of a lane after its connection was cut.
+/// The events after a lane's connection was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It connects at once.
+    /// It connects immediately.
     Recovers,
-    /// Two attempts fail before.
+    /// Two attempts fail first.
     Waits,
-    /// The second attempt fails, and nobody waits any longer.
+    /// The second attempt fails, and the lane gives up.
     GivesUp,
-    /// The server has forgotten what became of the transaction.
+    /// The server no longer knows the transaction's outcome.
     IsForgotten,
-    /// The next connection is cut as well, after so many steps.
+    /// The next connection is cut too, after this number of steps.
     IsCutAgain(usize),
 }
 
-/// One cut of a lane's connection, before this step: of the frames on their way the server still gets `keep`.
+/// A cut of a lane's connection before this step. The server still receives `keep` of the frames under way.
 #[derive(Clone, Debug)]
 pub struct Cut {
     lane: usize,
@@ -43,7 +44,7 @@ pub struct Cut {
     keep: usize,
     then: Then,
     struck: bool,
-    /// Frames that the server had not taken in when it was cut.
+    /// Frames that the server had not received when the connection was cut.
     pub on_their_way: usize,
     failures: usize,
     again_at: Option<usize>,
@@ -84,20 +85,20 @@ impl Faults for Cut {
     }
 }
 
-/// What can happen to a lane's earliest batch.
+/// Faults of a lane's earliest batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// It takes long.
     Slow,
-    /// The statement that runs takes too long.
+    /// The current statement takes too long.
     Stall,
-    /// The client of this session wants its earliest unit cancelled.
+    /// The client of this session cancels its earliest unit.
     Cancel(usize),
     /// The lane's connection is cut.
     Cut,
 }
 
-/// Troubles of one lane, each before its step.
+/// Faults of one lane, each before its step.
 #[derive(Clone, Debug)]
 pub struct Troubles<'t> {
     pub lane: usize,
@@ -117,11 +118,11 @@ impl Faults for Troubles<'_> {
     }
 }
 
-/// Anything, now and then, until the budget is spent.
+/// Random faults until the budget is spent.
 #[derive(Debug)]
 pub struct Seeded {
     pub rng: Rng,
-    /// Steps between two strikes, on average.
+    /// Average number of steps between two faults.
     pub pause: usize,
     pub budget: usize,
     pub rows: Vec<Key>,
@@ -133,7 +134,7 @@ impl Faults for Seeded {
             return;
         }
         if let Some(lane) = self.pick(world, |wire| wire.wanted || wire.asked.is_some() || is_risky(wire)) {
-            // Such moments are short, so that they are not left to chance.
+            // Such moments are short. Faults are therefore placed in them on purpose.
             if self.rng.u8(..8) == 0 {
                 self.budget -= 1;
                 self.strike_lane(world, lane);
@@ -208,8 +209,8 @@ pub fn unlock_all(world: &mut World) {
     }
 }
 
-/// The server dies with all its connections and is there again at once, with so many ids in its log that no commit
-/// has put there.
+/// The server crashes with all its connections and restarts immediately. Its log keeps `ids_left` IDs
+/// that no commit has flushed.
 pub fn crash(world: &mut World, ids_left: u64) {
     unlock_all(world);
     for backend in &mut world.backends {

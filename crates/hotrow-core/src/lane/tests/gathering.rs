@@ -1,10 +1,11 @@
-//! How units are gathered into batches while nothing goes wrong: when one is sent, what is in it, in which order.
+//! Tests how units are gathered into batches without faults: when a batch is sent, which units it has, and
+//! their order.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
 
 #[test]
-fn an_idle_lane_sends_at_once_and_what_comes_meanwhile_gathers() {
+fn an_idle_lane_sends_immediately_and_later_units_gather() {
     script(
         Write,
         "
@@ -25,7 +26,7 @@ fn an_idle_lane_sends_at_once_and_what_comes_meanwhile_gathers() {
 }
 
 #[test]
-fn a_unit_whose_answer_has_no_known_size_has_a_batch_of_its_own() {
+fn a_unit_with_a_reply_of_unknown_size_has_its_own_batch() {
     script(
         Write,
         "
@@ -61,7 +62,7 @@ fn nothing_is_answered_before_the_server_is_ready() {
 }
 
 #[test]
-fn a_batch_is_in_key_order_and_a_key_keeps_its_own() {
+fn a_batch_is_sorted_by_key_and_units_of_a_key_keep_their_order() {
     script(
         Write,
         "
@@ -88,7 +89,7 @@ fn a_session_whose_units_are_not_in_key_order_takes_two_batches() {
 }
 
 #[test]
-fn a_second_batch_goes_behind_the_first_when_enough_units_wait() {
+fn a_second_batch_is_sent_if_enough_units_wait() {
     script(
         Write,
         "
@@ -106,7 +107,7 @@ fn a_second_batch_goes_behind_the_first_when_enough_units_wait() {
 }
 
 #[test]
-fn a_second_batch_goes_behind_a_commit_when_as_many_wait_as_it_has() {
+fn during_a_commit_a_second_batch_is_sent_if_as_many_units_wait_as_the_first_has() {
     script(
         Write,
         "
@@ -131,7 +132,7 @@ fn a_second_batch_goes_behind_a_commit_when_as_many_wait_as_it_has() {
 }
 
 #[test]
-fn behind_a_large_commit_as_many_as_for_any_second_batch_are_enough() {
+fn during_a_large_commit_the_usual_number_for_a_second_batch_is_enough() {
     script(
         Write,
         "
@@ -145,7 +146,7 @@ fn behind_a_large_commit_as_many_as_for_any_second_batch_are_enough() {
 }
 
 #[test]
-fn too_few_that_may_go_behind_a_commit_are_looked_at_again_when_more_have_come() {
+fn too_few_units_for_a_second_batch_are_tried_again_with_more() {
     script(
         Write,
         "
@@ -166,7 +167,7 @@ fn too_few_that_may_go_behind_a_commit_are_looked_at_again_when_more_have_come()
 }
 
 #[test]
-fn a_session_that_is_under_way_waits_for_its_units() {
+fn a_session_under_way_waits_for_its_units() {
     script(
         Write,
         "
@@ -204,7 +205,7 @@ fn a_batch_is_bounded_by_units_bytes_and_versions_of_a_row() {
 }
 
 #[test]
-fn past_its_bounds_a_queue_refuses_at_once() {
+fn a_full_queue_refuses_units_immediately() {
     script(
         Write,
         "
@@ -225,7 +226,7 @@ fn past_its_bounds_a_queue_refuses_at_once() {
 }
 
 #[test]
-fn what_is_parked_counts_too() {
+fn parked_units_count_too() {
     script(
         Write,
         "
@@ -242,7 +243,7 @@ fn what_is_parked_counts_too() {
 }
 
 #[test]
-fn what_waits_can_be_cancelled_and_what_runs_can_not() {
+fn waiting_units_can_be_cancelled_and_running_ones_cannot() {
     script(
         Write,
         "

@@ -1,5 +1,5 @@
-//! What happened in a run, as plain data: what was wanted, what became durable, what was told, and what the shell
-//! had seen when it was told. Judges nothing.
+//! The history of a run as plain data: requests, commits, answers, and the state of the lane's I/O at each
+//! answer. It checks nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::server::{Entry, Seen, Txn};
 use crate::key::Key;
 use crate::lane::{Claim, LaneKind, Merge, Outcome, Refusal};
 
-/// A unit as its client means it, or the second statement of one. Units of a session are in its order.
+/// A unit of a client, or the second statement of one. Units of a session are in its order.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     pub session: usize,
@@ -18,19 +18,20 @@ pub struct Work {
     pub rows_per_commit: u16,
     pub merge: Option<Merge>,
     pub bytes: usize,
-    /// The second statement of a unit of two, which has a number of its own.
+    /// The second statement of a unit of two statements. It has its own number.
     pub then: Option<usize>,
 }
 
 impl Work {
-    /// Whether its row can be locked before it runs: not that of a call, and only by the key it is known by.
+    /// Whether its row can be locked before it runs. A call's row cannot, and other rows only by their known
+    /// key.
     pub fn is_lockable(&self) -> bool {
         let changes = matches!(self.statement, Statement::Add { .. } | Statement::Demand { .. });
         changes && self.merge.is_none() && self.key == self.statement.row()
     }
 }
 
-/// All that was delivered about a batch.
+/// Everything that was received about a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
     pub kind: LaneKind,
@@ -41,7 +42,7 @@ pub struct Evidence {
     pub failed: bool,
     pub ready: bool,
     pub resolved: Option<Outcome>,
-    /// Nobody could be asked any more.
+    /// The outcome could no longer be asked for.
     pub gave_up: bool,
 }
 
@@ -66,27 +67,27 @@ pub struct Sent {
     pub lane: usize,
     pub number: u64,
     pub units: Vec<usize>,
-    /// How many units each of its calls stands for.
+    /// Number of units in each of its calls.
     pub calls: Vec<usize>,
-    /// The rows it locks before anything runs.
+    /// The rows that it locks before anything runs.
     pub ahead: Vec<Key>,
-    /// Batches of the lane under way, this one included.
+    /// Batches of the lane under way, including this one.
     pub under_way: usize,
-    /// Whether the server was committing the one before it.
+    /// Whether the server was committing the previous batch.
     pub behind_commit: bool,
     pub replies: Vec<(Txn, Reply)>,
     pub evidence: Evidence,
 }
 
-/// What a client was told of a unit.
+/// The answer to a unit's client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The server's answer, with the transaction that gave it.
+    /// The server's answer, with the transaction that produced it.
     Answered(Txn, Reply),
-    /// The lane said that there was an answer, and there is none.
+    /// The lane reported an answer, and there is none.
     Nothing,
     Refused(Refusal),
-    /// Nothing, for the client had left.
+    /// None, because the client had left.
     Left,
 }
 
@@ -94,9 +95,9 @@ pub enum Fate {
 pub struct Told {
     pub unit: usize,
     pub fate: Fate,
-    /// How long the log was.
+    /// The length of the log.
     pub log: usize,
-    /// What was known of the batch the unit was last sent in, unless it ran alone.
+    /// The evidence about the unit's last batch, unless the unit ran alone.
     pub evidence: Option<Evidence>,
 }
 
@@ -107,25 +108,25 @@ pub struct History {
     pub seen: Vec<Seen>,
     pub told: Vec<Told>,
     pub batches: Vec<Sent>,
-    /// Units that were run again or on their own after they had been in a batch, with what was known of that.
+    /// Units that ran again or alone after they had been in a batch, with the evidence at that time.
     pub again: Vec<(usize, Evidence)>,
-    /// Units in the order in which lanes got them first.
+    /// Units in the order of their first arrival in lanes.
     pub submitted: Vec<usize>,
-    /// Sessions whose client wanted something cancelled.
+    /// Sessions whose client cancelled a unit.
     pub cancels: BTreeSet<usize>,
-    /// Somebody stopped waiting for the server.
+    /// A lane gave up waiting for the server.
     pub gave_up: bool,
-    /// Nothing failed, nothing was lost, and no session had two units on their way.
+    /// Nothing failed, nothing was lost, and no session had two units under way.
     pub calm: bool,
-    /// Units that waited in a lane for a lock of an outsider's when nothing else moved.
+    /// Units that waited in a lane for an outsider's lock when nothing else could move.
     pub parked: usize,
-    /// Units that moved on from a lane whose batch took long.
+    /// Units that left a lane because its batch took long.
     pub moved: usize,
     /// Units that left a lane because they took too long there.
     pub too_slow: usize,
-    /// Lanes that were told to pause and came to rest.
+    /// Lanes that were paused and reached rest.
     pub paused: usize,
-    /// What went wrong while it ran.
+    /// Errors during the run.
     pub complaints: Vec<String>,
 }
 
@@ -135,7 +136,7 @@ impl History {
         [Some(unit), self.units[unit].then].into_iter().flatten()
     }
 
-    /// The rows that a unit is known to contend for, by statement.
+    /// The rows for which a unit is known to contend, by statement.
     pub fn claims(&self, unit: usize) -> Vec<Claim> {
         let claim = |(statement, part): (usize, usize)| {
             let Work { key, rows_per_commit, merge, .. } = self.units[part];

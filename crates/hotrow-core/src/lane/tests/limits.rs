@@ -1,4 +1,4 @@
-//! What every batch that was sent has to keep: its bounds and the order of its keys. Judges nothing else of a run.
+//! Checks the bounds of every batch that was sent, and the order of its keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
         if !batch.units.is_sorted_by_key(|unit| history.least_key(*unit)) {
             complain("is not in key order");
         }
-        // How often each row is changed, and by how many units.
+        // Number of changes of each row, and the number of units that change it.
         let mut rows: BTreeMap<Key, (u16, usize)> = BTreeMap::new();
         for (unit, work) in batch.units.iter().zip(&works) {
             if work.merge.is_some_and(|merge| merge != Merge::NEVER) {
-                continue; // merged, they change the row once
+                continue; // merged calls change the row once
             }
             let claims = history.claims(*unit);
             for (place, claim) in claims.iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
         {
             let enough = if batch.behind_commit { earlier.units.len() } else { usize::MAX };
             if batch.units.len() < enough.min(limits::SECOND_BATCH_UNITS_MIN) {
-                complain("was sent behind another and is too small for that");
+                complain("was sent as a second batch and is too small for that");
             }
             let sessions: BTreeSet<_> =
                 earlier.units.iter().map(|unit| history.units[*unit].session).collect();
@@ -69,7 +69,7 @@ pub fn check(history: &History, wrong: &mut Vec<String>) {
 /// A merged call is of one group, not too large, and the only call of its key space.
 fn check_calls(batch: &Sent, works: &[Work], complain: &mut impl FnMut(&str)) {
     if batch.calls.iter().sum::<usize>() != works.len() {
-        complain("has calls that aren't its units");
+        complain("has calls that do not match its units");
         return;
     }
     let mut start = 0;
@@ -80,7 +80,7 @@ fn check_calls(batch: &Sent, works: &[Work], complain: &mut impl FnMut(&str)) {
             continue;
         }
         let Some(merge) = call[0].merge.filter(|merge| *merge != Merge::NEVER) else {
-            complain("has merged what can't be merged");
+            complain("has merged calls that cannot be merged");
             continue;
         };
         let table = call[0].key.map(|key| key.table);

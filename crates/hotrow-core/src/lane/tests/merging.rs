@@ -1,4 +1,4 @@
-//! How calls become one call, and what happens when that call fails.
+//! Tests how calls become one call, and a failure of that call.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
@@ -19,7 +19,7 @@ fn calls_of_one_group_are_one_call_across_keys() {
 }
 
 #[test]
-fn a_key_space_has_one_group_in_a_batch_and_the_first_to_come_decides_which() {
+fn the_first_call_decides_which_group_of_a_key_space_a_batch_has() {
     script(
         Write,
         "
@@ -38,7 +38,7 @@ fn a_key_space_has_one_group_in_a_batch_and_the_first_to_come_decides_which() {
 }
 
 #[test]
-fn a_call_that_is_not_merged_waits_for_merged_ones_of_its_space() {
+fn an_unmerged_call_waits_for_merged_calls_of_its_space() {
     script(
         Write,
         "
@@ -52,7 +52,7 @@ fn a_call_that_is_not_merged_waits_for_merged_ones_of_its_space() {
 }
 
 #[test]
-fn a_merged_call_has_its_bound() {
+fn a_merged_call_is_bounded() {
     script(
         Write,
         "
@@ -76,7 +76,7 @@ fn a_sessions_calls_keep_their_order() {
 }
 
 #[test]
-fn a_merged_call_that_fails_is_run_again_call_by_call() {
+fn a_failed_merged_call_runs_again_call_by_call() {
     script(
         Write,
         "
@@ -92,7 +92,7 @@ fn a_merged_call_that_fails_is_run_again_call_by_call() {
 }
 
 #[test]
-fn a_merged_call_that_meets_an_outsiders_lock_finds_out_which_key_it_is() {
+fn after_an_outsiders_lock_the_calls_of_a_merged_call_run_one_by_one() {
     script(
         Write,
         "
@@ -109,7 +109,7 @@ fn a_merged_call_that_meets_an_outsiders_lock_finds_out_which_key_it_is() {
 }
 
 #[test]
-fn a_commit_that_fails_leaves_each_call_to_find_out_for_itself() {
+fn after_a_failed_commit_each_call_runs_alone() {
     script(
         Write,
         "

@@ -1,5 +1,4 @@
-//! The lane's tests: scripts of events and actions, and a simulated server that can fail at every step.
-//! Here only the map: what is tested is in the files below.
+//! Tests of the lane: scripts of events and actions, and a simulated server that can fail at every step.
 
 mod backend;
 mod blocking;

@@ -1,33 +1,33 @@
-//! What simulated statements do to a row: the one truth by which the server runs and the checker replays.
-//! Knows nothing of transactions, locks or lanes.
+//! The effect of simulated statements on a row. The server runs this model and the checker replays it. It
+//! knows nothing of transactions, locks or lanes.
 
 use crate::key::Key;
 
-/// What every row holds in the beginning.
+/// The initial value of every row.
 pub const START: i64 = 4;
 
 /// A statement on at most one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// Adds to the row, `where value + n >= 0`: otherwise it finds no row.
+    /// Adds to the row, `where value + n >= 0`. Otherwise it finds no row.
     Add { row: Key, n: i64 },
     /// Adds to the row; a check constraint fails below zero.
     Demand { row: Key, n: i64 },
     /// Adds to the row; a deferred constraint fails at the commit if this statement brought it below zero.
     Defer { row: Key, n: i64 },
-    /// The same as `Add`, and takes too long for a lane.
+    /// Like `Add`, and takes too long for a lane.
     Slow { row: Key, n: i64 },
-    /// Inserts a row nobody contends for.
+    /// Inserts a row for which no other unit contends.
     Insert { table: u32 },
     /// Reads the row without a lock.
     Read { row: Key },
-    /// Fails always.
+    /// Always fails.
     Poison,
-    /// Takes the connection down.
+    /// Terminates the connection.
     Kill,
 }
 
-/// What the client is told.
+/// The answer to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     Value(i64),
@@ -36,13 +36,13 @@ pub enum Reply {
     Error,
 }
 
-/// What a statement does when it finds a value.
+/// The effect of a statement on a value that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub reply: Reply,
-    /// What the row becomes, if it changes.
+    /// The new value of the row, if it changes.
     pub value: Option<i64>,
-    /// The transaction can't commit any more.
+    /// The transaction cannot commit any more.
     pub dooms_commit: bool,
 }
 
@@ -59,8 +59,8 @@ impl Statement {
         }
     }
 
-    /// The table it locks a row of or inserts into, when it finds this value. A condition that does not hold
-    /// makes it pass a locked row by.
+    /// The table in which it locks a row or inserts one, for this value. If a condition does not hold, the
+    /// statement does not wait for a locked row.
     pub fn locks(self, value: i64) -> Option<u32> {
         match self {
             Statement::Add { row, n } | Statement::Slow { row, n } => (value + n >= 0).then_some(row.table),
@@ -70,7 +70,7 @@ impl Statement {
         }
     }
 
-    /// What it does inside a transaction.
+    /// Its effect inside a transaction.
     pub fn on(self, value: i64) -> Effect {
         let fine = |reply, value| Effect { reply, value, dooms_commit: false };
         match self {
@@ -88,7 +88,7 @@ impl Statement {
         }
     }
 
-    /// What it does as a transaction of its own.
+    /// Its effect as a transaction of its own.
     pub fn alone(self, value: i64) -> (Reply, Option<i64>) {
         let effect = self.on(value);
         if effect.dooms_commit { (Reply::Error, None) } else { (effect.reply, effect.value) }

@@ -1,9 +1,13 @@
-//! Scripts of what happens to one lane and what it does: `submit 1a 2b -> connect`. Exact where the simulator is broad.
+//! Scripts of events for one lane and its actions: `submit 1a 2b -> connect`. They test exact sequences. The
+//! simulator tests many cases.
 //!
-//! A unit is written as its session, its key (a letter, a capital for table 2, `-` for none) and, if need be, a
-//! number that tells it from its session's others: `1a`, `12-`, `3B2`. `1..9a` are the units of sessions 1 to 9.
-//! `1a+b` is a unit of two statements on two rows; `fails-at 1a+b/2` says that the second one did. In a batch `{a b}` are rows locked ahead. `1a@500` weighs 500 bytes, of `1a%2` two may share a commit. `1a#2` is a call of a function with a merge rule, of
-//! group 2, of which four can become one, `1a?#2` one that may wait: `waits 1a?` says that it does; in a batch `[1a 2b]` is one call. The whole of table 1 is `*`.
+//! A unit is written as its session, its key (a letter, a capital letter for table 2, `-` for none) and, if
+//! needed, a number that distinguishes it from other units of its session: `1a`, `12-`, `3B2`. `1..9a` are
+//! the units of sessions 1 to 9. `1a+b` is a unit of two statements on two rows, and `fails-at 1a+b/2` means
+//! that the second one failed. In a batch, `{a b}` are rows that are locked first. `1a@500` has 500 bytes. Of
+//! `1a%2`, two fit one commit. `1a#2` is a call of a function with a merge rule, in group 2, of which four
+//! can become one. `1a?#2` is a call that can wait, and `waits 1a?` says that it does. In a batch, `[1a 2b]`
+//! is one call. `*` is the whole of table 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,7 +17,7 @@ use crate::lane::{
     Action, Batch, Claim, Doubt, Event, Failure, Lane, LaneKind, Merge, Outcome, Refusal, Unit,
 };
 
-/// Runs a script, a line for each event, and compares what the lane does with what stands behind the arrows.
+/// Runs a script with one line for each event, and compares the lane's actions with those after the arrow.
 pub fn script(kind: LaneKind, lines: &str) {
     let mut desk = Desk {
         lane: Lane::new(kind),
@@ -30,9 +34,9 @@ pub fn script(kind: LaneKind, lines: &str) {
 
 struct Desk {
     lane: Lane<String>,
-    /// Units on their way, by session and name.
+    /// Units under way, by session and name.
     pending: BTreeSet<(u64, String)>,
-    /// Units that the lane gave back, to be handed over again.
+    /// Units that the lane returned, to be submitted again.
     given_back: BTreeMap<String, Unit<String>>,
     actions: Vec<Action<String>>,
 }
@@ -76,19 +80,19 @@ impl Desk {
                 let last = number();
                 self.lane.expire(|unit| unit.session <= last, &mut self.actions);
             }
-            "rests" => assert!(self.lane.is_at_rest(), "it does not rest"),
+            "rests" => assert!(self.lane.is_at_rest(), "the lane is not at rest"),
             "lost" => self.step(Event::Lost),
             "committed" => self.step(Event::Resolved(Outcome::Committed)),
             "aborted" => self.step(Event::Resolved(Outcome::Aborted)),
             "unknown" => self.step(Event::Resolved(Outcome::Unknown)),
             "unblocked" => self.step(Event::Unblocked(key(rest).unwrap_or(Key { table: 0, hash: u64::MAX }))),
-            // The usual course of the earliest batch, as a whole.
+            // The usual sequence of events for the earliest batch.
             "commits" => {
                 self.runs(usize::MAX);
                 self.step(Event::TransactionId(Some(7)));
                 self.step(Event::Ready);
             }
-            // All is answered, and then the catalogue turns out to have changed.
+            // All calls are answered, and then the catalogue turns out to have changed.
             "stale" => {
                 self.runs(usize::MAX);
                 self.step(Event::Failed(Failure::Stale));
@@ -104,7 +108,7 @@ impl Desk {
                 self.step(Event::Failed(failure));
                 self.step(Event::Ready);
             }
-            _ => panic!("nobody knows what `{event}` means"),
+            _ => panic!("unknown event `{event}`"),
         }
     }
 
@@ -112,7 +116,7 @@ impl Desk {
         let session = session(&name);
         let earlier = self.pending.range((session, String::new())..).next();
         let unit = unit(&name, earlier.is_none_or(|(other, _)| *other != session));
-        assert!(self.pending.insert(named(&unit.payload)), "{name} is on its way already");
+        assert!(self.pending.insert(named(&unit.payload)), "{name} is under way already");
         self.step(Event::Submit(unit));
     }
 
@@ -126,7 +130,7 @@ impl Desk {
         numbers.into_iter().for_each(|number| self.step(Event::Written(number)));
     }
 
-    /// The earliest batch is written, and so many of its units are answered.
+    /// The earliest batch is written, and `answers` of its calls are answered.
     fn runs(&mut self, answers: usize) {
         self.written();
         let ahead = self.lane.under_way().front().map_or(0, |batch| batch.ahead.len());
@@ -135,7 +139,7 @@ impl Desk {
         (0..calls.min(answers)).for_each(|_| self.step(Event::Answered));
     }
 
-    /// How many answers come before that of a unit, or of one of its statements.
+    /// Number of answers before the answer of a unit, or of one of its statements.
     fn place(&self, name: &str) -> usize {
         let (name, statement) = name.split_once('/').unwrap_or((name, "1"));
         let batch = self.lane.under_way().front().expect("a batch is under way");
@@ -146,7 +150,7 @@ impl Desk {
         answers + statement.parse::<usize>().expect("a statement's number") - 1
     }
 
-    /// What the lane did since this was last asked.
+    /// The lane's actions since the last call.
     fn did(&mut self) -> String {
         let actions: Vec<_> = self.actions.drain(..).collect();
         let did: Vec<String> = actions.into_iter().map(|action| self.told(action)).collect();
@@ -213,7 +217,7 @@ fn spread(name: &str) -> Vec<String> {
     range.map(|session| format!("{session}{key}")).collect()
 }
 
-/// The other way round: neighbours with one key are written as a range.
+/// The reverse: neighbours with one key are written as a range.
 fn names(units: &[Unit<String>]) -> String {
     let mut runs: Vec<(u64, u64, &str)> = Vec::new();
     for unit in units {

@@ -1,10 +1,11 @@
-//! PAUSE and RESUME: what is under way is finished, the connection is closed, what comes waits and is not lost.
+//! Tests PAUSE and RESUME: work under way is finished, the connection is closed, and new units wait without
+//! being lost.
 
 use super::notation::script;
 use crate::lane::LaneKind;
 
 #[test]
-fn what_is_under_way_is_finished_and_what_comes_waits() {
+fn work_under_way_is_finished_and_new_units_wait() {
     script(
         LaneKind::Write,
         "submit 1a      -> connect
@@ -22,7 +23,7 @@ fn what_is_under_way_is_finished_and_what_comes_waits() {
 }
 
 #[test]
-fn an_idle_lane_rests_at_once_and_one_without_a_connection_too() {
+fn an_idle_lane_rests_immediately_with_or_without_a_connection() {
     script(
         LaneKind::Write,
         "pause          ->
@@ -39,7 +40,7 @@ fn an_idle_lane_rests_at_once_and_one_without_a_connection_too() {
 }
 
 #[test]
-fn a_connection_that_is_being_made_is_closed_again_or_not_made_any_more() {
+fn a_connection_that_is_being_opened_is_closed_or_not_opened() {
     script(
         LaneKind::Write,
         "submit 1a      -> connect
@@ -56,7 +57,7 @@ fn a_connection_that_is_being_made_is_closed_again_or_not_made_any_more() {
 }
 
 #[test]
-fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
+fn a_commit_in_doubt_is_resolved_before_the_lane_rests() {
     script(
         LaneKind::Write,
         "submit 1a      -> connect
@@ -74,7 +75,7 @@ fn a_commit_in_doubt_is_settled_before_the_lane_rests() {
 }
 
 #[test]
-fn what_failed_runs_again_after_the_pause() {
+fn failed_units_run_again_after_the_pause() {
     script(
         LaneKind::Write,
         "submit 1a 2b   -> connect
@@ -88,7 +89,7 @@ fn what_failed_runs_again_after_the_pause() {
 }
 
 #[test]
-fn what_has_waited_for_too_long_is_refused_and_the_rest_goes_on_waiting() {
+fn units_that_have_waited_too_long_are_refused_and_others_continue_to_wait() {
     script(
         LaneKind::Write,
         "pause          ->

@@ -1,4 +1,4 @@
-//! Wrong histories, to see that the checker notices: each is a right one with one thing changed.
+//! Plants errors in right histories, one at a time, and tests that the checker detects them.
 
 use super::checker;
 use super::faults;
@@ -10,7 +10,7 @@ use super::server::Entry;
 use super::workload::{plain, row, small};
 use crate::lane::{LaneKind, Merge, Outcome, Refusal};
 
-/// Three sessions with one row and a fourth with two units on two rows, in one batch; nothing goes wrong.
+/// Three sessions with one row, and a fourth with two units on two rows, in one batch without faults.
 fn right() -> History {
     let take = Add { row: row(1), n: -1 };
     let mut world = small(&[&[take], &[take], &[take], &[take, Add { row: row(2), n: 1 }]]);
@@ -19,7 +19,7 @@ fn right() -> History {
     world.history
 }
 
-/// Plants a mistake and expects exactly this to be said about it.
+/// Plants an error and expects exactly this report.
 fn planted(mistake: impl FnOnce(&mut History), due: &[&str]) {
     let mut history = right();
     mistake(&mut history);
@@ -35,7 +35,7 @@ fn evidence(history: &mut History, unit: usize) -> &mut Evidence {
 }
 
 #[test]
-fn outcomes_that_are_missing_or_too_many() {
+fn missing_or_duplicate_outcomes() {
     planted(|history| history.told.retain(|one| one.unit != 2), &["unit 2 has 0 outcomes"]);
     planted(
         |history| {
@@ -53,29 +53,32 @@ fn a_unit_that_is_applied_twice() {
         &[
             "unit 0 was applied twice",
             "unit 0 was answered before it was durable",
-            "unit 0 was told Value(3) where NoRow was due",
+            "unit 0 got Value(3) and not NoRow",
         ],
     );
 }
 
 #[test]
-fn an_answer_that_is_another_units() {
+fn an_answer_that_belongs_to_another_unit() {
     planted(
         |history| {
             let (Fate::Answered(txn, _), Fate::Answered(_, reply)) =
                 (told(history, 0).fate, told(history, 1).fate)
             else {
-                panic!("both are answered");
+                panic!("both units are answered");
             };
             told(history, 0).fate = Fate::Answered(txn, reply);
         },
-        &["unit 0 was told Value(2) where Value(3) was due"],
+        &["unit 0 got Value(2) and not Value(3)"],
     );
-    planted(|history| told(history, 3).fate = Fate::Nothing, &["unit 3 was told Nothing and never ran so"]);
+    planted(
+        |history| told(history, 3).fate = Fate::Nothing,
+        &["unit 3 got Nothing and never ran with this result"],
+    );
 }
 
 #[test]
-fn an_answer_from_a_transaction_that_is_not_the_one_that_committed() {
+fn an_answer_from_a_transaction_that_did_not_commit() {
     planted(
         |history| told(history, 0).fate = Fate::Answered(99, Reply::Value(3)),
         &["unit 0 was applied by 1 and answered from 99"],
@@ -84,7 +87,7 @@ fn an_answer_from_a_transaction_that_is_not_the_one_that_committed() {
         |history| {
             history.log.pop();
         },
-        &["unit 4 was told Answered(1, Value(5)) and never ran so"],
+        &["unit 4 got Answered(1, Value(5)) and never ran with this result"],
     );
 }
 
@@ -94,7 +97,7 @@ fn an_answer_before_the_commit_or_on_a_guess() {
     planted(
         |history| evidence(history, 0).ready = false,
         &[&format!(
-            "unit 0 was told Answered(1, Value(3)) on a guess: {:?}",
+            "unit 0 got Answered(1, Value(3)) on a guess: {:?}",
             Evidence { written: true, xid: Some(Some(1)), ..Evidence::none(LaneKind::Write) }
         )],
     );
@@ -131,7 +134,7 @@ fn a_refused_unit_that_is_applied_and_a_refusal_without_reason() {
         |history| told(history, 1).fate = Fate::Refused(Refusal::OutcomeUnknown),
         &["unit 1 was refused with OutcomeUnknown for no reason"],
     );
-    // Nobody could know.
+    // The outcome could not be known.
     planted(
         |history| {
             let one = told(history, 1);
@@ -143,14 +146,14 @@ fn a_refused_unit_that_is_applied_and_a_refusal_without_reason() {
 }
 
 #[test]
-fn a_session_whose_units_change_places() {
+fn a_session_whose_units_are_reordered() {
     // In one transaction, by the order in which they ran.
     planted(
         |history| {
             let (Entry::Unit { run: third, .. }, Entry::Unit { run: fourth, .. }) =
                 (history.log[3], history.log[4])
             else {
-                panic!("all of it is units");
+                panic!("all entries are units");
             };
             for (entry, other) in [(3, fourth), (4, third)] {
                 if let Entry::Unit { run, .. } = &mut history.log[entry] {
@@ -160,7 +163,7 @@ fn a_session_whose_units_change_places() {
         },
         &["unit 4 overtook unit 3 of its session"],
     );
-    // In two, by the order in which they committed.
+    // In two transactions, by the order of their commits.
     let mut world = small(&[&[Add { row: row(2), n: 1 }, Add { row: row(1), n: 1 }]]);
     let wrong = schedule::judge(&mut world, Schedule::Eager(1), &mut faults::None);
     assert_eq!((wrong.len(), world.history.batches.len()), (0, 2));
@@ -170,7 +173,7 @@ fn a_session_whose_units_change_places() {
 }
 
 #[test]
-fn a_unit_of_two_statements_that_is_torn_apart() {
+fn a_unit_of_two_statements_that_is_split() {
     let history = || {
         let mut world = small(&[&[Add { row: row(1), n: 1 }], &[Add { row: row(2), n: 1 }]]);
         world.add_second(0, plain(0, Add { row: row(3), n: 1 }));
@@ -178,7 +181,7 @@ fn a_unit_of_two_statements_that_is_torn_apart() {
         assert!(wrong.is_empty(), "{wrong:#?}");
         world.history
     };
-    // Somebody else's statement stands between its two.
+    // Another unit's statement is between its two.
     let mut torn = history();
     torn.log.swap(1, 2);
     for (run, entry) in torn.log.iter_mut().enumerate() {
@@ -195,29 +198,29 @@ fn a_unit_of_two_statements_that_is_torn_apart() {
 }
 
 #[test]
-fn a_key_whose_units_change_places() {
+fn a_key_whose_units_are_reordered() {
     planted(
         |history| {
             history.calm = true;
             history.submitted.swap(0, 1);
         },
-        &["unit 1 was overtaken by one of its key that came later"],
+        &["unit 1 was overtaken by a later unit of its key"],
     );
 }
 
 #[test]
-fn calls_that_are_merged_and_should_not_be() {
+fn calls_that_are_merged_by_mistake() {
     let merge = |group| Some(Merge { group, most: 2 });
     planted(
         |history| history.batches[0].calls[0] = 2,
-        &["batch 1 of lane 0 has calls that aren't its units"],
+        &["batch 1 of lane 0 has calls that do not match its units"],
     );
     let first_two = |history: &mut History| {
         let batch = &mut history.batches[0];
         batch.calls = vec![2];
         batch.calls.resize(batch.units.len() - 1, 1);
     };
-    planted(first_two, &["batch 1 of lane 0 has merged what can't be merged"]);
+    planted(first_two, &["batch 1 of lane 0 has merged calls that cannot be merged"]);
     planted(
         |history| {
             first_two(history);
@@ -243,7 +246,7 @@ fn calls_that_are_merged_and_should_not_be() {
 }
 
 #[test]
-fn batches_past_their_bounds() {
+fn batches_beyond_their_bounds() {
     let first = |change: fn(&mut Sent)| move |history: &mut History| change(&mut history.batches[0]);
     planted(first(|batch| batch.units.reverse()), &["batch 1 of lane 0 is not in key order"]);
     planted(
@@ -265,7 +268,7 @@ fn batches_past_their_bounds() {
             history.batches.push(again);
         },
         &[
-            "batch 2 of lane 0 was sent behind another and is too small for that",
+            "batch 2 of lane 0 was sent as a second batch and is too small for that",
             "batch 2 of lane 0 has a session that is under way already",
         ],
     );

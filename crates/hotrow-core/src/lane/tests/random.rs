@@ -1,4 +1,4 @@
-//! Thousands of random worlds, each from a seed that is named when it goes wrong. `HOTROW_SEED=n` runs that one alone
+//! Thousands of random worlds, each from a seed that is printed on failure. `HOTROW_SEED=n` runs one of them
 //! and prints its moves.
 
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use super::workload::Random;
 
 const SEEDS: u64 = 2_000;
 
-/// What the seeds must lead to, or they test less than they seem to.
+/// Events that the seeds must cause. Without them the tests would test less than expected.
 const WANTED: [&str; 33] = [
     "locked ahead: ready",
     "locked ahead: failed",
@@ -44,10 +44,10 @@ const WANTED: [&str; 33] = [
     "Refused(OutcomeUnknown): asked, crashed",
     "again: lost in a crash",
     "again: no id, none committed",
-    "Refused(OutcomeUnknown): nobody to ask",
+    "Refused(OutcomeUnknown): outcome not available",
 ];
 
-/// Every fifth world is calm: nothing fails and nobody interferes, so that more can be asked of it.
+/// Every fifth world has no faults and no outsiders, which allows stricter checks.
 fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     let mut rng = Rng::with_seed(seed);
     let calm = seed.is_multiple_of(5);
@@ -66,7 +66,7 @@ fn simulate(seed: u64, traced: bool, tally: &mut Tally) {
     tally.add(&world.history);
 }
 
-/// Names the seed also where the lane itself panics.
+/// Prints the seed even if the lane panics.
 struct Named(u64);
 
 impl Drop for Named {

@@ -1,13 +1,13 @@
-//! What must hold when nothing moves any more: before the outsiders give up their locks, and at the end.
+//! Checks for the time when nothing moves any more: before the outsiders release their locks, and at the end.
 
 use super::sessions::State;
 use super::world::World;
 use crate::key::Key;
 
-/// The hash of the key that stands for a whole table.
+/// The hash of the key for a whole table.
 const WHOLE_TABLE: u64 = u64::MAX;
 
-/// Each session that is not done waits for a lock of an outsider's, or in a lane behind a unit that does and that
+/// Each unfinished session waits for an outsider's lock, or in a lane behind a unit that waits for one and
 /// blocks its key. A blocked key holds up nothing else.
 pub fn only_locks_are_waited_for(world: &mut World) {
     let blocked: Vec<(usize, Key)> = world.sessions.iter().flat_map(|session| session.blocks()).collect();
@@ -35,7 +35,7 @@ pub fn only_locks_are_waited_for(world: &mut World) {
     world.history.complaints.append(&mut complaints);
 }
 
-/// All is told, all lanes are idle, no lock is left behind.
+/// All clients have answers, all lanes are idle, and no lock is left.
 pub fn nothing_is_left(world: &mut World) {
     let mut complaints = Vec::new();
     for (number, session) in world.sessions.iter().enumerate().filter(|(_, session)| !session.is_idle()) {

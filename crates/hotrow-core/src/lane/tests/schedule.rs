@@ -1,4 +1,5 @@
-//! Which of the possible moves comes next, and running a world until nothing moves any more. Knows no faults by name.
+//! Chooses the next of the possible moves, and runs a world until nothing moves. It knows no particular
+//! faults.
 
 use fastrand::Rng;
 
@@ -6,25 +7,26 @@ use super::faults::{self, Faults};
 use super::world::{Move, World};
 use super::{checker, rest};
 
-/// More steps than any simulated workload takes: past it something goes round in circles.
+/// More steps than any simulated workload needs. A run with more steps loops.
 const STEPS_MAX: usize = 20_000;
 
 #[derive(Clone, Debug)]
 pub enum Schedule {
-    /// What can arrive arrives at once. The first sessions up to this number submit before there is a connection.
+    /// Messages arrive as soon as possible. The first sessions up to this number submit before there is a
+    /// connection.
     Eager(usize),
-    /// All is written before the server begins, and all is done before the first answer arrives.
+    /// Everything is written before the server begins, and everything runs before the first answer arrives.
     Lazy(usize),
-    /// Anything.
+    /// Random moves.
     Seeded(Seeded),
 }
 
 #[derive(Clone, Debug)]
 pub struct Seeded {
     pub rng: Rng,
-    /// Connections are made at once: then the crowd comes while a small batch is under way.
+    /// Connections are opened immediately. Many units then arrive while a small batch is under way.
     pub prompt: bool,
-    /// Lanes seldom look at what sessions have left for them, as if there were always a reason to wait.
+    /// Lanes seldom look at submitted units, as if there were always a reason to wait.
     pub sluggish: bool,
 }
 
@@ -34,7 +36,7 @@ impl Seeded {
         if let Some(connect) = connect {
             return *connect;
         }
-        // A lane that is busy does not look: it is likelier to be passed over than the others.
+        // A busy lane does not look, and is more likely to be skipped than others.
         let passed_over = |rng: &mut Rng| self.sluggish && rng.u8(..16) > 0;
         loop {
             let next = moves[self.rng.usize(..moves.len())];
@@ -64,7 +66,7 @@ impl Schedule {
         };
         match self {
             Schedule::Seeded(seeded) => seeded.pick(moves),
-            _ => *moves.iter().min_by_key(|next| rank(next)).expect("somebody can move"),
+            _ => *moves.iter().min_by_key(|next| rank(next)).expect("there is a move"),
         }
     }
 }
@@ -88,10 +90,10 @@ fn run(world: &mut World, schedule: &mut Schedule, faults: &mut impl Faults) {
         }
         world.perform(next);
     }
-    world.history.complaints.push("it never comes to rest".to_owned());
+    world.history.complaints.push("the run never ends".to_owned());
 }
 
-/// Runs a world to its end, outsiders' locks and all, and says what is wrong with it.
+/// Runs a world to its end, including outsiders' locks, and returns its errors.
 pub fn judge(world: &mut World, mut schedule: Schedule, faults: &mut impl Faults) -> Vec<String> {
     run(world, &mut schedule, faults);
     rest::only_locks_are_waited_for(world);

@@ -1,5 +1,6 @@
-//! The simulated database: rows, locks, transactions, and the order in which they committed. Read committed, as the
-//! real one. After a crash it gives out the ids of lost transactions again. Knows nothing of connections and protocols.
+//! The simulated database: rows, locks, transactions, and the order of their commits. Its isolation is read
+//! committed, like the real one's. After a crash it assigns the IDs of lost transactions again. It knows
+//! nothing of connections and protocols.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use super::model::{Reply, START, Statement};
 use crate::key::Key;
 use crate::witness::{Log, Mark, Server as Identity, XactStatus};
 
-/// A transaction's number, counted from 1 and never given out again. Tests know it and clients don't.
+/// A transaction's number, counted from 1 and never used twice. Tests know it and clients do not.
 pub type Txn = u64;
 
-/// What a lock covers.
+/// The object of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lock {
     Row(Key),
@@ -24,7 +25,7 @@ pub enum Status {
     Aborted,
 }
 
-/// One thing that became durable, in the order in which it did.
+/// One durable change, in commit order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A unit in a transaction of a lane or a session. `run` counts executions.
@@ -33,7 +34,7 @@ pub enum Entry {
     Direct { row: Key, n: i64 },
 }
 
-/// A unit that held no lock and changed nothing: it saw the state after so many entries of the log.
+/// A unit that held no lock and changed nothing. It saw the state after this number of log entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub txn: Txn,
@@ -45,7 +46,7 @@ pub struct Seen {
 #[derive(Debug)]
 struct Transaction {
     status: Status,
-    /// The id that clients know it by, once it has written something.
+    /// The ID that clients know, after the transaction has written something.
     id: Option<u64>,
     changes: BTreeMap<Key, i64>,
     entries: Vec<Entry>,
@@ -56,7 +57,7 @@ struct Transaction {
 #[derive(Clone, Copy, Debug)]
 struct Marked {
     at: u64,
-    /// How many ids had been given out by then.
+    /// The number of IDs that were assigned by then.
     ids: u64,
     /// The log is durable up to here.
     is_durable: bool,
@@ -66,14 +67,14 @@ struct Marked {
 pub struct Server {
     /// Crashes so far.
     pub crashes: u64,
-    /// Ids given out so far, and how many of them the log bears out for certain.
+    /// IDs assigned so far, and the number of them that the log certainly contains.
     ids: u64,
     logged_ids: u64,
-    /// How many ids had been given out when this life began.
+    /// The number of IDs that were assigned when this life began.
     first_ids: u64,
     /// An ordinary checkpoint has replaced the one that began this life.
     pub checkpointed: bool,
-    /// What each mark was set to, in order.
+    /// The values of each mark, in order.
     marks: BTreeMap<usize, Vec<Marked>>,
     rows: BTreeMap<Key, i64>,
     locks: BTreeMap<Lock, Txn>,
@@ -95,12 +96,12 @@ impl Server {
         self.transactions.len() as Txn
     }
 
-    /// The id that a client is told; none if the transaction has written nothing.
+    /// The ID that a client gets. `None` if the transaction has written nothing.
     pub fn id(&self, txn: Txn) -> Option<u64> {
         self.transactions[txn as usize - 1].id
     }
 
-    /// What the server says of an id, which is about the transaction that had it last.
+    /// The server's answer about an ID. It refers to the last transaction with the ID.
     pub fn xact_status(&self, id: u64) -> XactStatus {
         if id > self.ids {
             return XactStatus::NotGivenOut;
@@ -113,13 +114,13 @@ impl Server {
         }
     }
 
-    /// A mark is set to an id. No rollback undoes that.
+    /// Sets a mark to an ID. A rollback does not undo this.
     pub fn set_mark(&mut self, mark: usize, at: u64) {
         let ids = self.ids;
         self.marks.entry(mark).or_default().push(Marked { at, ids, is_durable: false });
     }
 
-    /// What a new connection finds out about the server and its mark.
+    /// The facts that a new connection reads about the server and its mark.
     pub fn identity(&self, mark: Option<usize>) -> Identity {
         let log = Log {
             checkpoint: self.crashes,
@@ -131,7 +132,8 @@ impl Server {
         Identity { life: self.crashes.to_string(), cluster: Some("c".to_owned()), log: Some(log), mark }
     }
 
-    /// The server dies, and is there again at once. Of the log's end that nobody waited for so many ids are left.
+    /// The server crashes and restarts immediately. Of the log's end that no client waited for, this number
+    /// of IDs remains.
     pub fn crash(&mut self, ids_left: u64) {
         for one in self.transactions.iter_mut().filter(|one| one.status == Status::InProgress) {
             one.status = Status::Aborted;
@@ -140,7 +142,8 @@ impl Server {
         self.ids = self.ids.min(self.logged_ids + ids_left);
         let ids = self.ids;
         for marks in self.marks.values_mut() {
-            // A later id that the log has kept stands behind the mark. Of the last id the log may end before the mark.
+            // If the log has kept a later ID, it has kept the mark. For the last ID, the log can end before
+            // the mark.
             marks.retain(|marked| marked.is_durable || marked.ids < ids || marked.ids == ids && ids_left > 1);
             marks.iter_mut().for_each(|marked| marked.is_durable = true);
         }
@@ -149,7 +152,7 @@ impl Server {
         self.checkpointed = false;
     }
 
-    /// Gives an id to a transaction that has none.
+    /// Assigns an ID to a transaction that has none.
     fn assign(&mut self, txn: Txn) {
         if self.open(txn).id.is_none() {
             self.ids += 1;
@@ -161,7 +164,8 @@ impl Server {
         &mut self.transactions[txn as usize - 1]
     }
 
-    /// What a statement of this transaction finds, and whether the row is this transaction's own version.
+    /// The value that a statement of this transaction finds, and whether the row is the transaction's own
+    /// version.
     fn value(&self, txn: Option<Txn>, statement: Statement) -> (i64, bool) {
         let Some(row) = statement.row() else { return (0, false) };
         let own = txn.and_then(|txn| self.transactions[txn as usize - 1].changes.get(&row));
@@ -173,24 +177,24 @@ impl Server {
         self.locks.get(&lock).is_some_and(|holder| Some(*holder) != txn)
     }
 
-    /// Whether somebody else's lock is in the way.
+    /// Whether another transaction's lock is in the way.
     pub fn must_wait(&self, txn: Option<Txn>, statement: Statement) -> bool {
         let Some(table) = statement.locks(self.value(txn, statement).0) else { return false };
         self.held_by_another(Lock::Table(table), txn)
             || statement.row().is_some_and(|row| self.held_by_another(Lock::Row(row), txn))
     }
 
-    /// Whether somebody else's lock is in the way of locking this row.
+    /// Whether another transaction's lock prevents locking this row.
     pub fn is_locked(&self, txn: Option<Txn>, row: Key) -> bool {
         self.held_by_another(Lock::Table(row.table), txn) || self.held_by_another(Lock::Row(row), txn)
     }
 
-    /// Locks a row that nobody else has locked.
+    /// Locks a row that no other transaction has locked.
     pub fn lock_row(&mut self, txn: Txn, row: Key) {
         self.locks.insert(Lock::Row(row), txn);
     }
 
-    /// Runs a statement for which no lock is in the way.
+    /// Runs a statement that waits for no lock.
     pub fn execute(&mut self, txn: Txn, unit: usize, statement: Statement) -> Reply {
         self.runs += 1;
         let (run, after) = (self.runs, self.log.len());
@@ -211,7 +215,7 @@ impl Server {
         effect.reply
     }
 
-    /// Commits; false if a deferred constraint rolled it back instead.
+    /// Commits. `false` if a deferred constraint rolled it back instead.
     pub fn commit(&mut self, txn: Txn) -> bool {
         if self.open(txn).doomed {
             self.abort(txn);
@@ -230,7 +234,7 @@ impl Server {
         true
     }
 
-    /// Runs a unit as a transaction of its own: the answers to its statements.
+    /// Runs a unit as a transaction of its own. Returns the answers to its statements.
     pub fn run_alone(&mut self, parts: &[(usize, Statement)]) -> (Txn, Vec<Reply>) {
         let (txn, after) = (self.begin(), self.log.len());
         let mut replies = Vec::new();
@@ -254,7 +258,7 @@ impl Server {
         self.release(txn);
     }
 
-    /// Gives up the locks a transaction holds.
+    /// Releases the locks of a transaction.
     pub fn release(&mut self, txn: Txn) {
         self.locks.retain(|_, holder| *holder != txn);
     }
@@ -263,7 +267,7 @@ impl Server {
         !self.locks.is_empty()
     }
 
-    /// An outsider's transaction takes a lock and keeps it; none if somebody is in the way.
+    /// An outsider's transaction takes a lock and keeps it. `None` if another transaction holds it.
     pub fn lock(&mut self, lock: Lock) -> Option<Txn> {
         let taken = |held: &Lock| match (lock, *held) {
             (Lock::Row(row), Lock::Table(table)) | (Lock::Table(table), Lock::Row(row)) => row.table == table,
@@ -293,7 +297,7 @@ impl Server {
         }
     }
 
-    /// All that stands in the log by now is durable.
+    /// The whole log is durable now.
     fn flush(&mut self) {
         self.logged_ids = self.ids;
         self.marks.values_mut().flatten().for_each(|marked| marked.is_durable = true);

@@ -1,5 +1,5 @@
-//! The simulated sessions: each sends its units in order, several at a time. Which unit can be sent, and in which order the client
-//! gets its answers, is decided by the structure that real sessions have (`crate::session`).
+//! The simulated sessions. Each sends its units in order, several at a time. `crate::session`, which real sessions
+//! use too, decides which unit can be sent and in which order the client gets its replies.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use crate::session::{Answers, Next};
 #[derive(Debug)]
 pub struct Session {
     pub gateway: usize,
-    /// Units on their way at once.
+    /// Number of units under way at one time.
     pub depth: usize,
     pub unsent: VecDeque<usize>,
     sent: VecDeque<OnItsWay>,
     answers: Answers<()>,
-    /// The units in the order in which they were sent, a byte each.
+    /// The units in the order in which they were sent, one byte each.
     in_order: Vec<u8>,
     pub gone: bool,
 }
@@ -29,13 +29,13 @@ struct OnItsWay {
     state: State,
 }
 
-/// Where a unit is.
+/// The state of a unit.
 #[derive(Debug)]
 pub enum State {
     InLane,
-    /// To be run on a connection of the session's own.
+    /// To be run on the session's own connection.
     Alone(Unit<usize>, Option<Key>),
-    /// To be handed over again.
+    /// To be submitted again.
     Returned(Unit<usize>),
     Done,
 }
@@ -47,7 +47,7 @@ impl Session {
         Session { gateway, depth, unsent, sent, answers, in_order, gone: false }
     }
 
-    /// The unit that may go to a lane now.
+    /// The next unit to submit to a lane.
     pub fn next(&self) -> Option<usize> {
         let may_send = match self.answers.next() {
             Next::First => true,
@@ -57,17 +57,17 @@ impl Session {
         self.unsent.front().copied().filter(|_| may_send)
     }
 
-    /// The lane its units are in.
+    /// The lane that has its units.
     pub fn lane(&self) -> Option<usize> {
         self.sent.back().map(|sent| sent.lane)
     }
 
-    /// The earliest unit that is not done.
+    /// The earliest unfinished unit.
     pub fn front(&self) -> Option<(usize, usize, &State)> {
         self.sent.front().map(|sent| (sent.unit, sent.lane, &sent.state))
     }
 
-    /// The next unit is handed to a lane.
+    /// Submits the next unit to a lane.
     pub fn send(&mut self, lane: usize) {
         if let Some(unit) = self.unsent.pop_front() {
             self.in_order.push(unit as u8);
@@ -76,24 +76,24 @@ impl Session {
         }
     }
 
-    /// The earliest unit is handed to a lane once more.
+    /// Submits the earliest unit to a lane again.
     pub fn send_again(&mut self, lane: usize) {
         if let Some(front) = self.sent.front_mut() {
             front.lane = lane;
         }
     }
 
-    /// Takes the unit that a lane gave back, if it is the session's turn to deal with it.
+    /// Takes the unit that a lane returned, if it is next in the session's order.
     pub fn take_front(&mut self) -> Option<(usize, State)> {
         let front = self.sent.front_mut()?;
         if !matches!(front.state, State::Alone(..) | State::Returned(_)) {
             return None;
         }
-        self.answers.take_handed().expect("the front was given back");
+        self.answers.take_handed().expect("the earliest unit was returned");
         Some((front.lane, std::mem::replace(&mut front.state, State::InLane)))
     }
 
-    /// Notes where a unit is now. False if it is not on its way.
+    /// Records a unit's state. `false` if it is not under way.
     pub fn note(&mut self, unit: usize, state: State) -> bool {
         let Some(sent) = self.sent.iter_mut().find(|sent| sent.unit == unit) else { return false };
         if !matches!(sent.state, State::InLane) {
@@ -111,17 +111,17 @@ impl Session {
         true
     }
 
-    /// The client is gone. What it has not sent is forgotten, and what is in lanes is left to them.
+    /// The client has left. Its unsent units are dropped, and those in lanes continue.
     pub fn leave(&mut self) -> Vec<usize> {
         self.gone = true;
         self.unsent.drain(..).collect()
     }
 
-    /// Takes a unit that a lane gave back and that nobody will run, with the key that the lane waits for.
+    /// Takes a returned unit that will not run, with the key that the lane waits for.
     pub fn drop_given_back(&mut self) -> Option<(usize, usize, Option<Key>)> {
         let given_back = |sent: &&mut OnItsWay| matches!(sent.state, State::Alone(..) | State::Returned(_));
         let sent = self.sent.iter_mut().find(given_back)?;
-        self.answers.take_any_handed().expect("it was given back");
+        self.answers.take_any_handed().expect("the unit was returned");
         match std::mem::replace(&mut sent.state, State::InLane) {
             State::Alone(_, key) => Some((sent.unit, sent.lane, key)),
             _ => Some((sent.unit, sent.lane, None)),

@@ -1,10 +1,11 @@
-//! Units of several statements: whole or not at all, in no two batches, and each of their rows counts.
+//! Tests units of several statements: they are atomic, never split over two batches, and each of their rows
+//! counts.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
 
 #[test]
-fn they_are_sorted_by_their_least_row() {
+fn units_are_sorted_by_their_least_row() {
     script(
         Write,
         "
@@ -16,7 +17,7 @@ fn they_are_sorted_by_their_least_row() {
 }
 
 #[test]
-fn each_of_their_statements_owes_an_answer() {
+fn each_statement_owes_an_answer() {
     script(
         Write,
         "
@@ -31,7 +32,7 @@ fn each_of_their_statements_owes_an_answer() {
 }
 
 #[test]
-fn one_that_fails_at_any_statement_leaves_as_a_whole() {
+fn a_unit_that_fails_at_any_statement_leaves_as_a_whole() {
     script(
         Write,
         "
@@ -60,7 +61,7 @@ fn the_row_of_the_statement_that_met_a_lock_is_blocked() {
 }
 
 #[test]
-fn a_rows_versions_are_counted_over_all_statements() {
+fn versions_of_a_row_are_counted_over_all_statements() {
     script(
         Write,
         "
@@ -76,7 +77,7 @@ fn a_rows_versions_are_counted_over_all_statements() {
 }
 
 #[test]
-fn after_one_has_met_a_lock_batches_lock_their_rows_first_and_in_order() {
+fn after_a_lock_batches_lock_their_rows_first_and_in_order() {
     script(
         Write,
         "

@@ -1,5 +1,5 @@
-//! What the simulated gateway does between lanes, connections and sessions: hands events in and performs the actions
-//! that come out, noting all of it in the history. Decides nothing.
+//! The simulated I/O between lanes, connections and sessions. It passes events, performs the resulting
+//! actions and records them in the history. It decides nothing.
 
 use super::backend::{Frame, Message};
 use super::history::{Evidence, Fate, Sent, Told};
@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::lane::{Action, Batch, Event, Unit, Xid};
 
 impl World {
-    /// A session deals with the unit that a lane gave back to it.
+    /// A session handles the unit that a lane returned.
     pub fn turn(&mut self, session: usize) {
         match self.sessions[session].take_front() {
             Some((_, State::Returned(unit))) => {
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// A client leaves. What its lanes gave back is not run any more, and they hear of it.
+    /// A client leaves. Its returned units do not run, and their lanes are told.
     pub fn leave(&mut self, session: usize) {
         if self.sessions[session].gone {
             return;
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// One frame goes to the operating system, which takes it even if the server is gone.
+    /// One frame goes to the operating system, which accepts it even if the server is gone.
     pub fn write(&mut self, lane: usize) {
         let wire = &mut self.wires[lane];
         let (Some(frame), Some(backend)) = (wire.unwritten.pop_front(), wire.backend) else { return };
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// One message arrives, or the end of the connection behind the last one.
+    /// One message arrives, or the end of the connection after the last one.
     pub fn deliver(&mut self, lane: usize) {
         let Some(backend) = self.wires[lane].backend else { return };
         let Some(message) = self.backends[backend].output.pop_front() else {
@@ -103,14 +103,14 @@ impl World {
         self.step(lane, event);
     }
 
-    /// What was delivered about a batch.
+    /// Everything that was received about a batch.
     pub fn evidence(&mut self, lane: usize, number: u64) -> &mut Evidence {
         let of_batch = |sent: &&mut Sent| sent.lane == lane && sent.number == number;
         let sent = self.history.batches.iter_mut().rev().find(of_batch);
         &mut sent.expect("the lane has sent it").evidence
     }
 
-    /// The lane takes in an event.
+    /// The lane processes an event.
     pub fn step(&mut self, lane: usize, event: Event<usize>) {
         let event_text = self.trace.is_some().then(|| format!("{event:?}"));
         let is_slow = matches!(event, Event::Slow);
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// The lane closes its connection; nothing may be under way there.
+    /// The lane closes its connection. Nothing may be under way on it.
     fn disconnect(&mut self, lane: usize) {
         let is_quiet = self.wires[lane].unwritten.is_empty() && self.wires[lane].sent.is_empty();
         match self.wires[lane].disconnect() {
@@ -165,14 +165,14 @@ impl World {
         }
     }
 
-    /// Tells a lane to pause, or to go on.
+    /// Tells a lane to pause or to resume.
     pub fn pause(&mut self, lane: usize) {
         let pause = !self.wires[lane].paused;
         self.wires[lane].paused = pause;
         self.wires[lane].inbox.push_back(if pause { Event::Pause } else { Event::Resume });
     }
 
-    /// All lanes go on; false if none had been told to pause.
+    /// All lanes resume. `false` if none was paused.
     pub fn resume_all(&mut self) -> bool {
         let paused: Vec<_> = (0..self.wires.len()).filter(|lane| self.wires[*lane].paused).collect();
         for &lane in &paused {
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// All statements of a unit have the same fate.
+    /// All statements of a unit have the same outcome.
     fn tell(&mut self, unit: usize, fate: Fate, evidence: Option<Evidence>) {
         self.history.parts(unit).for_each(|part| self.record(part, fate, evidence));
         self.note(unit, State::Done);
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// A unit goes back to its session. Nobody runs it if the session is gone, and the lane hears of that.
+    /// A unit goes back to its session. If the session is gone, the unit does not run, and the lane is told.
     fn give_back(&mut self, lane: usize, unit: usize, state: State) {
         self.note_again(unit);
         self.release(lane, unit);

@@ -1,5 +1,5 @@
-//! Batches that take long, statements that take too long for a lane, and cancel requests for units that are with the
-//! server: by script, and at every step of small workloads.
+//! Tests slow batches, statements that take too long for a lane, and cancel requests for units under way:
+//! with scripts, and at every step of small workloads.
 
 use super::faults::{self, Trouble, Troubles};
 use super::model::Statement::{self, Add, Read, Slow};
@@ -26,7 +26,7 @@ fn a_statement_that_takes_too_long_leaves_its_lane_and_the_others_run_again() {
 }
 
 #[test]
-fn the_statement_behind_all_units_may_take_too_long_by_chance_and_all_run_again() {
+fn if_only_the_last_statement_takes_too_long_all_units_run_again() {
     script(
         Write,
         "
@@ -40,7 +40,7 @@ fn the_statement_behind_all_units_may_take_too_long_by_chance_and_all_run_again(
 }
 
 #[test]
-fn of_a_merged_call_that_takes_too_long_each_is_tried_by_itself() {
+fn after_a_merged_call_takes_too_long_its_calls_run_one_by_one() {
     script(
         Write,
         "
@@ -54,7 +54,7 @@ fn of_a_merged_call_that_takes_too_long_each_is_tried_by_itself() {
 }
 
 #[test]
-fn what_waits_behind_a_slow_batch_and_need_not_moves_on() {
+fn units_behind_a_slow_batch_move_to_other_lanes_if_they_can() {
     script(
         Write,
         "
@@ -73,7 +73,7 @@ fn what_waits_behind_a_slow_batch_and_need_not_moves_on() {
 }
 
 #[test]
-fn a_session_with_several_units_stays() {
+fn a_session_with_several_queued_units_stays() {
     script(
         Write,
         "
@@ -87,7 +87,7 @@ fn a_session_with_several_units_stays() {
 }
 
 #[test]
-fn nothing_moves_while_the_server_commits() {
+fn no_unit_moves_while_the_server_commits() {
     script(
         Write,
         "
@@ -100,7 +100,7 @@ fn nothing_moves_while_the_server_commits() {
 }
 
 #[test]
-fn a_unit_that_was_cancelled_under_way_is_refused_if_its_batch_is_rolled_back() {
+fn a_unit_cancelled_under_way_is_refused_if_its_batch_is_rolled_back() {
     script(
         Write,
         "
@@ -154,7 +154,7 @@ fn add(row: Key, n: i64) -> Statement {
     Add { row, n }
 }
 
-/// One gateway with two lanes of each kind, and a session for each list. All of them go to the first lane.
+/// One gateway with two lanes of each kind, and a session for each list. All sessions use the first lane.
 fn world(sessions: &[&[Statement]]) -> World {
     let mut world = World::default();
     let gateway = world.add_gateway(2);
@@ -167,7 +167,7 @@ fn world(sessions: &[&[Statement]]) -> World {
     world
 }
 
-/// At every step the batch is slow or a session is cancelled, and some steps later a statement takes too long or the
+/// At every step the batch is slow or a session cancels. Some steps later a statement takes too long or the
 /// connection is cut.
 fn every_step(lane: usize, sessions: &[&[Statement]]) -> Tally {
     let firsts: Vec<_> =
@@ -195,7 +195,7 @@ fn every_step(lane: usize, sessions: &[&[Statement]]) -> Tally {
 }
 
 #[test]
-fn writes_with_two_troubles_at_every_step() {
+fn writes_with_two_faults_at_every_step() {
     let tally =
         every_step(0, &[&[add(A, -3), add(B, 1)], &[add(A, -3)], &[add(B, 5), add(A, 1)], &[add(C, 1)]]);
     tally.insist(&[
@@ -211,14 +211,14 @@ fn writes_with_two_troubles_at_every_step() {
 }
 
 #[test]
-fn a_slow_statement_with_two_troubles_at_every_step() {
+fn a_slow_statement_with_two_faults_at_every_step() {
     let slow = Slow { row: A, n: -3 };
     let tally = every_step(0, &[&[add(A, -3), slow, add(B, 1)], &[add(A, 1)], &[add(C, 5)]]);
     tally.insist(&["moved on", "too slow", "answered alone", "Refused(Cancelled): failed"]);
 }
 
 #[test]
-fn reads_with_two_troubles_at_every_step() {
+fn reads_with_two_faults_at_every_step() {
     let read = Read { row: A };
     let tally = every_step(2, &[&[read, read], &[read], &[add(A, 1), read], &[Read { row: C }]]);
     tally.insist(&["moved on", "too slow", "Refused(Cancelled): failed", "Refused(Cancelled): reads only"]);

@@ -1,4 +1,4 @@
-//! How often each thing that matters happened in simulated runs, so that a test can insist on having seen it.
+//! Counts relevant events in simulated runs. A test can require that they happened.
 
 use std::collections::BTreeMap;
 
@@ -57,20 +57,20 @@ impl Tally {
         *self.0.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Fails unless all of this happened.
+    /// Fails unless all of these events happened.
     pub fn insist(&self, wanted: &[&str]) {
         for what in wanted {
             assert!(self.0.contains_key(*what), "{what:?} never happened: {self:#?}");
         }
     }
 
-    /// Fails if something like this happened.
+    /// Fails if an event whose name contains this text happened.
     pub fn insist_never(&self, unwanted: &str) {
         assert!(!self.0.keys().any(|what| what.contains(unwanted)), "{unwanted:?} happened: {self:#?}");
     }
 }
 
-/// What proved the fate of a batch, the strongest first.
+/// The evidence for a batch's outcome, strongest first.
 fn proof(evidence: &Evidence) -> &'static str {
     match evidence {
         Evidence { failed: true, ready: true, .. } => "failed",
@@ -87,7 +87,7 @@ fn proof(evidence: &Evidence) -> &'static str {
         Evidence { resolved: Some(Outcome::Unknown), xid: None, .. } => "no id",
         Evidence { resolved: Some(Outcome::Unknown), crashed: true, .. } => "asked, crashed",
         Evidence { resolved: Some(Outcome::Unknown), .. } => "asked, unknown",
-        Evidence { xid: Some(_), gave_up: true, .. } => "nobody to ask",
+        Evidence { xid: Some(_), gave_up: true, .. } => "outcome not available",
         Evidence { xid: None, .. } => "no id",
         Evidence { .. } => "nothing",
     }

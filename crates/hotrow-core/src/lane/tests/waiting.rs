@@ -1,10 +1,10 @@
-//! Units that find nothing to answer: their sessions get them back, and nothing overtakes them.
+//! Tests units that find nothing. Their sessions get them back, and no unit overtakes them.
 
 use super::notation::script;
 use crate::lane::LaneKind::Write;
 
 #[test]
-fn one_waits_and_the_others_of_its_call_are_answered() {
+fn one_call_waits_and_the_others_of_its_merged_call_are_answered() {
     script(
         Write,
         "
@@ -16,7 +16,7 @@ fn one_waits_and_the_others_of_its_call_are_answered() {
 }
 
 #[test]
-fn what_a_session_sends_behind_a_unit_that_may_wait_is_not_in_its_batch() {
+fn later_units_of_a_session_are_not_in_the_batch_of_a_unit_that_may_wait() {
     script(
         Write,
         "
@@ -30,7 +30,7 @@ fn what_a_session_sends_behind_a_unit_that_may_wait_is_not_in_its_batch() {
 }
 
 #[test]
-fn what_a_session_sends_behind_a_unit_that_waits_goes_back_to_it() {
+fn later_units_of_a_session_go_back_with_a_waiting_unit() {
     script(
         Write,
         "
@@ -50,7 +50,7 @@ fn what_a_session_sends_behind_a_unit_that_waits_goes_back_to_it() {
 }
 
 #[test]
-fn a_batch_that_is_rolled_back_has_not_waited() {
+fn a_unit_in_a_rolled_back_batch_does_not_wait() {
     script(
         Write,
         "
@@ -63,7 +63,7 @@ fn a_batch_that_is_rolled_back_has_not_waited() {
 }
 
 #[test]
-fn a_commit_that_turns_out_to_have_happened_leaves_the_session_waiting_too() {
+fn after_a_resolved_commit_the_session_waits_too() {
     script(
         Write,
         "

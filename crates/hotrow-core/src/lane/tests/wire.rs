@@ -1,5 +1,5 @@
-//! The shell around one simulated lane: what it has to write, which connection it has, which batches are on it.
-//! Moves bytes and counts them; decides nothing.
+//! The I/O of one simulated lane: frames to write, its connection, and the batches on it. It moves frames,
+//! counts them and decides nothing.
 
 use std::collections::VecDeque;
 
@@ -14,24 +14,24 @@ pub struct Wire {
     pub gateway: usize,
     pub kind: LaneKind,
     pub lane: Lane<usize>,
-    /// What sessions have left for it.
+    /// Units that sessions have submitted.
     pub inbox: VecDeque<Event<usize>>,
     pub backend: Option<usize>,
-    /// The last one that had a mark.
+    /// The last connection that had a mark.
     pub marked_by: Option<usize>,
     /// The lane was told to pause.
     pub paused: bool,
-    /// The batch because of which the lane is slow.
+    /// The batch that makes the lane slow.
     pub slow: Option<u64>,
     /// The lane has asked for a connection.
     pub wanted: bool,
-    /// The lane has asked what became of this transaction.
+    /// The lane has asked for the outcome of this transaction.
     pub asked: Option<Doubt>,
-    /// The server that the batches in doubt were sent to, and the one that the connection is to.
+    /// The server that got the batches in doubt, and the server of the current connection.
     pub before: Option<Server>,
     pub now: Option<Server>,
     pub unwritten: VecDeque<Frame>,
-    /// The batches on the connection that are not ready, by their place in the history.
+    /// The unfinished batches on the connection, by their index in the history.
     pub sent: VecDeque<usize>,
 }
 
@@ -55,7 +55,7 @@ impl Wire {
         }
     }
 
-    /// Queues a batch for writing, its units by call. A lane for reads has no use for transaction ids.
+    /// Queues a batch for writing, with its units by call. A lane for reads needs no transaction IDs.
     pub fn queue(&mut self, number: u64, ahead: &[Key], calls: &[Vec<usize>], history: &History) {
         self.unwritten.extend(ahead.iter().map(|row| Frame::Lock(*row)));
         for call in calls {
@@ -74,21 +74,21 @@ impl Wire {
         self.unwritten.push_back(Frame::Sync(number));
     }
 
-    /// What there is to ask the server, and what binds it to the one before.
+    /// The query for the server, and the server's relation to the previous one.
     pub fn question(&self) -> Option<(Question, Continuity)> {
         let doubt = self.asked?;
         let bond = Continuity::for_doubt(doubt, self.before.as_ref(), self.now.as_ref());
         Some((question(doubt, self.before.as_ref(), bond), bond))
     }
 
-    /// Once nothing is in doubt, this connection's server is the one to compare with.
+    /// When nothing is in doubt, later servers are compared with this connection's server.
     pub fn settle(&mut self) {
         if !self.lane.in_doubt() && self.backend.is_some() {
             self.before.clone_from(&self.now);
         }
     }
 
-    /// The connection is gone, and all that was on it.
+    /// The connection is gone, with everything on it.
     pub fn disconnect(&mut self) -> Option<usize> {
         self.unwritten.clear();
         self.sent.clear();

@@ -1,4 +1,5 @@
-//! Who wants what: worlds for the simulator, small ones by hand and random ones from a seed. Knows no lanes' inside.
+//! Workloads for the simulator: small ones by hand and random ones from a seed. They know no internals of
+//! lanes.
 
 use fastrand::Rng;
 
@@ -13,7 +14,7 @@ pub fn row(hash: u64) -> Key {
     Key { table: 1, hash }
 }
 
-/// A unit with the key of its row, and nothing unusual about it.
+/// A unit with the key of its row and no special properties.
 pub fn plain(session: usize, statement: Statement) -> Work {
     let kind = if matches!(statement, Statement::Read { .. }) { LaneKind::Read } else { LaneKind::Write };
     Work {
@@ -28,8 +29,8 @@ pub fn plain(session: usize, statement: Statement) -> Work {
     }
 }
 
-/// One gateway with one lane for writes and one for reads; a session for each list, all of its units on their way
-/// at once.
+/// One gateway with one lane for writes and one for reads, and a session for each list. All units of a
+/// session are under way at one time.
 pub fn small(sessions: &[&[Statement]]) -> World {
     let mut world = World::default();
     let gateway = world.add_gateway(1);
@@ -46,20 +47,20 @@ fn rows_per_commit(row: Key) -> u16 {
     [128, 2, 16, 64][row.hash as usize % 4]
 }
 
-/// What random worlds are made of.
+/// The parameters of random worlds.
 #[derive(Debug)]
 pub struct Random {
     pub rng: Rng,
     pub rows: Vec<Key>,
-    /// Of a hundred units, so many may fail.
+    /// Percentage of units that can fail.
     failures: u8,
     depth: usize,
-    /// Statements on table 2 are calls of a function with a merge rule: so many may become one.
+    /// Statements on table 2 are calls of a function with a merge rule. This number of them can become one.
     most: Option<u16>,
 }
 
 impl Random {
-    /// Draws the rows; all of the workload is calm if nothing may fail.
+    /// Draws the rows. If no unit can fail, the whole workload has no faults.
     pub fn new(mut rng: Rng, calm: bool) -> Self {
         let rows = (0..rng.u64(1..8)).map(|hash| Key { table: 1 + rng.u32(..2), hash }).collect();
         let failures = if calm { 0 } else { rng.u8(..20) };
@@ -71,7 +72,8 @@ impl Random {
     /// Draws gateways, lanes, sessions and units.
     pub fn world(&mut self, calm: bool) -> World {
         let mut world = World::default();
-        // Few in one lane leave no room for a second batch; a crowd in one lane makes one all the time.
+        // Few units in one lane leave no room for a second batch. Many units in one lane create one
+        // continually.
         let (gateways, lanes, sessions) = match self.rng.u8(..8) {
             0 => (1, 1, 80..140),
             1 if !calm => (2, 1, 60..90),
@@ -102,7 +104,8 @@ impl Random {
         world
     }
 
-    /// A statement that does not fail by itself: what became of the first of two would not be told otherwise.
+    /// A statement that does not fail by itself. Otherwise the result of the first of two statements would
+    /// not be reported.
     fn harmless(&mut self, session: usize) -> Work {
         let row = self.rows[self.rng.usize(..self.rows.len())];
         let n = self.rng.i64(-2..3);
@@ -135,7 +138,7 @@ impl Random {
         match self.rng.u8(..20) {
             0 => work.bytes = 60_000,
             1 if self.failures > 0 => work.key = None,
-            // The same row by another unique index: two keys for one row must do no harm.
+            // The same row by another unique index. Two keys for one row must do no harm.
             2 if self.failures > 0 => {
                 work.key = Some(Key { hash: row.hash + 100, ..row });
             }
@@ -146,7 +149,7 @@ impl Random {
             && work.kind == LaneKind::Write
             && work.key.is_some_and(|key| key.table == 2)
         {
-            let group = self.rng.u64(1..10) / 4; // the first is Merge::NEVER's
+            let group = self.rng.u64(1..10) / 4; // the first number belongs to Merge::NEVER
             work.merge = Some(if group == 0 { Merge::NEVER } else { Merge { group, most } });
         }
         work

@@ -1,5 +1,5 @@
-//! A simulated world: sessions, lanes with their shells, connections and one server. It knows which moves are possible
-//! and performs one at a time; which one comes next, and what goes wrong, is decided elsewhere.
+//! A simulated world: sessions, lanes with their I/O, connections and one server. It knows the possible moves
+//! and performs one at a time. The choice of moves and faults is made elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use crate::affinity::Affinity;
 use crate::lane::{Event, Failure, LaneKind, Outcome, Unit};
 use crate::witness::{Continuity, Question, XactStatus, believe, believe_none_committed};
 
-/// One step of one actor; the number is a session's, a lane's or a backend's.
+/// One step of one actor. The number identifies a session, a lane or a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// A session hands over its next unit.
+    /// A session submits its next unit.
     Submit(usize),
-    /// A session deals with the unit it got back: runs it alone, or hands it over again.
+    /// A session handles a returned unit: it runs the unit alone, or submits it again.
     Turn(usize),
-    /// A lane takes in what a session has left for it.
+    /// A lane processes submitted units.
     Take(usize),
-    /// A lane's shell hands one frame to the operating system.
+    /// A lane's I/O passes one frame to the operating system.
     Write(usize),
-    /// A backend takes in one frame.
+    /// A backend receives one frame.
     Serve(usize),
-    /// A backend gives up waiting for a lock.
+    /// A backend stops waiting for a lock.
     TimeOut(usize),
     /// One message arrives at a lane, or the end of the connection.
     Deliver(usize),
     Connect(usize),
-    /// What became of a transaction is told.
+    /// The outcome of a transaction is reported.
     Resolve(usize),
 }
 
-/// How what the server says is judged: as it should be, unless a test plants a fault.
+/// The rules for trusting the server's answers. A test can replace them with wrong ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Beliefs {
     pub id: fn(u64, XactStatus, Continuity) -> Option<Outcome>,
@@ -58,18 +58,18 @@ pub struct World {
     /// Locks that outsiders hold.
     pub outsiders: Vec<(Lock, Txn)>,
     pub steps: usize,
-    /// The moves so far, where somebody wants to read them.
+    /// The moves so far, if they are to be printed.
     pub trace: Option<Vec<String>>,
     affinity: BTreeMap<(usize, bool), Affinity>,
     pub beliefs: Beliefs,
     /// Lanes have marks.
     pub marks: bool,
-    /// The batch each unit was last sent in.
+    /// The last batch of each unit.
     pub last_batch: BTreeMap<usize, usize>,
 }
 
 impl World {
-    /// A gateway with so many lanes of each kind.
+    /// A gateway with this number of lanes of each kind.
     pub fn add_gateway(&mut self, lanes: usize) -> usize {
         let gateway = self.affinity.len() / 2;
         for kind in [LaneKind::Write, LaneKind::Read] {
@@ -102,7 +102,7 @@ impl World {
         self.history.parts(unit).map(|part| (part, self.history.units[part].statement)).collect()
     }
 
-    /// All that can happen next, if nothing goes wrong.
+    /// All possible next moves without faults.
     pub fn moves(&mut self, moves: &mut Vec<Move>) {
         moves.clear();
         for session in 0..self.sessions.len() {
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// The mark of a lane's next connection: that of the last one if its backend has ended.
+    /// The mark of a lane's next connection: the mark of the last one if its backend has ended.
     fn mark(&self, lane: usize) -> Option<usize> {
         let wire = &self.wires[lane];
         let last = wire.marked_by.map(|backend| &self.backends[backend]).filter(|backend| backend.dead);
@@ -179,7 +179,7 @@ impl World {
         (self.marks && wire.kind == LaneKind::Write).then_some(mark)
     }
 
-    /// What is found out for a lane that asks; none if it has to wait.
+    /// The outcome for a lane that asks. `None` if it has to wait.
     fn outcome(&self, wire: &Wire) -> Option<Outcome> {
         let (question, continuity) = wire.question()?;
         match question {
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Tells a lane what became of the transaction it asked about.
+    /// Reports the outcome of a transaction to the lane that asked.
     pub fn resolve(&mut self, lane: usize, outcome: Outcome) {
         if self.wires[lane].asked.take().is_some() {
             if let Some(batch) = self.wires[lane].lane.under_way().front().map(|batch| batch.number) {
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// Cuts a lane's connection: of the frames on their way the server still gets so many, and then the end.
+    /// Cuts a lane's connection. The server still receives `keep` of the frames under way, and then the end.
     pub fn cut(&mut self, lane: usize, keep: usize) {
         if let Some(backend) = self.wires[lane].disconnect() {
             self.backends[backend].input.truncate(keep);
@@ -225,7 +225,7 @@ impl World {
         self.step(lane, Event::ConnectFailed { give_up });
     }
 
-    /// The client of a session wants its earliest unit cancelled.
+    /// The client of a session cancels its earliest unit.
     pub fn cancel(&mut self, session: usize) {
         if let Some((_, lane, State::InLane)) = self.sessions[session].front() {
             self.history.cancels.insert(session);
@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    /// A lane's earliest batch takes long: what waits moves on, and what comes avoids the lane.
+    /// A lane's earliest batch takes long. Waiting units leave the lane, and new ones avoid it.
     pub fn slow(&mut self, lane: usize) {
         let wire = &mut self.wires[lane];
         let front = wire.lane.under_way().front().map(|batch| batch.number);
@@ -245,7 +245,7 @@ impl World {
         self.step(lane, Event::Slow);
     }
 
-    /// The batch that took long is over.
+    /// The slow batch is done.
     pub fn end_slow(&mut self, lane: usize) {
         let wire = &mut self.wires[lane];
         let front = wire.lane.under_way().front().map(|batch| batch.number);
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// The server finds that what a lane's backend does next takes too long.
+    /// The server finds that the next statement of a lane's backend takes too long.
     pub fn stall(&mut self, lane: usize) {
         if let Some(backend) = self.wires[lane].backend {
             self.backends[backend].stall(&mut self.server);
@@ -281,7 +281,7 @@ impl World {
         lane.inspect(|lane| self.release(*lane, unit)).is_some()
     }
 
-    /// Picks the lane for a session's unit; beside units on their way it can only be theirs.
+    /// Chooses the lane for a session's unit. With units under way, only their lane is possible.
     pub fn route(&mut self, session: usize, unit: usize, only: Option<usize>) -> Option<usize> {
         let kind = self.history.units[unit].kind;
         let gateway = self.sessions[session].gateway;

@@ -1,10 +1,11 @@
-//! What is taken out of a text and what stays, case by case; arbitrary texts are in `properties`.
+//! Tests which literals are taken out of a text and which stay, case by case. `properties` tests arbitrary
+//! texts.
 
 mod properties;
 
 use super::*;
 
-/// The shape and the literals as `value:oid`, or `None` when the text was left alone.
+/// The shape and the literals as `value:oid`, or `None` if the text was left unchanged.
 fn run(sql: &str) -> Option<(String, Vec<String>)> {
     let mut normaliser = Normaliser::new();
     let shape = normaliser.run(sql);
@@ -21,12 +22,12 @@ fn run(sql: &str) -> Option<(String, Vec<String>)> {
 }
 
 fn check(sql: &str, shape: &str, literals: &[&str]) {
-    let (got_shape, got_literals) = run(sql).unwrap_or_else(|| panic!("left alone: {sql}"));
+    let (got_shape, got_literals) = run(sql).unwrap_or_else(|| panic!("left unchanged: {sql}"));
     assert_eq!(got_shape, shape, "{sql}");
     assert_eq!(got_literals, literals, "{sql}");
 }
 
-/// The statement has a shape, but nothing was taken out of it.
+/// The statement has a shape, but no literal was taken out.
 fn keeps(sql: &str) {
     check(sql, sql, &[]);
 }
@@ -60,9 +61,9 @@ fn literals_become_parameters_of_their_own_type() {
     );
 }
 
-/// A minus in front changes the type of these two, so they stay.
+/// A preceding minus sign changes the type of these two, so they stay.
 #[test]
-fn the_two_limits_stay() {
+fn the_two_literals_at_the_integer_limits_stay() {
     keeps("select -2147483648");
     keeps("select -9223372036854775808");
     check("select -5", "select -$1", &["5:23"]);
@@ -119,7 +120,7 @@ fn typed_literals_stay() {
 }
 
 #[test]
-fn what_stands_in_a_type_or_a_function_stays() {
+fn literals_in_a_type_or_a_function_stay() {
     for sql in [
         "select a::varchar(10), b::numeric(10,2), cast(c as numeric(10, 2))",
         "select concat('a', 5), date_trunc('day', t), f((1), 'x')",
@@ -169,9 +170,9 @@ fn positions_and_predicates_stay() {
     );
 }
 
-/// `$1 is null` has no type where `'a' is null` has, and so on.
+/// For example, `$1 is null` has no type, but `'a' is null` has one.
 #[test]
-fn strings_that_must_be_seen_as_literals_stay() {
+fn strings_that_the_server_must_see_stay() {
     for sql in ["select 'a' is null", "select 'a' collate \"C\"", "select 'a' notnull"] {
         keeps(sql);
     }
@@ -179,7 +180,7 @@ fn strings_that_must_be_seen_as_literals_stay() {
 }
 
 #[test]
-fn a_parameter_is_never_glued_to_what_follows() {
+fn a_parameter_does_not_merge_with_the_next_token() {
     check("select a from t where b='x'and c=1", "select a from t where b=$1 and c=$2", &["x:0", "1:23"]);
     keeps("select a from t where b = c and'y' = d");
     keeps("select a from t where.5 < b");
@@ -187,7 +188,7 @@ fn a_parameter_is_never_glued_to_what_follows() {
 }
 
 #[test]
-fn some_texts_are_left_alone() {
+fn some_texts_are_left_unchanged() {
     for sql in [
         "",
         "   ",
@@ -221,7 +222,7 @@ fn some_texts_are_left_alone() {
 }
 
 #[test]
-fn signatures_differ_with_the_types() {
+fn signatures_depend_on_the_types() {
     let signature = |sql: &str| Normaliser::new().run(sql).signature.to_vec();
     assert_eq!(signature("select 1"), b"select $1\0i");
     assert_eq!(signature("select  2;"), b"select $1\0i");
@@ -230,7 +231,7 @@ fn signatures_differ_with_the_types() {
     assert_eq!(signature("select $1"), b"select $1\0");
 }
 
-/// The buffers of one text must not show in the next.
+/// The buffers of one text must not affect the next.
 #[test]
 fn a_normaliser_can_be_used_again() {
     let mut normaliser = Normaliser::new();
@@ -243,7 +244,7 @@ fn a_normaliser_can_be_used_again() {
 }
 
 #[test]
-fn arguments_of_a_qualified_function_leave_the_text() {
+fn arguments_of_a_qualified_function_are_taken_out() {
     check("select * from shop.sell('a', 5)", "select * from shop.sell($1, $2)", &["a:0", "5:23"]);
     check(
         "select hotrow.increment('a', amount => -5)",

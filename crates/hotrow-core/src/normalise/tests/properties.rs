@@ -1,4 +1,5 @@
-//! For arbitrary texts: no panic, and the same tokens once the literals are put back; single cases are in `mod`.
+//! Tests arbitrary texts: no panic, and the same tokens after the literals are put back. Single cases are in
+//! `mod`.
 
 use proptest::prelude::*;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -6,8 +7,8 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::*;
 
-/// The tokens of a text without blanks, comments and a closing semicolon; `None` when the tokeniser can't read it, or
-/// takes the beginning of a comment for a part of an operator.
+/// The tokens of a text without white space, comments and a final semicolon. `None` if the tokeniser cannot
+/// read it, or if it takes the beginning of a comment for part of an operator.
 fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize().ok()?;
     tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
@@ -21,10 +22,10 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Puts the literals back where the parameters stand.
+/// Puts the literals back in the place of the parameters.
 fn with_literals(shape: &Shape<'_>) -> Vec<Token> {
     let mut literals = shape.literals();
-    let mut tokens = tokens(shape.shape).unwrap_or_else(|| panic!("can't be read: {}", shape.shape));
+    let mut tokens = tokens(shape.shape).unwrap_or_else(|| panic!("cannot be read: {}", shape.shape));
     for token in &mut tokens {
         // The tokeniser calls `?` and `@a` placeholders too.
         let Token::Placeholder(name) = token else { continue };
@@ -97,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_it_panic(sql in any::<String>()) {
+    fn no_text_causes_a_panic(sql in any::<String>()) {
         let mut normaliser = Normaliser::new();
         let shape = normaliser.run(&sql);
         prop_assert!(shape.signature.len() > shape.shape.len());

@@ -1,5 +1,5 @@
-//! Calls of many clients as one call: its Bind, made of theirs, and each one's answer, cut from its rows. Never decides
-//! what is merged.
+//! Turns calls of many clients into one call: builds its Bind from theirs, and each client's reply from its
+//! rows. Whether calls are merged is decided elsewhere.
 
 mod rows;
 
@@ -12,7 +12,7 @@ use hotrow_wire::{put_cstr, put_frame};
 
 pub use rows::Rows;
 
-/// What a call can be merged with: the same statement, with parameters and results in the same formats.
+/// The group of a call: the same statement, with parameters and results in the same formats.
 pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
     let mut formats = Vec::with_capacity(merging.elements.len() + 16);
     for element in &merging.elements {
@@ -22,7 +22,7 @@ pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
                 continue;
             }
             ElementSource::Param(index) => bind.value(index.into()),
-            // A minus can be put in front of text only.
+            // A minus sign can be added to text only.
             ElementSource::NegatedParam(index) => {
                 bind.value(index.into()).filter(|value| !value.binary && value.bytes.is_some())
             }
@@ -38,10 +38,10 @@ pub fn group(merging: &Merging, bind: &Bind<'_>) -> Merge {
     Merge { group: group.max(1), most: merging.most }
 }
 
-/// One of the calls: what it is made of, and its values.
+/// One of the calls: its merge plan and its values.
 pub type Call<'a> = (&'a Merging, Bind<'a>);
 
-/// Appends the messages of one call that stands for these; all are of one group.
+/// Appends the messages of one call that replaces these calls. All of them are in one group.
 pub fn put_call(statement: &[u8], calls: &[Call<'_>], out: &mut BytesMut) {
     let Some((merging, first)) = calls.first() else { return };
     put_frame(out, frontend::tag::BIND, |out| {
@@ -70,7 +70,8 @@ pub fn put_call(statement: &[u8], calls: &[Call<'_>], out: &mut BytesMut) {
     out.extend_from_slice(frontend::EXECUTE);
 }
 
-/// The formats of the results. One, or none, is for all columns; else the columns in front are binary.
+/// The formats of the results. One format, or none, is for all columns. Otherwise the leading columns are
+/// binary.
 fn put_results(results: &[u8], returns: Returns, out: &mut BytesMut) {
     let lead = if results.len() > 2 { usize::from(returns.lead()) } else { 0 };
     out.extend_from_slice(&u16::try_from(lead + results.len() / 2).unwrap_or(u16::MAX).to_be_bytes());
@@ -78,13 +79,13 @@ fn put_results(results: &[u8], returns: Returns, out: &mut BytesMut) {
     out.extend_from_slice(results);
 }
 
-/// Whether the columns in front of what the client asks for are binary.
+/// Whether the leading columns are binary.
 pub fn is_lead_binary(bind: &Bind<'_>) -> bool {
     bind.results().len() > 2 || bind.results() == [0, 1]
 }
 
-/// Text is the same in both formats, and the server reads it from a binary array without looking for quotes: a third of its work
-/// where calls bring 2,048 characters each.
+/// Text is the same in both formats. The server reads text from a binary array without searching for quotes.
+/// The search would be a third of its work if calls have 2,048 characters each.
 fn is_binary(element: &Element, bind: &Bind<'_>) -> bool {
     const TEXT: u32 = 25;
     match element.source {
@@ -95,7 +96,7 @@ fn is_binary(element: &Element, bind: &Bind<'_>) -> bool {
     }
 }
 
-/// A call's value for the array at this place, and the sign in front of it.
+/// A call's value for the array with this index, and its sign.
 fn value<'a>(place: usize, (merging, bind): &Call<'a>) -> (&'static str, Option<&'a [u8]>) {
     let param = |index: u16| bind.value(index.into()).and_then(|value| value.bytes);
     match &merging.elements[place].source {
@@ -105,7 +106,7 @@ fn value<'a>(place: usize, (merging, bind): &Call<'a>) -> (&'static str, Option<
     }
 }
 
-/// One dimension from 1, as array_recv reads it.
+/// One dimension starting at 1, as array_recv reads it.
 fn put_binary_array(place: usize, type_oid: u32, calls: &[Call<'_>], out: &mut BytesMut) {
     let nulls = calls.iter().any(|call| value(place, call).1.is_none());
     for word in [1, u32::from(nulls), type_oid, u32::try_from(calls.len()).unwrap_or(u32::MAX), 1] {
@@ -122,7 +123,7 @@ fn put_binary_array(place: usize, type_oid: u32, calls: &[Call<'_>], out: &mut B
     }
 }
 
-/// `{"one","two",NULL}`: every value quoted, so that none has a meaning of its own.
+/// `{"one","two",NULL}`: every value is quoted. No value then has a special meaning.
 fn put_text_array(place: usize, calls: &[Call<'_>], out: &mut BytesMut) {
     for (index, call) in calls.iter().enumerate() {
         out.extend_from_slice(if index == 0 { b"{" } else { b"," });
@@ -184,7 +185,7 @@ mod tests {
         Bind::read(body).unwrap()
     }
 
-    /// The one message's parameters, formats and values.
+    /// The only message's parameters, formats and values.
     fn arrays(merging: &Merging, calls: &[Vec<u8>]) -> Vec<(bool, Vec<u8>)> {
         let calls: Vec<_> = calls.iter().map(|body| (merging, bind(body))).collect();
         let mut out = BytesMut::new();
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn text_values_are_quoted_whatever_they_hold() {
+    fn text_values_are_quoted_whatever_they_contain() {
         let merging = merging(&[
             (ElementSource::Param(0), 3802),
             (ElementSource::Const(Some("NULL".to_owned())), 3802),
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_are_each_calls_own() {
+    fn each_call_keeps_its_constants() {
         let of = |text: &str| merging(&[(ElementSource::Const(Some(text.to_owned())), 3802)]);
         let (one, other) = (of("one"), of("other"));
         let body = body(&[], &[], &[]);
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_values_are_an_array_as_the_server_reads_it() {
+    fn binary_values_form_an_array_that_the_server_can_read() {
         let merging = merging(&[(ElementSource::Param(0), 20)]);
         let calls = [body(&[1], &[Some(&[0, 0, 0, 0, 0, 0, 0, 5])], &[1]), body(&[1], &[None], &[1])];
         let due = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 1]
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_one_format_for_everything() {
+    fn a_group_has_one_format_for_all_values() {
         let merging = merging(&[(ElementSource::Param(0), 20), (ElementSource::NegatedParam(1), 20)]);
         let group = |formats: &[u16], results: &[u16]| {
             group(&merging, &bind(&body(formats, &[Some(b"1"), Some(b"2")], results)))
@@ -276,7 +277,7 @@ mod tests {
         assert_ne!(group(&[], &[1]), one);
         assert_ne!(group(&[1, 0], &[1]), group(&[1, 0], &[]));
         assert_eq!(group(&[0, 1], &[]), Merge::NEVER);
-        // A constant goes with values in text, and is told from one in binary.
+        // A constant is compatible with text values and not with binary ones.
         let constant = |first: ElementSource, second: ElementSource, formats: &[u16]| {
             let merging = self::merging(&[(first, 20), (second, 20)]);
             super::group(&merging, &bind(&body(formats, &[Some(b"1"), Some(b"2")], &[])))
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_in_front_have_a_format_too() {
+    fn the_leading_columns_have_a_format_too() {
         let sent = |results: &[u16], returns| {
             let merging = Merging { returns, ..merging(&[]) };
             let body = body(&[], &[], results);

@@ -1,5 +1,5 @@
-//! What came for a merged call, taken apart: which rows are whose. Values are not decoded, but for those that the gateway
-//! has asked for itself.
+//! Splits the reply to a merged call into the rows of each call. It decodes only values that the gateway
+//! itself requested.
 
 use std::ops::Range;
 
@@ -13,25 +13,25 @@ use hotrow_wire::{HEADER_BYTES, Reader, put_frame, split};
 pub struct Rows<'a> {
     bytes: &'a [u8],
     description: Range<usize>,
-    /// Notices, for all callers.
+    /// Notices, which all callers get.
     others: Vec<Range<usize>>,
     rows: Vec<Range<usize>>,
-    /// Where each call's rows begin, and at the end how many there are.
+    /// The index of each call's first row, followed by the number of rows.
     firsts: Vec<usize>,
-    /// Columns that are not the client's.
+    /// Number of leading columns, which the client does not see.
     lead: u16,
-    /// The calls that have found nothing, in order.
+    /// The calls that found nothing, in order.
     waits: Vec<WaitingCall>,
 }
 
-/// A call that has found nothing and may wait.
+/// A call that found nothing and can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingCall {
-    /// Its place among the calls.
+    /// Its index among the calls.
     pub call: usize,
-    /// In how many milliseconds it shall be asked again.
+    /// Milliseconds until the call is retried.
     pub again_in: u64,
-    /// How many milliseconds it may wait.
+    /// Maximum wait in milliseconds.
     pub at_most: u64,
 }
 
@@ -39,8 +39,8 @@ pub struct WaitingCall {
 const SELECT_1: &[u8] = b"C\0\0\0\rSELECT 1\0";
 
 impl<'a> Rows<'a> {
-    /// Takes the bytes apart. Fails with what is wrong about them where they are not what a twin returns for so many
-    /// calls; `binary` is the format of the columns in front.
+    /// Splits the bytes. Fails with a description if they are not the reply of a twin to `calls` calls.
+    /// `binary` is the format of the leading columns.
     pub fn read(bytes: &'a [u8], returns: Returns, binary: bool, calls: usize) -> Result<Self, String> {
         let mut read = Rows {
             bytes,
@@ -70,7 +70,7 @@ impl<'a> Rows<'a> {
         Ok(read)
     }
 
-    /// Finds out which rows are for which call, and which say that their call has found nothing.
+    /// Assigns each row to its call, and finds the calls that found nothing.
     fn assign(&mut self, binary: bool, calls: usize) -> Result<(), String> {
         let rows = std::mem::take(&mut self.rows);
         self.rows.reserve(rows.len());
@@ -82,16 +82,18 @@ impl<'a> Rows<'a> {
             let last = self.firsts.len();
             if !(last.max(1)..=calls).contains(&call) {
                 let number = number.map_or("no number".to_owned(), |number| number.to_string());
-                return Err(format!("returned a row with call {number}, behind one with call {last}"));
+                return Err(format!("returned a row for call {number} after a row for call {last}"));
             }
             let has_row = call == last;
             self.firsts.resize(call, self.rows.len());
             let waits = self.waits.last().is_some_and(|waits| waits.call + 1 == call);
             match again_in {
                 _ if waits => {
-                    return Err(format!("returned a row for call {call}, which it has said to wait"));
+                    return Err(format!("returned a row for call {call}, which it had reported as waiting"));
                 }
-                Some(_) if has_row => return Err(format!("said that call {call} waits, which has rows")),
+                Some(_) if has_row => {
+                    return Err(format!("reported call {call} as waiting, although it has rows"));
+                }
                 Some(again_in) => {
                     let [again_in, at_most] = [again_in, at_most.unwrap_or(0)]
                         .map(|milliseconds| u64::try_from(milliseconds).unwrap_or(0));
@@ -104,12 +106,12 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// The calls that have found nothing and may wait, in order.
+    /// The calls that found nothing and can wait, in order.
     pub fn waits(&self) -> &[WaitingCall] {
         &self.waits
     }
 
-    /// The values in front of a row's own, and where those begin.
+    /// The leading values of a row, and the offset of the client's values.
     fn lead_of(&self, row: &Range<usize>) -> Option<([Option<&'a [u8]>; 3], usize)> {
         let body = &self.bytes[row.clone()][HEADER_BYTES..];
         let mut reader = Reader::new(body);
@@ -124,7 +126,7 @@ impl<'a> Rows<'a> {
         Some((values, body.len() - reader.rest().len()))
     }
 
-    /// Appends what the caller at this place would have got behind BindComplete.
+    /// Appends the reply that the caller with this index would have got after BindComplete.
     pub fn put(&self, place: usize, described: bool, out: &mut BytesMut) {
         if described {
             self.put_description(out);
@@ -158,14 +160,14 @@ impl<'a> Rows<'a> {
         let body = &frame[HEADER_BYTES..];
         let mut reader = Reader::new(body.get(2..).unwrap_or_default());
         for _ in 0..self.lead {
-            // Where it ended early, nothing would be left of it.
+            // If the body ended early, nothing would remain of it.
             let _ = reader.cstr().and_then(|_| reader.bytes(FIELD_BYTES));
         }
         put_less(tag::ROW_DESCRIPTION, body, self.lead, body.len() - reader.rest().len(), out);
     }
 }
 
-/// What a RowDescription says of a field behind its name.
+/// Bytes of a field in a RowDescription after its name.
 const FIELD_BYTES: usize = 18;
 
 /// A message that begins with a count, without its first parts, which end at `start`.
@@ -177,7 +179,7 @@ fn put_less(tag: u8, body: &[u8], parts: u16, start: usize, out: &mut BytesMut) 
     });
 }
 
-/// An int4 or int8 as it came.
+/// An int4 or int8 in the given format.
 fn integer(value: &[u8], binary: bool) -> Option<i64> {
     match (binary, value.len()) {
         (false, _) => str::from_utf8(value).ok()?.parse().ok(),
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_gets_its_own_rows_without_the_number_in_front() {
+    fn each_caller_gets_its_own_rows_without_the_call_number() {
         let field = |name: &[u8]| [name, &[0], &[7; FIELD_BYTES]].concat();
         let description = [&[0, 2][..], &field(b"hotrow_call"), &field(b"v")].concat();
         let rows = [row("2", "a"), row("2", "bc"), row("4", "d")];
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_calls_or_comes_too_late_is_found_out() {
+    fn an_invalid_or_unsorted_call_number_is_an_error() {
         let read = |calls: &[&str]| {
             let rows: Vec<_> = calls.iter().map(|call| row(call, "v")).collect();
             let bytes = came(&rows.iter().map(|row| (tag::DATA_ROW, &row[..])).collect::<Vec<_>>());
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_has_found_nothing_waits_and_has_no_rows() {
+    fn a_call_that_found_nothing_waits_and_has_no_rows() {
         let row = |call: &str, again: Option<&str>, at_most: Option<&str>| {
             let mut body = vec![0, 4];
             for value in [Some(call), again, at_most, Some("v")] {

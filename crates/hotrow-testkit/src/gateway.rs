@@ -1,0 +1,183 @@
+//! The gateway under test: this workspace's program as a child process, with a log that is shown when a test fails.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio_postgres::Config;
+
+use crate::{PATIENCE, config, config_in, free_port, hotrow, server};
+
+const LISTENS: &str = "hotrow: listening on ";
+/// The dependencies have nothing to say that helps.
+const LOG: &str = "info,hotrow=debug,hotrow_gateway=debug";
+/// Somebody may take the port for the metrics between our look and the gateway's.
+const TRIES: usize = 5;
+
+/// A running gateway. Dropping it kills it.
+pub struct Gateway {
+    child: Child,
+    port: u16,
+    metrics: u16,
+    log: Arc<Mutex<String>>,
+}
+
+impl Gateway {
+    /// In front of the shared server, with more options of `hotrow serve`.
+    pub fn start(options: &[&str]) -> Self {
+        Self::in_front_of(&server().url(), options)
+    }
+
+    /// In front of any server.
+    pub fn in_front_of(upstream: &str, options: &[&str]) -> Self {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            match Self::try_start(upstream, options) {
+                Ok(gateway) => return gateway,
+                Err(log) => last = log,
+            }
+        }
+        panic!("the gateway does not start:\n{last}");
+    }
+
+    fn try_start(upstream: &str, options: &[&str]) -> Result<Self, String> {
+        let metrics = free_port();
+        let mut child = hotrow()
+            .args(["serve", "--upstream", upstream])
+            .args(["--listen", "127.0.0.1:0"].into_iter().filter(|_| !options.contains(&"--listen")))
+            .args(["--metrics", &format!("127.0.0.1:{metrics}")])
+            .args(options)
+            .env("HOTROW_LOG", std::env::var("HOTROW_TEST_LOG").unwrap_or_else(|_| LOG.to_owned()))
+            .env_remove("NO_COLOR") // what it logs to a pipe has no colours anyway
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be run");
+        let log = Arc::new(Mutex::new(String::new()));
+        let kept = log.clone();
+        read_lines(child.stderr.take().expect("it is piped"), move |line| {
+            let mut kept = kept.lock().unwrap();
+            kept.push_str(&line);
+            kept.push('\n');
+        });
+        let (found, port): (_, Receiver<u16>) = channel();
+        read_lines(child.stdout.take().expect("it is piped"), move |line| {
+            if let Some((_, port)) = line.strip_prefix(LISTENS).and_then(|address| address.rsplit_once(':')) {
+                // Nobody waits any more for a second address.
+                let _ = found.send(port.parse().expect("a port"));
+            }
+        });
+        match port.recv_timeout(PATIENCE) {
+            Ok(port) => Ok(Self { child, port, metrics, log }),
+            Err(_) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(log.lock().unwrap().clone())
+            }
+        }
+    }
+
+    /// Where clients connect.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// How to log in through it.
+    pub fn config(&self) -> Config {
+        config(self.port)
+    }
+
+    /// The same with a schema as search path.
+    pub fn config_in(&self, schema: &str) -> Config {
+        config_in(self.port, schema)
+    }
+
+    /// All it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// One of its metrics, with or without the `hotrow_` in front.
+    pub fn metric(&self, name: &str) -> u64 {
+        let wanted = format!("hotrow_{}", name.strip_prefix("hotrow_").unwrap_or(name));
+        let page = self.metrics();
+        let line = page.lines().find_map(|line| line.strip_prefix(&wanted)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {wanted} in {page}")).parse().expect("a number")
+    }
+
+    /// The page that Prometheus reads.
+    pub fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).expect("metrics are served");
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .expect("a request can be sent");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("an answer comes");
+        page
+    }
+
+    /// The memory it has in use, in bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kilobytes << 10
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill_dash_nine(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Asks it to stop; returns at once.
+    pub fn sigterm(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Sends it any signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the gateway does not stop:\n{}", self.log());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Both fail only for one that is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            eprintln!("the gateway's last words:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+        }
+    }
+}
+
+/// Reads a pipe in a thread until its end, so that the child never blocks on a full one.
+fn read_lines(pipe: impl Read + Send + 'static, mut each: impl FnMut(String) + Send + 'static) {
+    std::thread::spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).for_each(&mut each));
+}

@@ -1,0 +1,29 @@
+//! Support code of the integration tests: servers, gateways, clients and faults. Nothing here asserts what the gateway
+//! promises. Code that only one test binary uses lives in that binary.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `program.rs` | where this workspace's programs are |
+//! | `server.rs` | the private server that all tests of a binary share, and the tools beside it |
+//! | `gateway.rs` | a gateway as a child process |
+//! | `connect.rs` | connections by tokio-postgres, queries as text, waiting for a condition |
+//! | `raw.rs` | an asynchronous client that sends any bytes and reads frames |
+//! | `line.rs` | a blocking client for tests that use one thread per session |
+//! | `proxy.rs` | a TCP proxy that breaks connections at a chosen byte |
+#![expect(clippy::unwrap_used, reason = "all of this is test code, where a failure is the report")]
+
+mod connect;
+mod gateway;
+pub mod line;
+mod program;
+pub mod proxy;
+pub mod raw;
+mod server;
+
+pub use connect::{
+    PATIENCE, config, config_in, connect, describe, free_port, new_schema, rows, sqlstate, try_connect,
+    until, value,
+};
+pub use gateway::Gateway;
+pub use program::{hotrow, program};
+pub use server::{Server, migrate, own_shared_server, server, tool};

@@ -1,0 +1,101 @@
+//! The private server that all tests of a binary share. A static is never dropped, so the server belongs to a child of
+//! the test program, which ends it when the test program is gone, however that happened.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use hotrow_postgres::{Binaries, PrivateServer};
+
+use crate::hotrow;
+
+/// Set for the child that owns the server.
+const OWNS: &str = "HOTROW_TEST_OWNS_SERVER";
+const STARTED: &str = "the shared server listens on ";
+
+/// A server that runs as long as the test program.
+pub struct Server {
+    port: u16,
+    /// Its end of the pipe is closed by the system when this program ends: the sign to stop.
+    _owner: Child,
+}
+
+/// Makes the test program able to own its shared server. It belongs at the root of each test binary that calls
+/// [`server`].
+#[macro_export]
+macro_rules! shared_server {
+    () => {
+        #[test]
+        fn owns_the_shared_server() {
+            $crate::own_shared_server();
+        }
+    };
+}
+
+/// The server that all tests of this binary share, started when first asked for.
+pub fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start)
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut owner = Command::new(std::env::current_exe().expect("this program has a path"))
+            .args(["--exact", "owns_the_shared_server", "--nocapture"])
+            .env(OWNS, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("this program can be run");
+        let mut lines = BufReader::new(owner.stdout.take().expect("it is piped")).lines();
+        let line = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once(STARTED).map(|(_, port)| port.to_owned()))
+            .expect("the server starts: is `hotrow_testkit::shared_server!()` in the binary's main.rs?");
+        // What else it prints must not meet a closed pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { port: line.trim().parse().expect("a port"), _owner: owner }
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// For `--upstream`.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+/// Installs the schema pack as an operator does.
+pub fn migrate(url: &str) {
+    let output = hotrow().args(["migrate", "--upstream", url]).output().expect("the program can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// `psql`, `pgbench`: beside the server or on PATH. None where only the bare server was downloaded.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    Binaries::find().expect("there are binaries").tool(name)
+}
+
+/// The body of [`shared_server`]. In the child: starts the server, prints its port, and ends the server after the parent
+/// has ended. In the test program: that the child starts one.
+#[expect(clippy::print_stdout, reason = "the parent reads the port from it")]
+pub fn own_shared_server() {
+    if std::env::var_os(OWNS).is_none() {
+        assert!(server().port() > 0);
+        return;
+    }
+    let server =
+        PrivateServer::builder().label("itest").setting("max_prepared_transactions", "8").start().unwrap();
+    println!("\n{STARTED}{}", server.port());
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    drop(server);
+    // Nobody reads any more what the test harness would print.
+    std::process::exit(0);
+}

@@ -1,0 +1,164 @@
+//! Settings from environment variables: a value that cannot be read and a variable that is no setting are errors.
+
+use std::path::PathBuf;
+
+use super::Settings;
+
+/// What each variable of this program begins with.
+const PREFIX: &str = "HOTROW_";
+/// Variables that are no settings of the gateway: those of other commands, of the examples and of the tests.
+const OTHERS: [&str; 8] = [
+    "HOTROW_CONFIG",
+    "HOTROW_PREDECESSOR",
+    "HOTROW_PG_BIN",
+    "HOTROW_MAVEN_URL",
+    "HOTROW_URL",
+    "HOTROW_SEED",
+    "HOTROW_GOLDEN",
+    "HOTROW_FAULT_SECONDS",
+];
+const OTHER_PREFIXES: [&str; 2] = ["HOTROW_TEST_", "HOTROW_DIFFERENTIAL_"];
+
+/// Why the environment cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A value cannot be read.
+    #[error(
+        "the environment variable {variable} is {value:?} and must be {expected}; see: hotrow help config"
+    )]
+    Value {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What can be read.
+        expected: String,
+    },
+    /// A variable is no setting.
+    #[error(
+        "the environment variable {0} is no setting: remove it or correct its name; see: hotrow help config"
+    )]
+    Unknown(String),
+}
+
+/// A type of settings.
+pub trait Value: Sized {
+    /// Reads a variable.
+    fn read(text: &str) -> Option<Self>;
+    /// Says which values can be read.
+    fn expected(unit: &str) -> String;
+}
+
+impl Value for u64 {
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn expected(unit: &str) -> String {
+        super::whole_number_of(unit)
+    }
+}
+
+impl Value for bool {
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn expected(_: &str) -> String {
+        "true or false".to_owned()
+    }
+}
+
+impl Value for String {
+    fn read(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn expected(_: &str) -> String {
+        "a text".to_owned()
+    }
+}
+
+impl Value for PathBuf {
+    fn read(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+
+    fn expected(_: &str) -> String {
+        "a path".to_owned()
+    }
+}
+
+/// Reads one variable of the environment.
+pub fn read<T: Value>(
+    environment: &[(String, String)],
+    variable: &'static str,
+    unit: &str,
+) -> Result<Option<T>, Error> {
+    let Some((_, value)) = environment.iter().find(|(name, _)| name == variable) else { return Ok(None) };
+    match T::read(value) {
+        Some(read) => Ok(Some(read)),
+        None => Err(Error::Value { variable, value: value.clone(), expected: T::expected(unit) }),
+    }
+}
+
+impl Settings {
+    /// These settings, and those of the environment for the rest.
+    pub fn or_environment(self, environment: &[(String, String)]) -> Result<Self, Error> {
+        let known = Settings::variables();
+        let mut names = environment.iter().map(|(name, _)| name);
+        match names.find(|name| is_ours(name) && !known.contains(&name.as_str())) {
+            Some(name) => Err(Error::Unknown(name.clone())),
+            None => self.or_variables(environment),
+        }
+    }
+}
+
+/// Whether a variable could only be meant as a setting. Kubernetes and Docker set variables such as `HOTROW_PORT` and
+/// `HOTROW_SERVICE_HOST` for every container beside a service of the name `hotrow`.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX)
+        && !OTHERS.contains(&name)
+        && !OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        && !name.contains("_SERVICE_")
+        && !name.contains("_PORT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Result<Settings, Error> {
+        let variables: Vec<_> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Settings { held_wait_ms: Some(7), ..Settings::default() }.or_environment(&variables)
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_environment() {
+        let settings = with(&[("HOTROW_LANES", "3"), ("HOTROW_HELD_WAIT_MS", "wrong")]).unwrap();
+        assert_eq!((settings.lanes, settings.held_wait_ms), (Some(3), Some(7)));
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_variable() {
+        let message = |name, value| with(&[(name, value)]).unwrap_err().to_string();
+        let lanes = message("HOTROW_LANES", "abc");
+        assert!(
+            lanes.contains("HOTROW_LANES is \"abc\" and must be a whole number of connections"),
+            "{lanes}"
+        );
+        assert!(message("HOTROW_HELD_IDLE_MS", "5s").contains("a whole number of milliseconds"));
+        assert!(message("HOTROW_PACK", "7").contains("true or false"));
+    }
+
+    #[test]
+    fn an_unknown_variable_is_refused_unless_another_program_sets_it() {
+        let error = with(&[("HOTROW_LANE", "3")]).unwrap_err().to_string();
+        assert!(error.contains("HOTROW_LANE is no setting"), "{error}");
+        for name in ["HOTROW_PORT_5432_TCP", "HOTROW_SERVICE_HOST", "HOTROW_SEED", "HOTROW_TEST_LOG", "PATH"]
+        {
+            assert!(with(&[(name, "3")]).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The load of the fault tests: clients that take orders and sell one hot item until they are told to stop, and that
+//! write down what they were told of each. Never judges the books: that is `checker.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hotrow_testkit::line::{Answer, Line};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const TABLES: &str = "
+    create table ledger (id bigint not null, client int not null, amount int not null check (amount > 0));
+    create table inv (id int primary key, stock bigint not null, sold bigint not null);
+    insert into inv values (1, 1000000000, 0);
+    create table blocks (id int primary key, n bigint not null);
+    insert into blocks values (1, 0)";
+pub const ORDER: &str = "insert into ledger (id, client, amount) values ($1, $2, $3)";
+pub const SELL: &str =
+    "update inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1 returning sold";
+
+/// The last statement of a block: there are as many as orders of so many.
+pub const COUNT: &str = "update blocks set n = n + 1 where id = 1";
+pub const BLOCK_AMOUNT: u8 = 2;
+
+/// What a client knows of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Acknowledged,
+    /// It was told that nothing happened.
+    Failed,
+    Unknown,
+}
+
+/// What a unit was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    Order(u64),
+    /// Violates a constraint, so that its batch is rolled back.
+    BadOrder(u64),
+    Sell,
+}
+
+/// One unit and what its client was told.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub task: Task,
+    pub fate: Fate,
+    /// What `returning sold` returned.
+    pub sold: Option<u64>,
+    /// Which connection, in the order in which a client made them.
+    pub session: u64,
+}
+
+/// What all clients were told.
+#[derive(Debug, Default)]
+pub struct Book {
+    pub entries: Vec<Entry>,
+    /// How often each error came, by severity, SQLSTATE and message; a connection that just ended has none.
+    pub errors: BTreeMap<String, usize>,
+}
+
+/// How a client sends its units.
+#[derive(Clone, Copy, Debug)]
+enum Style {
+    Prepared,
+    Simple,
+    Unnamed,
+    Pipelined,
+    /// BEGIN, an order, a sale and COMMIT as messages of their own, sent together.
+    Blocks,
+}
+
+struct Shared {
+    port: AtomicU16,
+    schema: String,
+    stop: AtomicBool,
+    acknowledged: AtomicU64,
+    next: AtomicU64,
+}
+
+/// Clients at work.
+pub struct Load {
+    shared: Arc<Shared>,
+    clients: Vec<JoinHandle<Book>>,
+}
+
+impl Load {
+    /// So many clients, in turn of each style, on this port.
+    pub fn start(clients: u64, port: u16, schema: &str) -> Self {
+        let shared = Arc::new(Shared {
+            port: AtomicU16::new(port),
+            schema: schema.to_owned(),
+            stop: AtomicBool::new(false),
+            acknowledged: AtomicU64::new(0),
+            next: AtomicU64::new(1),
+        });
+        let styles = [Style::Prepared, Style::Blocks, Style::Simple, Style::Pipelined, Style::Unnamed];
+        let client = |number| {
+            let shared = shared.clone();
+            thread::spawn(move || client(&shared, number, styles[number as usize % styles.len()]))
+        };
+        Self { clients: (0..clients).map(client).collect(), shared }
+    }
+
+    /// Where clients connect from now on.
+    pub fn redirect(&self, port: u16) {
+        self.shared.port.store(port, Relaxed);
+    }
+
+    /// Waits until so many more units are acknowledged: the load is flowing.
+    pub fn flows(&self, units: u64) {
+        let (wanted, deadline) = (self.shared.acknowledged.load(Relaxed) + units, Instant::now() + PATIENCE);
+        while self.shared.acknowledged.load(Relaxed) < wanted {
+            assert!(Instant::now() < deadline, "the clients get no answers any more");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// No new units; what every client was told.
+    pub fn stop(self) -> Book {
+        self.shared.stop.store(true, Relaxed);
+        let mut all = Book::default();
+        for client in self.clients {
+            let book = client.join().expect("a client does not fail");
+            all.entries.extend(book.entries);
+            for (error, count) in book.errors {
+                *all.errors.entry(error).or_default() += count;
+            }
+        }
+        all
+    }
+}
+
+/// One client's life: connects again whenever its connection ends.
+fn client(shared: &Shared, number: u64, style: Style) -> Book {
+    let mut book = Book::default();
+    let mut random = fastrand::Rng::with_seed(number);
+    let mut session = number << 32;
+    while !shared.stop.load(Relaxed) {
+        let Some(mut line) = connect(shared, &mut book) else {
+            thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+            continue;
+        };
+        session += 1;
+        while !shared.stop.load(Relaxed) {
+            let tasks = tasks(shared, style, &mut random);
+            tasks.iter().for_each(|task| put(&mut line, style, *task, number));
+            let sent = line.send().is_ok();
+            let answers: Vec<_> = match style {
+                Style::Blocks => tasks.chunks(2).flat_map(|_| answers_of_block(&mut line)).collect(),
+                _ => tasks.iter().map(|_| line.answer()).collect(),
+            };
+            let alive = sent && answers.iter().all(|answer| answer.whole);
+            book.note(&tasks, &answers, session, &shared.acknowledged);
+            if !alive {
+                break;
+            }
+        }
+    }
+    book
+}
+
+/// A connection with the statements prepared.
+fn connect(shared: &Shared, book: &mut Book) -> Option<Line> {
+    let mut line = match Line::connect(shared.port.load(Relaxed), &shared.schema).ok()? {
+        Ok(line) => line,
+        Err(refusal) => {
+            book.note_error(&refusal, "at log-in: ");
+            return None;
+        }
+    };
+    for (name, sql) in [("order", ORDER), ("sell", SELL)] {
+        line.put_prepare(name, sql);
+    }
+    line.send().ok()?;
+    for _ in 0..2 {
+        let answer = line.answer();
+        if !answer.whole || answer.error().is_some() {
+            book.note_error(&answer, "at prepare: ");
+            return None;
+        }
+    }
+    Some(line)
+}
+
+/// What is sent together. A block's order and its sale are two tasks.
+fn tasks(shared: &Shared, style: Style, random: &mut fastrand::Rng) -> Vec<Task> {
+    match style {
+        Style::Blocks => (0..random.usize(1..4)).flat_map(|_| [order(shared, random), Task::Sell]).collect(),
+        Style::Pipelined => (0..random.usize(2..12)).map(|_| task(shared, random)).collect(),
+        Style::Prepared | Style::Simple | Style::Unnamed => vec![task(shared, random)],
+    }
+}
+
+fn task(shared: &Shared, random: &mut fastrand::Rng) -> Task {
+    if random.bool() { order(shared, random) } else { Task::Sell }
+}
+
+fn order(shared: &Shared, random: &mut fastrand::Rng) -> Task {
+    let id = shared.next.fetch_add(1, Relaxed);
+    if random.u8(0..16) == 0 { Task::BadOrder(id) } else { Task::Order(id) }
+}
+
+/// Puts a block on the line: an order and a sale in one transaction.
+pub fn put_block(line: &mut Line, order: Task, client: u64) {
+    line.put_query("begin");
+    let (name, _, mut values) = order.statement(client);
+    if let Task::Order(_) = order {
+        values[2] = BLOCK_AMOUNT.to_string();
+    }
+    let values: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
+    line.put_call(name, &values);
+    line.put_sync();
+    line.put_call("sell", &[]);
+    line.put_sync();
+    line.put_query(COUNT);
+    line.put_query("commit");
+}
+
+/// What a block's order and its sale were told. Neither is done but by the COMMIT: where it did not come to that, both were
+/// told what went wrong first.
+pub fn answers_of_block(line: &mut Line) -> [Answer; 2] {
+    let answers: [Answer; 5] = std::array::from_fn(|_| line.answer());
+    let wrong = answers.iter().find(|answer| !answer.whole || answer.error().is_some());
+    if let Some(wrong) = wrong {
+        return [wrong.clone(), wrong.clone()];
+    }
+    let [_, order, sale, _, commit] = answers;
+    assert_eq!(commit.command().as_deref(), Some("COMMIT"), "nothing went wrong before");
+    [order, sale]
+}
+
+/// Puts one unit on the line.
+fn put(line: &mut Line, style: Style, task: Task, client: u64) {
+    let (name, sql, values) = task.statement(client);
+    let parameters: Vec<Option<&str>> = values.iter().map(|value| Some(value.as_str())).collect();
+    match style {
+        Style::Blocks if task == Task::Sell => return, // with its order
+        Style::Blocks => return put_block(line, task, client),
+        Style::Prepared | Style::Pipelined => line.put_call(name, &parameters),
+        Style::Unnamed => line.put_unnamed_call(sql, &parameters),
+        Style::Simple => {
+            let text = values.iter().enumerate();
+            let text =
+                text.fold(sql.to_owned(), |sql, (at, value)| sql.replace(&format!("${}", at + 1), value));
+            return line.put_query(&text);
+        }
+    }
+    line.put_sync();
+}
+
+impl Task {
+    /// The prepared statement's name, its text, and its values.
+    pub fn statement(self, client: u64) -> (&'static str, &'static str, Vec<String>) {
+        let order = |id: u64, amount: u8| vec![id.to_string(), client.to_string(), amount.to_string()];
+        match self {
+            Task::Order(id) => ("order", ORDER, order(id, 1)),
+            Task::BadOrder(id) => ("order", ORDER, order(id, 0)),
+            Task::Sell => ("sell", SELL, Vec::new()),
+        }
+    }
+}
+
+impl Book {
+    /// Writes down what became of units that were sent together.
+    pub fn note(&mut self, tasks: &[Task], answers: &[Answer], session: u64, acknowledged: &AtomicU64) {
+        let mut behind = Fate::Unknown;
+        for (task, answer) in tasks.iter().zip(answers) {
+            let fate = fate(answer, behind);
+            self.note_error(answer, "");
+            match fate {
+                Fate::Acknowledged => _ = acknowledged.fetch_add(1, Relaxed),
+                // What was sent behind a unit that was refused because the gateway leaves was not executed either.
+                fate if !answer.whole => behind = fate,
+                _ => {}
+            }
+            let sold = answer.rows().first().and_then(|row| row[0].as_ref()?.parse().ok());
+            self.entries.push(Entry { task: *task, fate, sold, session });
+        }
+    }
+
+    fn note_error(&mut self, answer: &Answer, when: &str) {
+        if let Some(report) = answer.error() {
+            let error = format!("{when}{} {} {}", report.severity, report.code, report.message);
+            *self.errors.entry(error).or_default() += 1;
+        }
+    }
+
+    /// How many units had this fate.
+    pub fn count(&self, fate: Fate) -> usize {
+        self.entries.iter().filter(|entry| entry.fate == fate).count()
+    }
+
+    /// Errors other than the bad orders' own, and other than those that begin like these.
+    pub fn unexpected(&self, expected: &[&str]) -> Vec<(&String, &usize)> {
+        let known = |error: &str| {
+            error.starts_with("ERROR 23514 ") || expected.iter().any(|start| error.starts_with(start))
+        };
+        self.errors.iter().filter(|(error, _)| !known(error)).collect()
+    }
+}
+
+/// What an answer says of its unit's fate; `behind` where there is none at all.
+fn fate(answer: &Answer, behind: Fate) -> Fate {
+    match answer.error() {
+        None if answer.whole => Fate::Acknowledged,
+        None => behind,
+        Some(report) if report.code == "08007" => Fate::Unknown,
+        Some(report) if report.severity == "ERROR" => Fate::Failed,
+        Some(report) if report.message.contains("the gateway is shutting down") => Fate::Failed,
+        Some(report) if report.message.contains("was not executed") => Fate::Failed,
+        Some(_) => Fate::Unknown,
+    }
+}

@@ -1,0 +1,211 @@
+//! A statement that takes long holds up others of its lane for a bounded time, keeps its own outcome, and can be cancelled.
+
+use std::time::Instant;
+
+use hotrow_testkit::{
+    Gateway, PATIENCE, config_in, connect, describe, new_schema, server, sqlstate, until, value,
+};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
+
+/// Work for minutes that can be cancelled at any time; a statement with it can be packed.
+const ENDLESS: &str =
+    "length(factorial(32000)::text) + length(factorial(32001)::text) + length(factorial(32002)::text)
+    + length(factorial(32003)::text) + length(factorial(32004)::text) + length(factorial(32005)::text)
+    + length(factorial(32006)::text) + length(factorial(32007)::text) + length(factorial(32008)::text)";
+/// Work for longer than a lane allows: a second or so.
+const LONG: &str = "length(factorial(25000)::text)";
+
+/// A table with ten rows and a gateway in front of it.
+struct Stage {
+    gateway: Gateway,
+    schema: String,
+    direct: Client,
+}
+
+impl Stage {
+    async fn new(options: &[&str]) -> Self {
+        let (schema, direct) = new_schema().await;
+        let made =
+            "create table t (id int primary key, n int); insert into t select generate_series(1, 10), 0";
+        direct.batch_execute(made).await.unwrap();
+        Stage { gateway: Gateway::start(options), schema, direct }
+    }
+
+    async fn client(&self) -> Client {
+        connect(&self.gateway.config_in(&self.schema)).await
+    }
+
+    /// Waits until a backend works on a statement that mentions this test's schema: a lane's, or another.
+    async fn works(&self, in_lane: bool) {
+        let (schema, not) = (&self.schema, if in_lane { "" } else { "not" });
+        let active = format!(
+            "select count(*) > 0 from pg_stat_activity where state = 'active' and pid <> pg_backend_pid()
+             and application_name {not} like 'hotrow%lane%' and query like '%as {schema}'"
+        );
+        until("a backend works on it", async || value(&self.direct, &active).await == "t").await;
+    }
+}
+
+/// Runs a statement in the background; its outcome, and the client again.
+fn run(client: Client, sql: &str) -> JoinHandle<(Client, Result<(), tokio_postgres::Error>)> {
+    let sql = sql.to_owned();
+    tokio::spawn(async move {
+        let outcome = client.simple_query(&sql).await.map(drop);
+        (client, outcome)
+    })
+}
+
+/// A statement of another client, in the same lane, is answered while an endless one goes on; that one can be cancelled.
+async fn goes_on_beside(endless: &str, quick: &str) {
+    let stage = Stage::new(&["--lanes", "1"]).await;
+    let (slow, other) = (stage.client().await, stage.client().await);
+    let endless = format!("{endless} as {}", stage.schema);
+    value(&other, quick).await; // known to be packable, and prepared in the lane
+    let token = slow.cancel_token();
+    let running = run(slow, &endless);
+    stage.works(false).await;
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "it was in a lane before");
+    for _ in 0..20 {
+        value(&other, quick).await;
+    }
+    assert!(!running.is_finished());
+    token.cancel_query(NoTls).await.unwrap();
+    let (slow, outcome) = running.await.unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+
+    // It has no credit left. The error comes before the backend is idle, so that another statement comes first.
+    value(&slow, quick).await;
+    let token = slow.cancel_token();
+    let again = run(slow, &endless);
+    stage.works(false).await;
+    value(&other, quick).await;
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1);
+    token.cancel_query(NoTls).await.unwrap();
+    assert_eq!(sqlstate(&again.await.unwrap().1.unwrap_err()), "57014");
+}
+
+#[tokio::test]
+async fn reads_go_on_beside_a_read_that_takes_long() {
+    goes_on_beside(&format!("select {ENDLESS}"), "select n from t where id = 2").await;
+}
+
+#[tokio::test]
+async fn updates_go_on_beside_an_update_that_takes_long() {
+    let endless = format!("update t set n = {ENDLESS} where id = 1 returning n");
+    goes_on_beside(&endless, "update t set n = n + 1 where id = 2 returning n").await;
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_long_has_the_outcome_that_it_has_direct() {
+    let stage = Stage::new(&["--lanes", "1"]).await;
+    let (client, other) = (stage.client().await, stage.client().await);
+    let update = format!("update t set n = n + {LONG} where id = 1 returning n");
+    let began = Instant::now();
+    let digits: u64 = value(&stage.direct, &format!("select {LONG}")).await.parse().unwrap();
+    assert!(began.elapsed().as_millis() > 250, "it is too quick to show anything");
+    let crowd: Vec<_> = (0..5).map(|_| run_on(&stage, "update t set n = n + 1 where id = 2")).collect();
+    let first = value(&client, &update).await;
+    for one in crowd {
+        one.await.unwrap();
+    }
+    assert_eq!(first, digits.to_string());
+    assert_eq!(value(&client, &update).await, (2 * digits).to_string());
+    assert_eq!(value(&other, "select n from t where id = 2").await, "500");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1);
+}
+
+/// A client that runs a statement a hundred times.
+fn run_on(stage: &Stage, sql: &'static str) -> JoinHandle<()> {
+    let config = stage.gateway.config_in(&stage.schema);
+    tokio::spawn(async move {
+        let client = connect(&config).await;
+        for _ in 0..100 {
+            client.simple_query(sql).await.unwrap();
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_statement_under_way_in_a_lane_can_be_cancelled() {
+    // Long enough that the request comes while the statement is still in its lane.
+    let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "3000"]).await;
+    let (slow, other) = (stage.client().await, stage.client().await);
+    let quick = "update t set n = n + 1 where id = 2 returning n";
+    value(&other, quick).await;
+    let token = slow.cancel_token();
+    let endless = format!("update t set n = {ENDLESS} where id = 3 returning n as {}", stage.schema);
+    let running = run(slow, &endless);
+    stage.works(true).await;
+    token.cancel_query(NoTls).await.unwrap();
+    let (slow, outcome) = tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();
+    assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 0, "it was not run again on its own");
+    assert_eq!(value(&slow, "select n from t where id = 3").await, "0");
+    assert_eq!(value(&other, quick).await, "2");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_its_statement_under_way_holds_up_nobody() {
+    let stage = Stage::new(&["--lanes", "1", "--drain-timeout-ms", "400"]).await;
+    let other = stage.client().await;
+    let quick = "select n from t where id = 2";
+    value(&other, quick).await;
+    let config = stage.gateway.config_in(&stage.schema);
+    let (leaver, connection) = config.connect(NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let running = run(leaver, &format!("select {ENDLESS} as {}", stage.schema));
+    stage.works(true).await;
+    connection.abort();
+    running.await.unwrap().1.unwrap_err();
+    for _ in 0..20 {
+        value(&other, quick).await;
+    }
+    until("its session has ended", async || stage.gateway.metric("clients") == 1).await;
+    // As direct, the server goes on with it for nobody.
+    let end = format!(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where state = 'active' and pid <> pg_backend_pid() and query like '%as {}'",
+        stage.schema
+    );
+    stage.direct.simple_query(&end).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_batch_that_takes_long_moves_to_another_lane() {
+    let stage = Stage::new(&["--lanes", "2", "--lane-lock-timeout-ms", "60000"]).await;
+    let (blocked, second, third) = (stage.client().await, stage.client().await, stage.client().await);
+    value(&second, "update t set n = n + 1 where id = 2 returning n").await;
+    // A lane that waits for a lock is one that takes long, and this one never gives up.
+    stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
+    let blocked = run(blocked, "update t set n = n + 1 where id = 1");
+    let watcher = connect(&config_in(server().port(), &stage.schema)).await;
+    let lane = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'hotrow lane%'";
+    until("the lane waits", async || value(&watcher, lane).await == "t").await;
+    for expected in 2..20 {
+        let answer = value(&second, "update t set n = n + 1 where id = 2 returning n");
+        let answer = tokio::time::timeout(PATIENCE, answer).await.expect("it moves on");
+        assert_eq!(answer, expected.to_string());
+        value(&third, "update t set n = n + 1 where id = 3 returning n").await;
+    }
+    assert!(!blocked.is_finished());
+    stage.direct.batch_execute("rollback").await.unwrap();
+    blocked.await.unwrap().1.unwrap();
+    assert_eq!(value(&second, "select n from t where id = 1").await, "1");
+}
+
+#[tokio::test]
+async fn a_statement_timeout_of_the_client_is_kept_in_a_lane() {
+    let stage = Stage::new(&["--lanes", "1"]).await;
+    let options =
+        |milliseconds: u32| format!("-c search_path={} -c statement_timeout={milliseconds}", stage.schema);
+    let mut config = stage.gateway.config_in(&stage.schema);
+    let hasty = connect(config.options(options(50))).await;
+    let patient = connect(config.options(options(20_000))).await;
+    let update = format!("update t set n = {LONG} where id = 1 returning n > 0");
+    let error = hasty.simple_query(&update).await.unwrap_err();
+    assert_eq!(sqlstate(&error), "57014");
+    assert!(describe(&error).contains("statement timeout"), "{}", describe(&error));
+    assert_eq!(value(&patient, &update).await, "t");
+    assert!(stage.gateway.metric("slow_units_total") > 0);
+}

@@ -1,0 +1,302 @@
+//! Calls that wait for something to answer: answered as soon as there is something, whoever puts it there and whatever
+//! happens to the connection that listens; given up when their time is over, their client goes, or the gateway stops.
+
+use std::sync::Once;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hotrow_testkit::line::{Answer, Line};
+use hotrow_testkit::{Gateway, server};
+use nix::sys::signal::Signal;
+
+use crate::connect;
+use tokio_postgres::NoTls;
+
+/// Longer than any test: a call that is answered before was woken.
+const FOR_EVER: &str = "1 hour";
+
+fn direct(sql: &str) -> Answer {
+    let answer = connect(server().port()).query(sql);
+    assert_eq!(answer.error(), None, "{sql}");
+    answer
+}
+
+fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        crate::migrate_once();
+        direct(include_str!("boxes.sql"));
+    });
+}
+
+/// A gateway, and a box whose calls ask again by themselves after so long.
+fn stage(name: &str, again: &str) -> Gateway {
+    install();
+    direct(&format!("insert into boxes.box values ('{name}', '{again}')"));
+    Gateway::start(&["--lanes", "1"])
+}
+
+fn take(name: &str, wait: &str) -> String {
+    format!("select * from boxes.take('{name}', 1, '{wait}')")
+}
+
+fn put(port: u16, name: &str, word: &str) {
+    assert_eq!(connect(port).query(&format!("select boxes.put('{name}', '{word}')")).error(), None);
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}: not within 30 s");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn until_waiting(gateway: &Gateway, count: u64) {
+    until("calls wait", || gateway.metric("hotrow_waiting_calls") == count);
+}
+
+fn listeners() -> String {
+    let sql = "select count(*) from pg_stat_activity where application_name = 'hotrow listener'";
+    direct(sql).rows()[0][0].clone().unwrap()
+}
+
+/// The call is under way, and then so many wait. Counting them first would miss those that are asked again in that moment,
+/// because the connection that listens has come up.
+fn begin(gateway: &Gateway, sql: &str, waiting: u64) -> Line {
+    let mut line = connect(gateway.port());
+    line.put_query(sql);
+    line.send().unwrap();
+    until_waiting(gateway, waiting);
+    line
+}
+
+fn words(answer: &Answer) -> Vec<String> {
+    assert_eq!(answer.error(), None);
+    answer.rows().into_iter().map(|row| row[1].clone().unwrap()).collect()
+}
+
+#[test]
+fn a_call_that_waits_is_answered_once_there_is_something_whoever_put_it_there() {
+    let gateway = stage("woken", FOR_EVER);
+    let other = Gateway::start(&["--lanes", "1"]);
+    for (port, word) in [(gateway.port(), "same"), (other.port(), "other"), (server().port(), "direct")] {
+        let mut line = begin(&gateway, &take("woken", FOR_EVER), 1);
+        put(port, "woken", word);
+        let answer = line.answer();
+        assert_eq!(words(&answer), [word]);
+        assert_eq!(answer.command().as_deref(), Some("SELECT 1"));
+        until_waiting(&gateway, 0);
+    }
+    assert!(gateway.metric("hotrow_merged_units_total") >= 3);
+}
+
+#[test]
+fn answers_are_byte_for_byte_those_of_a_direct_call() {
+    let gateway = stage("same", FOR_EVER);
+    let ask = |port: u16, wait: &str| {
+        let mut line = connect(port);
+        let simple = line.query(&format!("select word as w, n from boxes.take('same', 2, '{wait}') t"));
+        line.put_unnamed_call(
+            "select word from boxes.take($1, $2, $3)",
+            &[Some("same"), Some("2"), Some(wait)],
+        );
+        line.put_sync();
+        line.send().unwrap();
+        [simple, line.answer()]
+    };
+    let due = ask(server().port(), "0");
+    assert_eq!(due[0].rows().len(), 0);
+    for wait in ["0", "-1 s", "20 ms"] {
+        let got = ask(gateway.port(), wait);
+        assert_eq!(got.each_ref().map(Answer::frames), due.each_ref().map(Answer::frames), "{wait}");
+    }
+    let since = Instant::now();
+    assert_eq!(ask(gateway.port(), "300 ms"), due);
+    assert!(
+        since.elapsed() >= Duration::from_millis(600),
+        "nothing came, and they waited {:?}",
+        since.elapsed()
+    );
+    let sql = "select t from boxes.take($1, 1, '1 h') t";
+    let mut line = connect(gateway.port());
+    line.put_unnamed_call(sql, &[Some("same")]); // not a call that can be merged: it waits at the server
+    line.put_sync();
+    line.send().unwrap();
+    put(server().port(), "same", "word");
+    assert_eq!(line.answer().rows().len(), 1);
+}
+
+#[test]
+fn each_word_goes_to_one_of_those_who_wait() {
+    let gateway = stage("shared", FOR_EVER);
+    direct("insert into boxes.box values ('others', '1 hour')");
+    let mut lines: Vec<Line> = (1..=12).map(|n| begin(&gateway, &take("shared", FOR_EVER), n)).collect();
+    let mut other = begin(&gateway, &take("others", FOR_EVER), 13);
+    for word in 0..lines.len() {
+        put(server().port(), "shared", &word.to_string());
+    }
+    let mut got: Vec<usize> =
+        lines.iter_mut().map(|line| words(&line.answer())[0].parse().unwrap()).collect();
+    got.sort_unstable();
+    assert_eq!(got, (0..12).collect::<Vec<_>>());
+    assert_eq!(gateway.metric("hotrow_waiting_calls"), 1);
+    put(gateway.port(), "others", "late");
+    assert_eq!(words(&other.answer()), ["late"]);
+}
+
+#[test]
+fn nothing_is_lost_between_the_answer_and_the_wait() {
+    let gateway = stage("busy", FOR_EVER);
+    let (workers, each) = (6, 40);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            let port = gateway.port();
+            scope.spawn(move || {
+                let mut line = connect(port);
+                for _ in 0..each {
+                    assert_eq!(words(&line.query(&take("busy", FOR_EVER))).len(), 1);
+                }
+            });
+        }
+        let mut line = connect(server().port());
+        for word in 0..workers * each {
+            assert_eq!(line.query(&format!("select boxes.put('busy', '{word}')")).error(), None);
+        }
+    });
+}
+
+#[test]
+fn a_call_that_nobody_wakes_asks_again_when_its_twin_said_so() {
+    let gateway = stage("silent", "100 ms");
+    let mut line = begin(&gateway, &take("silent", FOR_EVER), 1);
+    direct("insert into boxes.word (box, word) values ('silent', 'found')");
+    assert_eq!(words(&line.answer()), ["found"]);
+}
+
+#[test]
+fn when_the_connection_that_listens_is_killed_nothing_is_lost() {
+    let gateway = stage("deaf", FOR_EVER);
+    for word in ["one", "two", "three"] {
+        let mut line = begin(&gateway, &take("deaf", FOR_EVER), 1);
+        until("it listens", || listeners() != "0");
+        direct(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hotrow listener'",
+        );
+        put(server().port(), "deaf", word);
+        assert_eq!(words(&line.answer()), [word]);
+    }
+}
+
+#[test]
+fn a_client_that_goes_waits_no_more_and_takes_nothing() {
+    let gateway = stage("gone", FOR_EVER);
+    let (left, mut stays) =
+        (begin(&gateway, &take("gone", FOR_EVER), 1), begin(&gateway, &take("gone", FOR_EVER), 2));
+    drop(left);
+    until_waiting(&gateway, 1);
+    put(server().port(), "gone", "kept");
+    assert_eq!(words(&stays.answer()), ["kept"]);
+}
+
+#[test]
+fn what_is_sent_behind_a_call_that_waits_waits_for_it() {
+    let gateway = stage("first", FOR_EVER);
+    direct(
+        "create table public.after_wait (id int primary key, n int not null); insert into public.after_wait values (1, 0)",
+    );
+    let mut line = connect(gateway.port());
+    line.put_query("update public.after_wait set n = n + 1 where id = 1");
+    line.put_query(&take("first", FOR_EVER));
+    line.put_query("update public.after_wait set n = n + 10 where id = 1");
+    line.send().unwrap();
+    assert_eq!(line.answer().command().as_deref(), Some("UPDATE 1"));
+    until_waiting(&gateway, 1);
+    line.put_query("select n from public.after_wait where id = 1");
+    line.send().unwrap();
+    let n = || direct("select n from public.after_wait").rows()[0][0].clone().unwrap();
+    assert_eq!(n(), "1");
+    put(server().port(), "first", "go");
+    assert_eq!(words(&line.answer()), ["go"]);
+    assert_eq!(line.answer().command().as_deref(), Some("UPDATE 1"));
+    assert_eq!(line.answer().rows()[0][0].as_deref(), Some("11"));
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_while_it_waits_ends_at_once() {
+    let gateway = stage("cancelled", FOR_EVER);
+    let (client, connection) = gateway.config().connect(NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let cancel = client.cancel_token();
+    let waits = tokio::spawn(async move {
+        let ended = client.simple_query(&take("cancelled", FOR_EVER)).await;
+        (ended.map(|_| ()), client)
+    });
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while gateway.metric("hotrow_waiting_calls") == 0 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    cancel.cancel_query(NoTls).await.unwrap();
+    let (ended, client) = waits.await.unwrap();
+    assert_eq!(ended.unwrap_err().code().unwrap().code(), "57014");
+    client.simple_query("select 1").await.unwrap();
+    assert_eq!(gateway.metric("hotrow_waiting_calls"), 0);
+    connection.abort();
+}
+
+#[test]
+fn a_bad_call_gets_its_own_error_and_those_who_wait_wait_on() {
+    let gateway = stage("bad", FOR_EVER);
+    let mut line = begin(&gateway, &take("bad", FOR_EVER), 1);
+    let bad = connect(gateway.port()).query("select * from boxes.take('bad', -1, '1 hour')");
+    assert_eq!(bad.error().unwrap().code, "22023");
+    until_waiting(&gateway, 1);
+    put(gateway.port(), "bad", "good");
+    assert_eq!(words(&line.answer()), ["good"]);
+}
+
+#[test]
+fn a_gateway_that_stops_ends_the_wait_with_an_empty_answer() {
+    let mut gateway = stage("stopped", FOR_EVER);
+    let mut line = begin(&gateway, &take("stopped", FOR_EVER), 1);
+    let since = Instant::now();
+    gateway.signal(Signal::SIGTERM);
+    assert!(words(&line.answer()).is_empty());
+    assert_eq!(line.answer().error().unwrap().code, "57P01");
+    assert!(gateway.wait().success());
+    assert!(since.elapsed() < Duration::from_secs(9), "it took {:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn pause_closes_the_connection_that_listens_and_what_comes_meanwhile_is_not_missed() {
+    let gateway = stage("paused", FOR_EVER);
+    let console = hotrow_testkit::connect(gateway.config().dbname("hotrow")).await;
+    let port = gateway.port();
+    let waits = thread::spawn(move || {
+        let mut line = connect(port);
+        line.query(&take("paused", FOR_EVER))
+    });
+    // It is asked once more when the gateway has begun to listen, so that it may be in a lane for a moment.
+    hotrow_testkit::until("the console shows it", async || {
+        let shown = console.simple_query("show units").await.unwrap();
+        shown.iter().any(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                row.get("state") == Some("waits for something to answer")
+            }
+            _ => false,
+        })
+    })
+    .await;
+    console.simple_query("pause").await.unwrap();
+    put(server().port(), "paused", "word");
+    assert_eq!(gateway.metric("hotrow_lanes_connected"), 0);
+    console.simple_query("resume").await.unwrap();
+    assert_eq!(words(&waits.join().unwrap()), ["word"]);
+    console.simple_query("reconnect").await.unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(words(&connect(port).query(&take("paused", FOR_EVER))), ["again"]));
+        until_waiting(&gateway, 1);
+        put(server().port(), "paused", "again");
+    });
+}

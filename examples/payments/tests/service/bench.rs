@@ -1,0 +1,88 @@
+//! The benchmark of the payment service, with the real programs: what it shows is checked by itself, so it has to be seen to
+//! give figures. Nothing is measured here.
+
+use std::process::Command;
+
+use hotrow_bench::SlowFlush;
+use hotrow_testkit::hotrow;
+use serde_json::Value;
+
+/// The techniques of a scenario, run in its quick size.
+fn bench(scenario: &str) -> Vec<Value> {
+    outcome(hotrow().args(["bench", scenario]))
+}
+
+fn outcome(bench: &mut Command) -> Vec<Value> {
+    let out = tempfile::tempdir().unwrap();
+    let ended = bench.args(["--quick", "--out"]).arg(out.path()).output().unwrap();
+    let (printed, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{said}");
+    assert_eq!(printed, std::fs::read_to_string(out.path().join("report.md")).unwrap());
+    assert!(said.contains(out.path().to_str().unwrap()), "{said}");
+    let report = std::fs::read_to_string(out.path().join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    report["scenarios"][0]["techniques"].as_array().unwrap().clone()
+}
+
+fn round(technique: &Value) -> &Value {
+    let cell = &technique["cells"][0];
+    assert_eq!(cell["outcome"], "measured", "{technique}");
+    &cell["rounds"][0]
+}
+
+#[test]
+fn every_technique_gives_its_figures() {
+    for technique in bench("payments") {
+        let slow = technique["name"].as_str().unwrap().ends_with("-slow-flush");
+        if slow && !flushes_can_be_held_up() {
+            expect_excuse(&technique);
+            continue;
+        }
+        let server = &round(&technique)["server"];
+        let flush_us = server["flush_us"].as_f64().unwrap();
+        assert!(flush_us > if slow { 1_500.0 } else { 0.0 }, "{technique}");
+        assert!(server["commits_per_unit"].as_f64().unwrap() > 0.0, "{technique}");
+        assert!(server["waits"].is_object(), "{technique}");
+        let is_read = technique["name"].as_str().unwrap().ends_with("-slot");
+        let spent = server["walsender_us_per_unit"].as_f64();
+        assert_eq!(spent.is_some_and(|spent| spent > 0.0), is_read, "{technique}");
+    }
+}
+
+#[test]
+fn what_comes_at_a_rate_of_its_own_has_latencies() {
+    for technique in bench("payments-open-loop") {
+        let round = round(&technique);
+        assert!(round["done"].as_u64().unwrap() > 0, "{technique}");
+        assert!(round["latency"]["p99_us"].as_f64().unwrap() > 0.0, "{technique}");
+    }
+}
+
+/// Whether this machine has strace, and lets it trace.
+fn flushes_can_be_held_up() -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(SlowFlush::find()).is_ok()
+}
+
+fn expect_excuse(technique: &Value) {
+    let cell = &technique["cells"][0];
+    assert_eq!(cell["outcome"], "skipped", "{technique}");
+    assert!(cell["reason"].as_str().unwrap().starts_with("strace"), "{technique}");
+}
+
+#[test]
+fn without_strace_no_flush_is_held_up_and_the_report_says_so() {
+    let nothing = tempfile::tempdir().unwrap();
+    let mut bench = hotrow();
+    bench.args(["bench", "payments", "--techniques", "direct-slow-flush,hotrow-slow-flush"]);
+    let techniques = outcome(bench.env("PATH", nothing.path()));
+    assert_eq!(techniques.len(), 2);
+    techniques.iter().for_each(expect_excuse);
+}
+
+#[test]
+fn a_payment_gateway_dies_and_all_adds_up() {
+    for technique in bench("match-day") {
+        assert!(round(&technique)["done"].as_u64().unwrap() > 0, "{technique}");
+    }
+}
