@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_url_are_taken_out() {
+    fn tls_parameters_of_a_url_are_split_off() {
         check("postgres://a@b/c", "postgres://a@b/c", &[]);
         check("postgres://a@b/c?sslmode=require", "postgres://a@b/c", &[("sslmode", "require")]);
         check(
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_keyword_string_are_taken_out() {
+    fn tls_parameters_of_a_keyword_string_are_split_off() {
         check("host=b user=a", "host=b user=a", &[]);
         check("host=b sslmode = require user=a", "host=b  user=a", &[("sslmode", "require")]);
         check(r"sslkey='/a b\'c' password='sslmode=x'", "  password='sslmode=x'", &[("sslkey", "/a b'c")]);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn as_libpq_takes_them() {
+    fn hosts_are_read_as_by_libpq() {
         let one = hosts("host=db").unwrap();
         assert_eq!((one.to_string().as_str(), one.read_write), ("db:5432", false));
         let two = hosts("host=a,b port=6001,6002 target_session_attrs=read-write").unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_on_this_machine_is_told_by_its_address() {
+    fn addresses_show_whether_hosts_are_local() {
         for text in ["host=localhost", "host=/run/postgresql", "host=127.0.0.1,::1", "hostaddr=127.8.0.1"] {
             assert!(hosts(text).unwrap().are_local, "{text}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_hosts_are_rejected() {
         assert!(matches!(hosts("user=ann"), Err(UpstreamError::NoHost)));
         let ports = hosts("host=a,b,c port=1,2");
         assert!(matches!(ports, Err(UpstreamError::Ports { ports: 2, hosts: 3 })));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_served_last_is_tried_first() {
+    fn the_host_that_served_last_is_tried_first() {
         let three = hosts("host=a,b,c").unwrap();
         three.served(&Address::Tcp("b".into(), 5432));
         assert_eq!(shown(&three), ["b:5432", "a:5432", "c:5432"]);

@@ -109,7 +109,7 @@ impl FromStr for Upstream {
     }
 }
 
-/// What a text begins with that is neither a PostgreSQL URL nor a keyword string; never a password.
+/// The beginning of a text that is neither a PostgreSQL URL nor a keyword string, without a password.
 fn other_scheme(text: &str) -> Option<String> {
     match text.split_once("://") {
         Some(("postgres" | "postgresql", _)) => None,
@@ -318,10 +318,7 @@ mod tests {
         assert!("[::1]:6432".parse::<Listen>().is_ok());
         assert!("localhost:6432".parse::<Listen>().is_ok());
         assert_eq!("/tmp/s".parse::<Listen>().unwrap(), Listen::Unix("/tmp/s".into()));
-        assert!(
-            "0.0.0.0:6432".parse::<Listen>().is_ok(),
-            "whether such clients can connect is checked at the start"
-        );
+        assert!("0.0.0.0:6432".parse::<Listen>().is_ok(), "the access file is checked at the start");
         assert!(matches!("6432".parse::<Listen>(), Err(ListenError::Syntax(_))));
     }
 }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_whom_it_names() {
+    fn a_table_fits_the_clients_that_it_names() {
         let shop = table(r#"{"database": "shop"}"#).unwrap();
         assert!(shop.fits("shop", "ann") && !shop.fits("bank", "ann"));
         let ann = table(r#"{"database": "shop", "user": "ann"}"#).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_says_comes_behind_what_the_table_says() {
+    fn options_of_the_client_follow_those_of_the_table() {
         let table =
             table(r#"{"settings": {"statement_timeout": 5, "search_path": "a, b", "jit": false}}"#).unwrap();
         let mut parameters = vec![("user".to_owned(), "ann".to_owned())];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_words() {
+    fn invalid_tables_are_rejected_with_a_reason() {
         assert!(table(r#"{"lanes": 0}"#).unwrap_err().contains("0 must be 1 to 64"));
         assert!(table(r#"{"queue_wait_ms": -1}"#).unwrap_err().contains("-1 must be 1 to 86400000"));
         assert!(table(r#"{"lane": 1}"#).unwrap_err().contains("unknown field `lane`"));

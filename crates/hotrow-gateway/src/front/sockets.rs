@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_given_is_taken_and_the_rest_is_bound() {
+    async fn received_sockets_are_used_and_others_are_bound() {
         let tcp = StdTcp::bind("127.0.0.1:0").unwrap();
         let address = tcp.local_addr().unwrap();
         let other = StdTcp::bind("127.0.0.1:0").unwrap();

@@ -486,9 +486,12 @@ impl Task {
 }
 
 /// The error for a client that has waited too long during a pause.
-pub fn paused(outcome: &str, retry: &'static str) -> Problem {
+pub fn paused(outcome: &str, retry: &str) -> Problem {
     let message = format!("the database was paused by an operator, and not resumed in time; {outcome}");
-    Problem::error("57P03", message, retry)
+    let hint = format!(
+        "{retry} An operator ends the pause with RESUME; server_wait_ms limits how long clients wait."
+    );
+    Problem::error("57P03", message, hint)
 }
 
 fn problem(refusal: Refusal) -> Problem {
@@ -503,10 +506,9 @@ fn problem(refusal: Refusal) -> Problem {
             "the server can't be reached; the statement was not executed",
             "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
         ),
-        Refusal::Paused => paused(
-            "the statement was not executed",
-            "It is safe to send the statement again after RESUME. server_wait_ms limits how long it waits.",
-        ),
+        Refusal::Paused => {
+            paused("the statement was not executed", "It is safe to send the statement again.")
+        }
         Refusal::QueueFull => Problem::error(
             "53000",
             "too many statements wait in the lane, or it is too slow for them; the statement was not executed",

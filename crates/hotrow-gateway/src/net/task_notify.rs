@@ -58,17 +58,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_early_word_is_kept_and_several_are_one() {
+    async fn an_early_notification_is_kept_and_several_count_as_one() {
         let long = Duration::from_secs(30);
         let notify = TaskNotify::default();
         notify.notify();
         notify.notify();
-        timeout(long, notify.notified()).await.expect("it was said before");
+        timeout(long, notify.notified()).await.expect("the notification was kept");
         let mut again = pin!(notify.notified());
         let soon = timeout(Duration::from_millis(1), &mut again).await;
-        assert!(soon.is_err(), "it was heard already");
+        assert!(soon.is_err(), "the notification was consumed");
         notify.notify();
-        timeout(long, again).await.expect("it was said again");
+        timeout(long, again).await.expect("there is another notification");
     }
 
     /// Records that it was woken.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_missed() {
+    fn no_notification_is_missed() {
         const ROUNDS: usize = 10_000;
         let (notify, begun, is_notified) = (TaskNotify::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         let mut missed = 0;

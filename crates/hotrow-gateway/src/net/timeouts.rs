@@ -33,7 +33,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_system_is_told_when_to_give_up() {
+    async fn timeouts_are_set_on_the_socket() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let address = crate::net::Address::Tcp(address.ip().to_string(), address.port());

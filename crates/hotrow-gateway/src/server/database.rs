@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_comes_to_a_shut_gate_waits_and_is_not_forgotten() {
+    async fn a_use_of_a_paused_database_waits_until_it_is_resumed() {
         let database = Arc::new(DatabaseState::default());
         let used = database.enter(Duration::ZERO).await.unwrap();
         database.pause();
@@ -125,13 +125,13 @@ mod tests {
             async move { database.enter(Duration::from_secs(60)).await.is_some() }
         });
         tokio::task::yield_now().await;
-        assert_eq!(database.users(), 0, "who waits is not inside");
+        assert_eq!(database.users(), 0, "a waiting use is not counted");
         database.resume();
         assert!(waits.await.unwrap());
     }
 
     #[tokio::test]
-    async fn what_was_made_before_is_not_kept() {
+    async fn connections_of_an_earlier_generation_are_not_reused() {
         let database = Arc::new(DatabaseState::default());
         let old = database.enter(Duration::ZERO).await.unwrap();
         assert!(old.may_reuse(old.generation()));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_number_of_places_changes_while_they_are_taken() {
+    async fn the_limit_changes_while_permits_are_in_use() {
         let permits = Permits::new(2);
         let (one, two) = (permits.try_acquire().unwrap(), permits.try_acquire().unwrap());
         assert!(permits.try_acquire().is_none());
@@ -80,7 +80,7 @@ mod tests {
         tokio::task::yield_now().await; // the surplus is queued
         drop(one);
         drop(two);
-        assert!(permits.try_acquire().is_none(), "one is there and one is taken");
+        assert!(permits.try_acquire().is_none(), "the limit is 1 and one permit is in use");
         assert_eq!(permits.in_use(), 1);
         drop(three);
         tokio::task::yield_now().await;

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_a_connection_is_told_in_words() {
+    fn the_reason_for_holding_a_connection_is_described() {
         let activity = SessionActivity::new("x");
         let reported_settings = |active, status, pack, left| {
             activity.set_held(active, status, pack, left);

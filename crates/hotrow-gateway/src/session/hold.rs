@@ -244,12 +244,7 @@ impl Session {
 
 /// The error for a client that gets no connection.
 pub fn problem(error: &held::Error, fatal: bool) -> Problem {
-    no_connection(
-        error,
-        fatal,
-        "the statement was not executed",
-        "It is safe to send the statement again. server_wait_ms limits how long it waits for the server.",
-    )
+    no_connection(error, fatal, "the statement was not executed", "It is safe to send the statement again.")
 }
 
 /// The error for a client that cannot log in because there is no connection for it.
@@ -257,8 +252,9 @@ pub fn log_in_problem(error: &held::Error) -> Problem {
     no_connection(error, true, "the client was not logged in", "Connect again.")
 }
 
-fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'static str) -> Problem {
+fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &str) -> Problem {
     METRICS.refused.inc();
+    let retry_later = format!("{retry} server_wait_ms limits how long clients wait for the server.");
     let (code, message, hint) = match error {
         held::Error::AllInUse(_) => (
             "53300",
@@ -273,7 +269,7 @@ fn no_connection(error: &held::Error, fatal: bool, outcome: &str, retry: &'stati
         held::Error::NoLogIn(_) => ("57P03", error.to_string(), "Connect again, or raise server_wait_ms."),
         held::Error::Paused => return Problem { fatal, ..crate::lane::paused(outcome, retry) },
         held::Error::Upstream(upstream::Error::Io { .. } | upstream::Error::Timeout { .. }) => {
-            ("57P03", format!("the server can't be reached: {error}; {outcome}"), retry)
+            ("57P03", format!("the server can't be reached: {error}; {outcome}"), &*retry_later)
         }
         held::Error::Upstream(upstream::Error::NoPassword(_) | upstream::Error::OtherVerifier(_)) => (
             "28000",

@@ -270,10 +270,10 @@ impl Session {
             }
         }
         let is_own = match frame.tag {
-            tag::ERROR => self.note_error(frame.body(), bound.as_ref())?,
-            tag::PARAMETER_STATUS => self.note_setting(frame.body())?,
+            tag::ERROR => self.handle_error(frame.body(), bound.as_ref())?,
+            tag::PARAMETER_STATUS => self.handle_setting(frame.body())?,
             tag::READY => {
-                lost_name = self.note_ready(frame.body())?;
+                lost_name = self.handle_ready(frame.body())?;
                 false
             }
             tag::COMMAND_COMPLETE => {
@@ -311,7 +311,7 @@ impl Session {
     }
 
     /// Notes an error. Returns whether the client does not get it.
-    fn note_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
+    fn handle_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
         let report = Report::read(body)?;
         // The client has this name, so the statement on the connection is gone, and maybe others too.
         let is_known = bound.is_some_and(|name| self.expected.names.contains_key(&name[..]));
@@ -328,7 +328,7 @@ impl Session {
     }
 
     /// Notes a setting that the server reports. Returns whether the client does not get it.
-    fn note_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+    fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let (name, value) = backend::parameter_status(body)?;
         if name != "application_name" {
             return Ok(false);
@@ -344,7 +344,7 @@ impl Session {
     }
 
     /// Notes the end of a unit. Returns whether the server has to be told the client's name again.
-    fn note_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
+    fn handle_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let is_settled = self.expected.is_settled();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         holding.status = backend::status(body)?;

@@ -40,7 +40,7 @@ async fn wire() -> ((TlsReadHalf, WriteHalf), (ReadHalf, TlsWriteHalf)) {
 }
 
 #[tokio::test]
-async fn a_buffer_that_is_empty_has_gone() {
+async fn an_empty_buffer_has_been_sent() {
     let ((_read, write), (mut read, _write)) = wire().await;
     let (mut buffer, mut put) = (BytesMut::new(), 0);
     loop {
@@ -71,7 +71,7 @@ async fn a_buffer_that_is_empty_has_gone() {
 }
 
 #[tokio::test]
-async fn a_read_that_is_given_up_loses_nothing() {
+async fn a_cancelled_read_loses_no_bytes() {
     let ((_read, write), (mut read, _write)) = wire().await;
     let mut input = BytesMut::new();
     for number in 0..200_usize {
