@@ -1,7 +1,350 @@
-//! A client's session: the order of its units and of their replies.
+//! One client's conversation. Units that can be packed go to the lanes. The others are passed through on an
+//! upstream connection, which the session holds during a transaction, or as long as state is left on it.
+//!
+//! [`Session::step`] handles the client's messages until it needs something, and says what. The caller
+//! provides it and calls `step` again. A message that has to wait is handled again from its beginning, so a
+//! handler has no effect before its last need.
 
+mod alone;
 mod answers;
+mod block;
+mod environment;
+mod extended;
+mod forward;
+mod names;
+mod prepare;
+mod release;
+mod replies;
+mod simple;
+mod statement;
+mod submit;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::frontend::{self, tag};
+use hotrow_wire::{Frame, split};
+
+use alone::Alone;
 pub use answers::{Answers, Next};
+use environment::Stop;
+pub use environment::{Connection, Envelope, Environment, LongText, Need, SessionEnd, StatementOf};
+use names::Naming;
+use release::Holding;
+pub use release::StateLeft;
+pub use replies::put_ready;
+pub use statement::{
+    Named, OWN_NAMES, Proof, RunOutcome, Statement, StatementInfo, Verdict, is_own_name, statement_name,
+};
+
+use crate::classify::Effect;
+use crate::expect::Expected;
+use crate::lane::LaneKind;
+use crate::limits;
+use crate::normalise::Normaliser;
+use crate::unit::gather::Gather;
+
+/// Where the session's last sequence values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sequences {
+    /// The session has moved no sequence.
+    Untouched,
+    /// On the connection that it holds.
+    Here,
+    /// On a connection that it does not hold.
+    Elsewhere,
+}
+
+/// The state of one client's conversation.
+pub struct Session<E: Environment> {
+    /// The gateway around it.
+    pub env: E,
+    application_name: String,
+    /// The client's name at log-in.
+    first_name: String,
+    normaliser: Normaliser,
+    /// The messages of an extended query, up to its Sync.
+    gather: Gather,
+    scratch: BytesMut,
+    /// The replies that its connection owes, and the meaning of the client's names of statements.
+    expected: Expected<Named<E::Statement>>,
+    /// The changes of these names by unanswered units, mostly in lanes.
+    naming: VecDeque<Naming<E::Statement>>,
+    /// The portals whose statements may be COPY, or concern names of statements.
+    portals: BTreeMap<Bytes, StatementOf<E>>,
+    /// The last simple query, which is often repeated.
+    last_simple: Option<(Bytes, StatementOf<E>)>,
+    /// The last parsed statement, which is often repeated.
+    last_parsed: Option<StatementOf<E>>,
+    holding: Option<Holding<E>>,
+    /// The state that is left on the connection that it holds.
+    left: Effect,
+    sequences: Sequences,
+    /// The unit that runs on a connection of its own, before all later ones.
+    alone: Option<Alone<E::Envelope>>,
+    /// A statement ran that can change the catalogue, in a transaction whose end is not known yet.
+    changes_catalogue: bool,
+    /// The client's own switch `hotrow.pack`.
+    pack: bool,
+    /// The lane that has units of this session.
+    lane: Option<(LaneKind, usize)>,
+    /// A transaction with BEGIN and COMMIT was sent to a lane, and its end may be unknown.
+    has_block_under_way: bool,
+    /// After an error of the gateway in an extended query: messages up to the next Sync are ignored.
+    skipping: bool,
+    /// A unit of the connection that it holds is over.
+    unit_ended: bool,
+    /// What was provided for the message that is being handled.
+    provided: Provided<E>,
+}
+
+/// What a session was given for the message that it handles.
+struct Provided<E: Environment> {
+    verdicts: Vec<(StatementOf<E>, Verdict)>,
+    /// Why there is no verdict.
+    no_verdict: Option<Problem>,
+    /// Why there is no connection.
+    no_connection: Option<Problem>,
+    /// Long texts up to this offset are classified.
+    classified: usize,
+}
+
+impl<E: Environment> Default for Provided<E> {
+    fn default() -> Self {
+        Provided { verdicts: Vec::new(), no_verdict: None, no_connection: None, classified: 0 }
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// A session whose client has received ReadyForQuery, and has this name.
+    pub fn new(env: E, application_name: String) -> Self {
+        Session {
+            env,
+            first_name: application_name.clone(),
+            application_name,
+            normaliser: Normaliser::new(),
+            gather: Gather::default(),
+            scratch: BytesMut::new(),
+            expected: Expected::default(),
+            naming: VecDeque::new(),
+            portals: BTreeMap::new(),
+            last_simple: None,
+            last_parsed: None,
+            holding: None,
+            left: Effect::NONE,
+            sequences: Sequences::Untouched,
+            alone: None,
+            changes_catalogue: false,
+            pack: true,
+            lane: None,
+            has_block_under_way: false,
+            skipping: false,
+            unit_ended: false,
+            provided: Provided::default(),
+        }
+    }
+
+    /// Handles the messages at the beginning of `input` until the session needs something. Adds the number of
+    /// handled bytes to `taken`.
+    pub fn step(&mut self, input: &[u8], taken: &mut usize) -> Result<Need<E>, SessionEnd> {
+        // A lane has given back a unit. No other unit may get between it and the later ones.
+        let sorts_out = self.env.answers(|answers| answers.next()) == Next::Wait;
+        loop {
+            let stop = match self.handle_next(&input[*taken..], sorts_out) {
+                Ok(bytes) => {
+                    *taken += bytes;
+                    continue;
+                }
+                Err(stop) => stop,
+            };
+            match stop {
+                Stop::Need(need) => return Ok(need),
+                Stop::Refused(problem) => self.failed(SessionEnd::Problem(problem))?,
+                Stop::End(end) => self.failed(end)?,
+            }
+        }
+    }
+
+    /// Handles what comes next. Returns the number of bytes of the client that it has taken.
+    fn handle_next(&mut self, input: &[u8], sorts_out: bool) -> Result<usize, Stop<E>> {
+        self.finish_unit()?;
+        if self.alone.is_some() {
+            self.run_alone()?;
+            return Ok(0);
+        }
+        if sorts_out {
+            self.lanes_done()?;
+        }
+        let is_full = match &mut self.holding {
+            Some(holding) => holding.is_full(),
+            None => self.env.is_full(),
+        };
+        let Some(tag) = input.first().filter(|_| !is_full) else { return Err(Stop::Need(Need::Event)) };
+        frontend::check_tag(*tag)?;
+        let large = self.env.message_bytes_max();
+        let bytes_max = |tag| frontend::bytes_max(tag, limits::SMALL_MESSAGE_BYTES_MAX, large);
+        let Some(frame) = split(input, bytes_max)? else { return Err(Stop::Need(Need::Event)) };
+        let bytes = self.take(frame, input)?;
+        self.provided = Provided::default();
+        Ok(bytes)
+    }
+
+    /// Handles a message, the first of these bytes. Returns how many of them are handled.
+    fn take(&mut self, frame: Frame<'_>, input: &[u8]) -> Result<usize, Stop<E>> {
+        self.classify_long(frame, 0)?;
+        if self.holding.is_some() {
+            if !self.gather.is_empty() {
+                self.forward_gathered()?;
+            }
+            if self.is_in_doubt(frame) {
+                return Err(Stop::Need(Need::Event)); // until the server has answered more
+            }
+        } else if block::may_begin(frame, input) {
+            let bytes = self.block(input)?;
+            if bytes > 0 {
+                return Ok(bytes);
+            }
+        }
+        let bytes = frame.bytes.len();
+        self.take_frame(frame, &input[bytes..])?;
+        Ok(bytes)
+    }
+
+    /// Handles a message. `behind` is the input after it.
+    fn take_frame(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
+        if frame.tag == tag::TERMINATE {
+            return Err(Stop::End(SessionEnd::Client));
+        }
+        let is_password = frame.tag == tag::PASSWORD;
+        if is_password && self.holding.is_none() && self.gather.is_empty() {
+            return Err(hotrow_wire::Error::UnknownTag(frame.tag).into());
+        }
+        if self.skipping {
+            if frame.tag == tag::SYNC {
+                self.skipping = false;
+                self.ready_in_turn();
+            }
+            return Ok(());
+        }
+        if self.holding.is_some() {
+            return self.forward(frame);
+        }
+        match frame.tag {
+            tag::QUERY if self.gather.is_empty() => self.query(frame, behind),
+            tag::SYNC => self.sync(frame, behind),
+            // The whole unit is there and is always passed through, so it needs no gathering.
+            tag::PARSE | tag::BIND if behind.ends_with(frontend::SYNC) && self.begins_passed(frame)? => {
+                let problem = self.connect()?;
+                self.refuse_first(frame, behind, problem)
+            }
+            tag::PARSE | tag::BIND | tag::DESCRIBE | tag::EXECUTE | tag::CLOSE
+                if self.gather.bytes() + frame.bytes.len() <= limits::UNIT_BYTES_MAX =>
+            {
+                self.gather.push(frame);
+                Ok(())
+            }
+            // Some drivers send Flush and Sync together. This is the same as a Sync.
+            tag::FLUSH if self.gather.is_empty() || behind.first() == Some(&tag::SYNC) => Ok(()),
+            tag::FUNCTION_CALL if self.gather.is_empty() => {
+                let problem = self.connect()?;
+                self.refuse_query(&problem);
+                Ok(())
+            }
+            // COPY data outside a COPY are ignored, as by PostgreSQL.
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if self.gather.is_empty() => Ok(()),
+            // The server handles the combination with the messages before.
+            _ => {
+                let problem = self.connect()?;
+                self.refuse_gathered(frame, behind, &problem)
+            }
+        }
+    }
+
+    /// A connection cannot be acquired: the message that needs it is refused.
+    pub fn no_connection(&mut self, problem: Problem) {
+        self.provided.no_connection = Some(problem);
+    }
+
+    /// The verdict about a statement.
+    pub fn decided(&mut self, statement: StatementOf<E>, verdict: Result<Verdict, Problem>) {
+        match verdict {
+            Ok(verdict) => self.provided.verdicts.push((statement, verdict)),
+            Err(problem) => self.provided.no_verdict = Some(problem),
+        }
+    }
+
+    /// Asks for a connection. Returns the reason if there is none. With a connection the message is forwarded
+    /// instead of handled here.
+    fn connect(&mut self) -> Result<Problem, Stop<E>> {
+        if let Some(problem) = self.provided.no_connection.take() {
+            return Ok(problem);
+        }
+        self.lanes_done()?;
+        Err(Stop::Need(Need::Connection))
+    }
+
+    /// Waits until all units in lanes are answered. After that the meaning of all names is known.
+    fn lanes_done(&mut self) -> Result<(), Stop<E>> {
+        if self.env.answers(|answers| answers.pending()) > 0 {
+            return Err(Stop::Need(Need::Lanes));
+        }
+        self.settle_names();
+        Ok(())
+    }
+
+    /// The connection that the session holds.
+    pub fn connection(&mut self) -> Option<&mut E::Connection> {
+        self.holding.as_mut().map(|holding| &mut holding.held)
+    }
+
+    /// The client's name.
+    pub fn application_name(&self) -> &str {
+        &self.application_name
+    }
+
+    /// Whether the messages of an extended query have begun to arrive and wait for their Sync.
+    pub fn gathered_bytes(&self) -> usize {
+        self.gather.bytes()
+    }
+
+    /// Whether a unit runs on a connection of its own, before all later ones.
+    pub fn runs_alone(&mut self) -> Option<&mut E::Envelope> {
+        self.alone.as_mut().map(|alone| &mut alone.envelope)
+    }
+
+    /// Whether the session may send anything to a lane.
+    fn packs(&self) -> bool {
+        self.pack && !self.left.pins() && self.env.packs()
+    }
+
+    /// Appends a part of the reply to the earliest unit.
+    fn append(&self, write: impl FnOnce(&mut BytesMut)) {
+        self.env.answers(|answers| answers.append(write));
+    }
+
+    /// Appends a reply of the gateway after the replies to all earlier units.
+    fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
+        self.env.answers(|answers| answers.append_in_turn(write));
+    }
+
+    /// Answers ReadyForQuery in its turn.
+    fn ready_in_turn(&self) {
+        self.append_in_turn(|out| out.extend_from_slice(backend::READY_IDLE));
+    }
+
+    /// What the console shows of the session: whether it is at work, the status of its transaction, its switch
+    /// for packing, and the state that is left on its connection.
+    pub fn held_state(&self) -> (bool, Status, bool, Effect) {
+        let status = self.holding.as_ref().map_or(Status::Idle, |holding| holding.status);
+        (!self.is_settled(), status, self.pack, self.left)
+    }
+}
+
+/// The error for a session with too many named statements.
+fn too_many_statements() -> SessionEnd {
+    let message = format!("more than {} prepared statements in one session", limits::CLIENT_STATEMENTS_MAX);
+    SessionEnd::Problem(Problem::fatal("53400", message, "Close statements that are not needed any more."))
+}

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use hotrow_wire::frontend::{Bind, Execute, Named, Parse, tag};
 use hotrow_wire::{Error, Frame, HEADER_BYTES};
 
@@ -87,6 +87,19 @@ impl Gather {
     /// All messages as they arrived.
     pub fn raw(&self) -> &[u8] {
         &self.raw
+    }
+
+    /// Drops the messages in the first bytes.
+    pub fn drop_first(&mut self, bytes: usize) {
+        if bytes == self.raw.len() {
+            return self.clear();
+        }
+        self.raw.advance(bytes);
+        self.parts.retain_mut(|(_, range)| {
+            let stays = range.start >= bytes;
+            *range = range.start.saturating_sub(bytes)..range.end.saturating_sub(bytes);
+            stays
+        });
     }
 
     /// Drops all messages.

@@ -19,7 +19,7 @@ use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::server::held;
-use crate::session::{no_connection, no_random_numbers};
+use crate::session::problems::{log_in_problem, no_random_numbers};
 
 /// A client that asks to log in.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Authentication {
             Method::ScramSha256 | Method::Md5 | Method::Password => self
                 .account(config, request.user)
                 .await
-                .map_err(|error| LoginFailure::Refused(no_connection(&held::Error::Upstream(error))))?,
+                .map_err(|error| LoginFailure::Refused(log_in_problem(&held::Error::Upstream(error))))?,
         };
         let mut nonce = [0; 18];
         getrandom::fill(&mut nonce).map_err(|error| {

@@ -22,7 +22,8 @@ use crate::pool::identity::Identity;
 use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
 use crate::server::upstream;
-use crate::session::{Session, Start, stopping};
+use crate::session::problems::stopping;
+use crate::session::{SessionTask, Start};
 use crate::shared::{NoPool, Shared};
 
 /// Serves one client from its first byte to its last.
@@ -146,7 +147,7 @@ async fn open(
             tracing::warn!(code, message, "the server refused the gateway's log-in for a client");
             Refused::Frame(frame)
         }
-        NoPool::Error(error) => Refused::Problem(crate::session::no_connection(&error)),
+        NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),
     };
     let used = shared.pool(identity, credential).await.map_err(refused)?;
     let name = used.pool().client_name(start.application_name.clone()).await;
@@ -174,7 +175,7 @@ async fn begin(
     let mut secret = [0; 4];
     if let Err(error) = getrandom::fill(&mut secret) {
         tracing::error!(%error, "the system gives no random numbers");
-        let problem = crate::session::no_random_numbers();
+        let problem = crate::session::problems::no_random_numbers();
         return send_away(&write, &problem).await;
     }
     let session = shared.next_session();
@@ -188,7 +189,7 @@ async fn begin(
     }
     backend::put_backend_key_data(&mut out, control.process_id, &secret);
     out.extend_from_slice(backend::READY_IDLE);
-    mailbox.append(|bytes| bytes.extend_from_slice(&out));
+    mailbox.answers(|answers| answers.append(|bytes| bytes.extend_from_slice(&out)));
     let process_id = control.process_id;
     let _client = METRICS.clients.enter();
     let start = Start {
@@ -204,7 +205,7 @@ async fn begin(
     if shared.is_stopping() {
         send_away(&start.mailbox.write, &stopping()).await;
     } else {
-        Session::new(start).run().await;
+        SessionTask::new(start).run().await;
     }
     shared.controls.remove(process_id);
 }

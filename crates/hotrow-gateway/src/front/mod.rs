@@ -23,8 +23,8 @@ use crate::front::sockets::{InheritedSocket, Listener, Sockets};
 use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{self, Address, ReadHalf, WriteHalf};
+use crate::session::problems::stopping;
 use crate::session::stop::Stage;
-use crate::session::stopping;
 use crate::shared::Shared;
 use crate::shared::requests::OperatorRequest;
 

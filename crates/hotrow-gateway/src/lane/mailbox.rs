@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use hotrow_core::limits;
-use hotrow_core::session::{Answers, Next};
+use hotrow_core::session::Answers;
 
 use crate::lock::Lock;
 use crate::net::WriteHalf;
@@ -62,14 +62,9 @@ impl<H> Mailbox<H> {
         Arc::new(Mailbox { session, task_notify: TaskNotify::default(), write, state: Lock::new(state) })
     }
 
-    /// What the session can do with its next unit.
-    pub fn next(&self) -> Next {
-        self.state.lock().answers.next()
-    }
-
-    /// A slot for a unit's answer, behind all earlier ones.
-    pub fn reserve(&self) -> u64 {
-        self.state.lock().answers.reserve()
+    /// Reads or changes the answers.
+    pub fn answers<R>(&self, with: impl FnOnce(&mut Answers<H>) -> R) -> R {
+        with(&mut self.state.lock().answers)
     }
 
     /// Puts in an answer that `write` appends. True if the caller has to call [`Mailbox::flush`] later, false if another caller
@@ -87,11 +82,6 @@ impl<H> Mailbox<H> {
     /// Notes that the answer for this slot, which is not there yet, is an error of the gateway.
     pub fn refuses(&self, slot: u64) {
         self.state.lock().answers.refuses(slot);
-    }
-
-    /// The slots before this one whose answers were errors of the gateway. Each is returned once.
-    pub fn take_refused(&self, end: u64) -> Vec<u64> {
-        self.state.lock().answers.take_refused(end)
     }
 
     /// Gives a unit back to the session's task. False if the session has ended.
@@ -122,16 +112,6 @@ impl<H> Mailbox<H> {
         state.shrink();
     }
 
-    /// Appends bytes to the answer of the unit at the front, or where no unit is on its way.
-    pub fn append(&self, write: impl FnOnce(&mut BytesMut)) {
-        self.state.lock().answers.append(write);
-    }
-
-    /// Appends an answer of the gateway in its turn.
-    pub fn append_in_turn(&self, write: impl FnOnce(&mut BytesMut)) {
-        self.state.lock().answers.append_in_turn(write);
-    }
-
     /// Writes as much as the socket takes. Returns what is left.
     pub fn try_write(&self) -> io::Result<Backlog> {
         let mut state = self.state.lock();
@@ -139,11 +119,6 @@ impl<H> Mailbox<H> {
         state.shrink();
         let (unread, pending) = (state.answers.out.len(), state.answers.pending());
         Ok(Backlog { unread, pending, is_full: state.is_full() })
-    }
-
-    /// Whether a lane has given back a unit that the session has not handled yet.
-    pub fn has_returned(&self) -> bool {
-        self.state.lock().answers.has_handed()
     }
 
     /// Whether the client has to read, or be answered, before it may send more.
@@ -161,11 +136,6 @@ impl<H> Mailbox<H> {
         self.state.lock().answers.pending()
     }
 
-    /// The slot that is answered next, and the last one that is reserved; none if all are answered.
-    pub fn slots(&self) -> (u64, Option<u64>) {
-        self.state.lock().answers.slots()
-    }
-
     /// Bytes that the client has not read.
     pub fn unread(&self) -> usize {
         self.state.lock().answers.out.len()
@@ -174,16 +144,6 @@ impl<H> Mailbox<H> {
     /// Sets whether every answer wakes the session's task.
     pub fn watch(&self, watched: bool) {
         self.state.lock().watched = watched;
-    }
-
-    /// The unit at the front if a lane gave it back.
-    pub fn take_returned(&self) -> Option<(u64, H)> {
-        self.state.lock().answers.take_handed()
-    }
-
-    /// The session has handled the unit at the front.
-    pub fn finish_front(&self) {
-        self.state.lock().answers.finish_front();
     }
 
     /// No answer is needed any more.

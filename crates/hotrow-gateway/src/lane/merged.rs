@@ -12,7 +12,7 @@ use super::message::CallWait;
 use super::message::Envelope;
 use crate::lane::Returned;
 use crate::metrics::METRICS;
-use crate::statements::counts::RunOutcome;
+use hotrow_core::session::{RunOutcome, Statement as _};
 
 impl Task {
     /// A merged call of the earliest batch is answered: notes the units that wait. This happens before the batch is

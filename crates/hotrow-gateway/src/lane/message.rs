@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use hotrow_core::key::Key;
-use hotrow_core::lane::LaneKind;
-use hotrow_core::lane::Unit;
+use hotrow_core::lane::{LaneKind, Unit};
+use hotrow_core::session::RunOutcome;
 use hotrow_core::unit::{self, put_refusals};
 use hotrow_core::waiting::NotificationCount;
 use hotrow_wire::backend::Problem;
@@ -16,7 +16,6 @@ use tokio::sync::oneshot;
 use super::snapshot::LaneSnapshot;
 use super::{inbox, mailbox};
 use crate::statements::Statement;
-use crate::statements::counts::RunOutcome;
 
 /// A session's answers.
 pub type Mailbox = mailbox::Mailbox<Returned>;
@@ -29,12 +28,6 @@ pub type Packed = unit::Packed<Arc<Statement>>;
 
 /// A statement of such a unit.
 pub type Run = unit::Run<Arc<Statement>>;
-
-/// How a statement can be part of such a unit.
-pub type Plan = unit::Plan<Arc<Statement>>;
-
-/// A unit under construction.
-pub type Draft<'o> = unit::UnitBuilder<'o, Arc<Statement>>;
 
 /// A unit on its way to a lane and back.
 #[derive(Debug)]
@@ -57,6 +50,8 @@ pub struct Envelope {
     pub cancels: u64,
     /// Whether its success adds or removes names of statements.
     pub changes_names: bool,
+    /// While it runs alone: keeps its key blocked in its lane until it is dropped.
+    pub blocks: Option<oneshot::Sender<()>>,
 }
 
 impl Envelope {
@@ -72,12 +67,8 @@ impl Envelope {
             mark: None,
             cancels: 0,
             changes_names: false,
+            blocks: None,
         }
-    }
-
-    /// Whether one of its statements has lost its credit.
-    pub fn has_lost_credit(&self) -> bool {
-        self.unit.runs().any(|run| !run.statement.has_credit())
     }
 
     /// Whether one of its statements writes and returns rows, and has never been answered in a lane.

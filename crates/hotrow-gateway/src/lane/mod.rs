@@ -27,7 +27,7 @@ use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
 pub use mailbox::Backlog;
-pub use message::{CallWait, Draft, Envelope, Inbox, Mailbox, Message, Packed, Plan, Returned, Unblock};
+pub use message::{CallWait, Envelope, Inbox, Mailbox, Message, Packed, Returned, Unblock};
 pub use snapshot::LaneSnapshot;
 
 use crate::lane::catalogue_check::{BatchEnd, CheckFailure};
@@ -39,7 +39,7 @@ use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
-use crate::statements::counts::RunOutcome;
+use hotrow_core::session::{RunOutcome, Statement as _};
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {

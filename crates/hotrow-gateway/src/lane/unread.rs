@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use hotrow_core::lane::{Batch, Event, LaneKind, Unit, UnitState};
 use hotrow_core::limits;
+use hotrow_core::session::Envelope as _;
 
 use super::Task;
 use super::message::Envelope;

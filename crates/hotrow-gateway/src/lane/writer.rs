@@ -13,8 +13,9 @@ use hotrow_wire::frontend::{self, Bind, Named, tag};
 use super::catalogue_check::{BatchEnd, CatalogueCheck};
 use super::context::LaneContext;
 use super::message::Envelope;
-use crate::server::upstream::{Upstream, statement_name};
+use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
+use hotrow_core::session::statement_name;
 use hotrow_core::unit::merged;
 
 /// The number that stands for the statements of the gateway at a batch's end.

@@ -11,7 +11,8 @@ use crate::pool::Pool;
 use crate::server::held::{self, HeldConnection};
 use crate::server::pack::{self, MERGE_RULES};
 use crate::server::upstream;
-use crate::statements::{Proof, Statement};
+use crate::statements::Statement;
+use hotrow_core::session::{Proof, Statement as _};
 
 impl Pool {
     /// Asks the server to describe a statement, once.

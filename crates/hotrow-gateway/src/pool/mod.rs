@@ -27,7 +27,8 @@ use crate::server::database::DatabaseState;
 use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
-use crate::statements::{CachedVerdict, Statement, Verdict, VerdictRecord};
+use crate::statements::{CachedVerdict, Statement, VerdictRecord};
+use hotrow_core::session::{Statement as _, Verdict};
 use identity::Identity;
 use pools::UseCount;
 use waiting::WaitingCalls;
@@ -376,15 +377,14 @@ impl Pool {
         }
     }
 
-    /// The verdict for a statement. The catalogue is queried if necessary, once for all clients of the statement.
-    pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
-        let candidate = match &statement.analysis {
-            Analysis::Candidate(candidate) => candidate,
-            _ => return Ok(Verdict::Pass),
-        };
+    /// The verdict for a statement, if the catalogue need not be queried for it now.
+    pub fn known_verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Option<Verdict> {
+        if !matches!(&statement.analysis, Analysis::Candidate(_)) {
+            return Some(Verdict::Pass);
+        }
         let epoch = self.database_state().catalogue_epoch();
         match statement.known(epoch, self.config().catalogue_age) {
-            CachedVerdict::Fresh(verdict) => Ok(verdict),
+            CachedVerdict::Fresh(verdict) => Some(verdict),
             CachedVerdict::Ageing(verdict) => {
                 statement.ask_again();
                 let (pool, statement) = (self.clone(), statement.clone());
@@ -395,15 +395,23 @@ impl Pool {
                         tracing::debug!(%error, "the catalogue could not be asked again");
                     }
                 });
-                Ok(verdict)
+                Some(verdict)
             }
-            CachedVerdict::Missing => {
-                let _one_at_a_time = statement.deciding.lock().await;
-                match statement.known(epoch, self.config().catalogue_age) {
-                    CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
-                    CachedVerdict::Missing => self.ask(statement, candidate, epoch).await,
-                }
-            }
+            CachedVerdict::Missing => None,
+        }
+    }
+
+    /// The verdict for a statement. The catalogue is queried if necessary, once for all clients of the statement.
+    pub async fn verdict(self: &Arc<Self>, statement: &Arc<Statement>) -> Result<Verdict, held::Error> {
+        if let Some(verdict) = self.known_verdict(statement) {
+            return Ok(verdict);
+        }
+        let Analysis::Candidate(candidate) = &statement.analysis else { return Ok(Verdict::Pass) };
+        let epoch = self.database_state().catalogue_epoch();
+        let _one_at_a_time = statement.deciding.lock().await;
+        match statement.known(epoch, self.config().catalogue_age) {
+            CachedVerdict::Fresh(verdict) | CachedVerdict::Ageing(verdict) => Ok(verdict),
+            CachedVerdict::Missing => self.ask(statement, candidate, epoch).await,
         }
     }
 

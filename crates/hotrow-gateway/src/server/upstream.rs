@@ -263,16 +263,3 @@ pub fn refused(frame: &[u8]) -> Error {
         frame: Bytes::copy_from_slice(frame),
     }
 }
-
-/// The prefix of the gateway's names of statements, before their number.
-pub const OWN_NAMES: &str = "hotrow_";
-
-/// Whether a name is one of the gateway's names of statements.
-pub fn is_own_name(name: &[u8]) -> bool {
-    name.starts_with(OWN_NAMES.as_bytes())
-}
-
-/// The name under which a statement is prepared on every upstream connection.
-pub fn statement_name(statement: u64) -> String {
-    format!("{OWN_NAMES}{statement}")
-}

@@ -3,15 +3,16 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use hotrow_core::limits;
+use hotrow_core::session::SessionEnd;
+use hotrow_core::unit::put_refusals;
+use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
-use super::{Session, SessionEnd};
-use crate::lane::Backlog;
-use crate::lane::CallWait;
-use crate::lane::Envelope;
+use super::SessionTask;
+use crate::lane::{Backlog, CallWait, Envelope, cancelled};
 use crate::session::stop::Stage;
-use hotrow_core::unit::put_refusals;
 
 /// The state of such a session and its call on the console.
 pub const CALL_WAITS: &str = "waits for something to answer";
@@ -28,16 +29,21 @@ enum WaitEnd {
     ClientLeft,
 }
 
-impl Session {
+impl SessionTask {
     /// Waits with a call, the earliest unfinished unit.
     pub(super) async fn wait_with_call(
         &mut self,
-        slot: u64,
         mut packed: Envelope,
         wait: CallWait,
     ) -> Result<(), SessionEnd> {
         let pool = self.pool.clone();
-        let over = match pool.waiting.enter(&packed, self.mailbox.session) {
+        let readies = packed.unit.readies();
+        let refuse = |problem: &Problem| {
+            let mut refusals = BytesMut::new();
+            put_refusals(problem, readies, &mut refusals);
+            refusals
+        };
+        let answer = match pool.waiting.enter(&packed, self.mailbox.session) {
             Ok(Some(mut waiting_slot)) => {
                 self.control.set_waiting(CALL_WAITS);
                 // A cancel request that found nothing in the lanes was meant for this call.
@@ -46,31 +52,28 @@ impl Session {
                     true => self.wait_until(&mut waiting_slot.woken, &wait).await,
                     false => WaitEnd::Cancelled,
                 };
-                if self.control.set_target(None) { WaitEnd::Cancelled } else { over }
+                match if self.control.set_target(None) { WaitEnd::Cancelled } else { over } {
+                    WaitEnd::Retry => None,
+                    WaitEnd::TimedOut | WaitEnd::ClientLeft => Some(wait.empty),
+                    WaitEnd::Cancelled => Some(refuse(&cancelled())),
+                }
             }
-            Ok(None) => WaitEnd::Retry,
-            Err(problem) => {
-                self.mailbox.append(|out| put_refusals(&problem, packed.unit.readies(), out));
-                self.mailbox.finish_front();
-                self.mailbox.try_write()?;
-                return Ok(());
-            }
+            Ok(None) => None,
+            Err(problem) => Some(refuse(&problem)),
         };
-        match over {
-            WaitEnd::Retry => {
+        match answer {
+            None => {
                 packed.since = Instant::now();
-                return self.submit_again(slot, packed).await;
+                self.session.submit_again(packed);
             }
-            WaitEnd::TimedOut | WaitEnd::ClientLeft => {
-                self.mailbox.append(|out| out.extend_from_slice(&wait.empty))
-            }
-            WaitEnd::Cancelled => {
-                self.mailbox
-                    .append(|out| put_refusals(&crate::lane::cancelled(), packed.unit.readies(), out));
+            Some(answer) => {
+                self.mailbox.answers(|answers| {
+                    answers.append(|out| out.extend_from_slice(&answer));
+                    answers.finish_front();
+                });
+                self.try_write()?;
             }
         }
-        self.mailbox.finish_front();
-        self.mailbox.try_write()?;
         Ok(())
     }
 
@@ -83,7 +86,7 @@ impl Session {
                 self.must_leave = true;
                 return WaitEnd::TimedOut;
             }
-            let Ok(Backlog { unread, .. }) = self.mailbox.try_write() else { return self.client_left() };
+            let Ok(Backlog { unread, .. }) = self.try_write() else { return self.client_left() };
             let room = self.input.len() < limits::SESSION_BUFFER_BYTES;
             tokio::select! {
                 biased;

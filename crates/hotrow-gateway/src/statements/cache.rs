@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotrow_core::limits;
+use hotrow_core::session::Statement as _;
 
 use super::Statement;
 

@@ -2,34 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The outcome of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunOutcome {
-    /// Run in a batch.
-    Packed,
-    /// Run as part of a merged call.
-    Merged,
-    /// Passed through: it is not packable.
-    NotPackable,
-    /// Passed through: its client was in a transaction.
-    OwnTransaction,
-    /// Passed through: state is left on the session's connection.
-    Pinned,
-    /// Passed through: packing is switched off, by the client or for its pool.
-    SwitchedOff,
-    /// Passed through: it fails too often in lanes, or takes too long there.
-    NoCredit,
-    /// Passed through: another part of its unit is not packable.
-    LargerUnit,
-    /// Run alone: a lane gave it back.
-    GivenBack,
-    /// Failed in a lane.
-    Failed,
-    /// Blocked by an outsider's lock in a lane.
-    Blocked,
-    /// Too slow for a lane.
-    TooSlow,
-}
+use hotrow_core::session::RunOutcome;
 
 /// One count for each outcome.
 #[derive(Debug, Default)]

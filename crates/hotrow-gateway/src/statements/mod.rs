@@ -4,16 +4,16 @@
 mod cache;
 pub mod counts;
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use hotrow_core::classify::{self, Analysis, Effect, LockStatement, Merging, Packing, Pass, Reason};
+use hotrow_core::classify::{self, Analysis, LockStatement, Merging, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
+use hotrow_core::session::{self, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
 use hotrow_core::unit::Prepared;
-use hotrow_wire::frontend::Parse;
 
 use cache::{Generations, lookup};
 use counts::Counts;
@@ -23,28 +23,7 @@ use crate::lock::Lock;
 /// One statement, as it can be prepared on any connection of its pool.
 #[derive(Debug)]
 pub struct Statement {
-    /// Its number.
-    pub id: u64,
-    /// Its name on upstream connections.
-    pub name: Bytes,
-    /// Its text.
-    pub text: Bytes,
-    /// Its declared parameter types, four bytes each.
-    pub types: Bytes,
-    /// Whether the client has declared the types of all its parameters.
-    pub is_typed: bool,
-    /// Whether it is a command that runs nothing but itself.
-    pub is_plain: bool,
-    /// Whether it may release advisory locks.
-    pub unlocks: bool,
-    /// Whether it may be COPY FROM STDIN.
-    pub may_copy: bool,
-    /// The analysis of its text.
-    pub analysis: Analysis,
-    /// The state that a candidate may leave behind if it is passed through.
-    pub effect: Effect,
-    /// The statements of a simple query with several, each with the range of its literals in the whole.
-    pub pieces: Box<[(Arc<Statement>, Range<usize>)]>,
+    info: StatementInfo<Statement>,
     /// The last verdict.
     decided: Lock<Option<VerdictRecord>>,
     /// Held while a task queries the catalogue about it.
@@ -58,39 +37,6 @@ pub struct Statement {
     pub description: OnceLock<Bytes>,
     /// Counts of its runs by outcome.
     pub counts: Arc<Counts>,
-}
-
-/// A statement with a client's name.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// The statement.
-    pub statement: Arc<Statement>,
-    /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have it with
-    /// older types.
-    pub parsed: u64,
-}
-
-/// How a statement is handled.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// It may be packed.
-    Packed(Arc<Packing>),
-    /// It is passed through.
-    Pass,
-}
-
-/// The state that a statement is known to leave behind if it is passed through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// It leaves nothing but perhaps sequence values.
-    pub is_clean: bool,
-    /// It may move a sequence.
-    pub moves_sequence: bool,
-}
-
-impl Proof {
-    /// Nothing is known: it may leave any state.
-    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
 }
 
 /// A verdict about a statement, with its time.
@@ -140,30 +86,52 @@ const FIRST_USER_OID: u32 = 16_384;
 
 static IDS: AtomicU64 = AtomicU64::new(1);
 
+impl Deref for Statement {
+    type Target = StatementInfo<Statement>;
+
+    fn deref(&self) -> &StatementInfo<Statement> {
+        &self.info
+    }
+}
+
 impl Prepared for Statement {
     fn name(&self) -> &[u8] {
         &self.name
     }
 }
 
+impl session::Statement for Statement {
+    fn last_verdict(&self) -> Option<Verdict> {
+        self.decided.lock().as_ref().map(|decided| decided.verdict.clone())
+    }
+
+    fn has_credit(&self) -> bool {
+        self.credit.load(Relaxed) > 0
+    }
+
+    fn succeeded(&self) {
+        if self.credit.load(Relaxed) < CREDIT_MAX {
+            self.credit.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn is_superseded(&self) -> bool {
+        self.superseded.load(Relaxed)
+    }
+
+    fn is_described_as(&self, other: &Statement) -> bool {
+        self.description.get().is_some_and(|own| other.description.get() == Some(own))
+    }
+
+    fn count(&self, outcome: RunOutcome) {
+        self.counts.add(outcome);
+    }
+}
+
 impl Statement {
-    fn new(text: Bytes, types: Bytes, analysis: Analysis) -> Self {
-        let id = IDS.fetch_add(1, Relaxed);
+    fn new(info: StatementInfo<Statement>) -> Self {
         Statement {
-            id,
-            name: crate::server::upstream::statement_name(id).into(),
-            is_typed: is_typed(&text, &types),
-            is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
-            unlocks: mentions(&text, b"pg_advisory_unlock"),
-            may_copy: mentions(&text, b"copy"),
-            text,
-            types,
-            effect: match &analysis {
-                Analysis::Candidate(candidate) => candidate.effect(),
-                _ => Effect::NONE,
-            },
-            analysis,
-            pieces: Box::default(),
+            info,
             decided: Lock::new(None),
             deciding: tokio::sync::Mutex::new(()),
             credit: AtomicI32::new(CREDIT_MAX),
@@ -179,11 +147,6 @@ impl Statement {
     pub fn declared_types(&self) -> Vec<u32> {
         let oid = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
         self.types.chunks_exact(4).map(oid).collect()
-    }
-
-    /// Appends the Parse that prepares it with this name.
-    pub fn put_parse(&self, name: &[u8], out: &mut BytesMut) {
-        Parse { name, text: &self.text, types: &self.types }.put(out);
     }
 
     /// The verdict, if it belongs to this epoch of the catalogue.
@@ -205,14 +168,6 @@ impl Statement {
                 }
             }
             _ => CachedVerdict::Missing,
-        }
-    }
-
-    /// The packing of its last verdict, if that was to pack it.
-    pub fn packing(&self) -> Option<Arc<Packing>> {
-        match &*self.decided.lock() {
-            Some(VerdictRecord { verdict: Verdict::Packed(packing), .. }) => Some(packing.clone()),
-            _ => None,
         }
     }
 
@@ -242,47 +197,6 @@ impl Statement {
         })
     }
 
-    /// True if it leaves a transaction open, false if it ends one by COMMIT, none otherwise.
-    pub fn leaves_open(&self) -> Option<bool> {
-        match &self.analysis {
-            Analysis::Pass(pass) => pass.leaves_open,
-            _ => None,
-        }
-    }
-
-    /// Whether it is DEALLOCATE ALL, or has the same effect.
-    pub fn takes_all(&self) -> bool {
-        matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
-    }
-
-    /// The state that it clears if it succeeds outside a transaction block.
-    pub fn clears(&self) -> Effect {
-        match &self.analysis {
-            Analysis::Pass(pass) => pass.clears,
-            _ => Effect::NONE,
-        }
-    }
-
-    /// The name of a prepared statement that it creates or removes.
-    pub fn mentions_name(&self) -> Option<&[u8]> {
-        match &self.analysis {
-            Analysis::Deallocate(name) => Some(name.as_bytes()),
-            Analysis::Pass(pass) => pass.prepares.as_deref().map(str::as_bytes),
-            _ => None,
-        }
-    }
-
-    /// Whether its verdict is to pass it through.
-    pub fn is_passed(&self) -> bool {
-        match &self.analysis {
-            Analysis::Candidate(_) => {
-                let decided = self.decided.lock();
-                matches!(&*decided, Some(VerdictRecord { verdict: Verdict::Pass, .. }))
-            }
-            _ => true,
-        }
-    }
-
     /// The state that it is known to leave behind, and whether the catalogue should be queried about it.
     pub fn proof(&self, epoch: u64, age_max: Duration) -> (Proof, bool) {
         match *self.proof.lock() {
@@ -305,21 +219,6 @@ impl Statement {
         decided.as_ref().is_some_and(|decided| decided.state != state)
     }
 
-    /// Whether neither it nor one of its pieces is superseded.
-    pub fn is_current(&self) -> bool {
-        !self.is_superseded() && self.pieces.iter().all(|(piece, _)| !piece.is_superseded())
-    }
-
-    /// Whether the server describes both in the same way.
-    pub fn is_described_as(&self, other: &Statement) -> bool {
-        self.description.get().is_some_and(|own| other.description.get() == Some(own))
-    }
-
-    /// Whether the catalogue has changed since it was first prepared. Then it is not prepared again.
-    pub fn is_superseded(&self) -> bool {
-        self.superseded.load(Relaxed)
-    }
-
     /// Notes a verdict.
     pub fn decide(&self, decided: VerdictRecord) {
         *self.decided.lock() = Some(decided);
@@ -329,18 +228,6 @@ impl Statement {
     pub fn ask_again(&self) {
         if let Some(decided) = &mut *self.decided.lock() {
             decided.is_asked_again = true;
-        }
-    }
-
-    /// Whether it succeeds often enough to be packed.
-    pub fn has_credit(&self) -> bool {
-        self.credit.load(Relaxed) > 0
-    }
-
-    /// Notes a success, in a lane or elsewhere.
-    pub fn succeeded(&self) {
-        if self.credit.load(Relaxed) < CREDIT_MAX {
-            self.credit.fetch_add(1, Relaxed);
         }
     }
 
@@ -372,9 +259,9 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// The meaning of a name that a client gives to this statement now.
-    pub fn named(&self, statement: Arc<Statement>) -> Named {
-        Named { statement, parsed: 1 + self.parses.fetch_add(1, Relaxed) }
+    /// The number of a client's new Parse.
+    pub fn next_parse(&self) -> u64 {
+        1 + self.parses.fetch_add(1, Relaxed)
     }
 
     /// The number of the last Parse of a client.
@@ -390,25 +277,23 @@ impl Statements {
                 types
             });
             let text = Bytes::copy_from_slice(shape.shape.as_bytes());
-            let statement = Statement::new(text, types.freeze(), classify::analyse(shape.shape));
-            match &statement.analysis {
-                Analysis::Pass(Pass { reason: Reason::SeveralStatements, .. }) => self.in_pieces(statement),
-                _ => Arc::new(statement),
+            let mut info = info(text, types.freeze(), classify::analyse(shape.shape));
+            if let Analysis::Pass(Pass { reason: Reason::SeveralStatements, .. }) = &info.analysis {
+                info.pieces = self.pieces(&info).unwrap_or_default();
             }
+            Arc::new(Statement::new(info))
         })
     }
 
-    /// Splits a text of several statements, if the split is certain.
-    fn in_pieces(&self, statement: Statement) -> Arc<Statement> {
-        let text = str::from_utf8(&statement.text).unwrap_or_default();
-        let pieces = classify::pieces(text).unwrap_or_default().into_iter().map(|piece| {
+    /// The statements of a text of several, if the split is certain.
+    fn pieces(&self, info: &StatementInfo<Statement>) -> Option<Box<[(Arc<Statement>, Range<usize>)]>> {
+        let pieces = classify::pieces(str::from_utf8(&info.text).ok()?)?.into_iter().map(|piece| {
             let literals = piece.first..piece.first + piece.count;
             // A parameter that is not a literal is the client's error, and the server reports it.
-            let types = statement.types.get(4 * literals.start..4 * literals.end)?;
+            let types = info.types.get(4 * literals.start..4 * literals.end)?;
             Some((self.extended(piece.text.as_bytes(), types), literals))
         });
-        let pieces = pieces.collect::<Option<_>>().unwrap_or_default();
-        Arc::new(Statement { pieces, ..statement })
+        pieces.collect()
     }
 
     /// Whether the statement of a simple query's shape is cached.
@@ -425,9 +310,8 @@ impl Statements {
     pub fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
         lookup(&self.extended, &extended_key(text, types), || {
             let analysis = classify::analyse(str::from_utf8(text).unwrap_or("\u{fffd}"));
-            let statement =
-                Statement::new(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
-            let statement = Arc::new(statement);
+            let info = info(Bytes::copy_from_slice(text), Bytes::copy_from_slice(types), analysis);
+            let statement = Arc::new(Statement::new(info));
             if types.chunks_exact(4).any(|oid| oid >= &FIRST_USER_OID.to_be_bytes()[..]) {
                 statement.exclude(); // the text does not show the code of a user's type
             }
@@ -478,26 +362,9 @@ impl Statements {
     }
 }
 
-/// Whether the text runs nothing but the command itself.
-fn is_plain(text: &[u8]) -> bool {
-    let reach = str::from_utf8(text).ok().and_then(classify::reach);
-    reach.is_some_and(|reach| reach.names.is_empty())
-}
-
-/// Whether a text contains this word.
-fn mentions(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
-}
-
-/// Whether each parameter of a text has a declared type. A `$1` within a string counts as a parameter too.
-fn is_typed(text: &[u8], types: &[u8]) -> bool {
-    let parameters = text.split(|byte| *byte == b'$').skip(1).map(|rest| {
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).take(6);
-        digits.fold(0_usize, |number, digit| 10 * number + usize::from(digit - b'0'))
-    });
-    let declared =
-        types.chunks_exact(4).take_while(|oid| !matches!(oid, [0, 0, 0, 0] | [0, 0, 2, 193])).count();
-    parameters.max().unwrap_or(0) <= declared
+/// The facts about a new statement.
+fn info(text: Bytes, types: Bytes, analysis: Analysis) -> StatementInfo<Statement> {
+    StatementInfo::new(IDS.fetch_add(1, Relaxed), text, types, analysis)
 }
 
 fn extended_key(text: &[u8], types: &[u8]) -> Vec<u8> {

@@ -180,7 +180,7 @@ impl Console {
                         return Err(ConsoleEnd::Left);
                     }
                 }
-                () = leaving => return Err(ConsoleEnd::Problem(crate::session::stopping())),
+                () = leaving => return Err(ConsoleEnd::Problem(crate::session::problems::stopping())),
             }
         }
     }
@@ -378,7 +378,7 @@ impl Console {
 
     fn put_ready(&mut self) {
         let status = if self.in_transaction { Status::Transaction } else { Status::Idle };
-        crate::session::put_ready(status, &mut self.out);
+        hotrow_core::session::put_ready(status, &mut self.out);
     }
 }
 

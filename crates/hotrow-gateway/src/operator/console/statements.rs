@@ -6,7 +6,7 @@ use super::answer::{Row, row};
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::statements::Statement;
-use crate::statements::counts::RunOutcome;
+use hotrow_core::session::{RunOutcome, Statement as _};
 
 /// The columns.
 pub const COLUMNS: [&str; 18] = [

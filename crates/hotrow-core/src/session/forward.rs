@@ -2,28 +2,24 @@
 //! statements: upstream connections use the gateway's own names, and each statement is prepared there when it is first
 //! needed.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-use hotrow_core::classify::{Analysis, Effect};
-use hotrow_core::expect::{Message, Preparation, RunEffects, StatementName};
-use hotrow_core::limits;
+use bytes::{Bytes, BytesMut};
+use hotrow_wire::Frame;
 use hotrow_wire::backend::Status;
 use hotrow_wire::frontend::{self, Bind, Execute, Parse, tag};
-use hotrow_wire::{Frame, split};
 
-use super::extended::too_many_statements;
-use super::hold::Holding;
-use super::{Sequences, Session, SessionEnd};
-use crate::metrics::METRICS;
-use crate::server::upstream;
-use crate::statements::counts::RunOutcome;
-use crate::statements::{Named, Statement};
+use super::environment::Stop;
+use super::{
+    Connection, Environment, Named, RunOutcome, Sequences, Session, Statement, StatementOf, is_own_name,
+    statement_name, too_many_statements,
+};
+use crate::classify::{Analysis, Effect};
+use crate::expect::{Message, Preparation, RunEffects};
+use crate::limits;
 
-impl Session {
+impl<E: Environment> Session<E> {
     /// Forwards one message on the connection that the session holds. It is written together with other messages when
     /// the session next waits.
-    pub(super) async fn forward(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
+    pub(super) fn forward(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
         if self.expected.skips() && !matches!(frame.tag, tag::SYNC | tag::PASSWORD) {
             return Ok(()); // like the server
         }
@@ -34,7 +30,7 @@ impl Session {
         match frame.tag {
             tag::QUERY => {
                 let statement = self.simple_statement(frontend::query(body)?);
-                return self.forward_query(frame, statement).await;
+                return self.forward_query(frame, statement);
             }
             tag::PARSE => return self.forward_parse(frame, Parse::read(body)?),
             tag::BIND => return self.forward_bind(frame, &Bind::read(body)?),
@@ -42,8 +38,7 @@ impl Session {
             tag::EXECUTE => self.forward_execute(frame)?,
             tag::CLOSE => self.forward_close(frame, &frontend::Named::read(body)?),
             tag::SYNC => {
-                METRICS.passed_through.inc();
-                self.control.activity.count_passed();
+                self.env.unit_passed();
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::Sync);
                 self.close_shown();
@@ -52,7 +47,7 @@ impl Session {
                 let holding = self.held();
                 // It names its function by OID, so its effects are not known.
                 (holding.unproven, holding.may_unlock) = (true, true);
-                holding.held.moved_sequence = true;
+                holding.held.set_moved_sequence();
                 self.changes_catalogue = true;
                 self.output().extend_from_slice(frame.bytes);
                 self.expected.sent(Message::FunctionCall);
@@ -76,8 +71,8 @@ impl Session {
                 let name = self.prepare(&named, described.name.is_empty());
                 frontend::Named { statement: true, name: &name }.put(tag::DESCRIBE, self.output());
             }
-            None if described.statement && upstream::is_own_name(described.name) => {
-                let nobody = upstream::statement_name(0);
+            None if described.statement && is_own_name(described.name) => {
+                let nobody = statement_name(0);
                 frontend::Named { statement: true, name: nobody.as_bytes() }
                     .put(tag::DESCRIBE, self.output());
             }
@@ -92,61 +87,24 @@ impl Session {
     }
 
     fn forward_close(&mut self, frame: Frame<'_>, close: &frontend::Named<'_>) {
-        match close.statement && upstream::is_own_name(close.name) {
-            true => frontend::Named { statement: true, name: upstream::statement_name(0).as_bytes() }
+        match close.statement && is_own_name(close.name) {
+            true => frontend::Named { statement: true, name: statement_name(0).as_bytes() }
                 .put(tag::CLOSE, self.output()),
             false => self.output().extend_from_slice(frame.bytes),
         }
         self.expected.sent(Message::Close(close.statement.then(|| Bytes::copy_from_slice(close.name))));
     }
 
-    /// Forwards complete messages one by one, each as soon as its meaning is known. The client is not read meanwhile.
-    pub(super) async fn forward_all(&mut self, messages: &[u8]) -> Result<(), SessionEnd> {
-        let mut rest = messages;
-        while let Some(frame) = split(rest, |_| usize::MAX)? {
-            while self.is_in_doubt(frame) {
-                let left = self.mailbox.try_write()?;
-                self.relay_alone(left.unread).await?;
-            }
-            self.forward(frame).await?;
-            rest = &rest[frame.bytes.len()..];
-        }
-        Ok(())
-    }
-
-    /// The client has sent Terminate: its earlier messages are still run and answered.
-    pub(super) async fn finish(&mut self) {
-        if self.expected.is_settled() {
-            return;
-        }
-        let Some(holding) = self.holding.as_mut() else { return };
-        holding.must_close = true;
-        holding.held.upstream.output.extend_from_slice(frontend::TERMINATE);
-        // Until the last answer, or until the server or the client closes its connection.
-        while self.holding.is_some() {
-            let Ok(left) = self.mailbox.try_write() else { return };
-            if self.relay_alone(left.unread).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// The connection that is held.
-    pub(super) fn held(&mut self) -> &mut Holding {
-        self.holding.as_mut().expect("messages are forwarded only while a connection is held")
-    }
-
     /// Forwards a Query, whose text is this statement's.
-    pub(super) async fn forward_query(
+    pub(super) fn forward_query(
         &mut self,
         frame: Frame<'_>,
-        statement: Arc<Statement>,
-    ) -> Result<(), SessionEnd> {
+        statement: StatementOf<E>,
+    ) -> Result<(), Stop<E>> {
         let status = self.held().status;
         if self.is_settled() && self.answer_here(&statement, status) {
             self.remove_name(b"");
-            self.release_connection().await;
-            self.update_cancel_target();
+            self.unit_ended = true;
             return Ok(());
         }
         if !self.record_effect(&statement) {
@@ -155,8 +113,7 @@ impl Session {
             self.expected.sent(Message::Query(RunEffects::default()));
             return Ok(());
         }
-        METRICS.passed_through.inc();
-        self.control.activity.count_passed();
+        self.env.unit_passed();
         let runs = self.will_run(&statement);
         self.will_clear(Some(&statement));
         self.output().extend_from_slice(frame.bytes);
@@ -167,20 +124,20 @@ impl Session {
         Ok(())
     }
 
-    /// Notes the state that a statement may leave behind. False if it must not run, because it would read another
+    /// Records the state that a statement may leave behind. False if it must not run, because it would read another
     /// session's sequence values.
-    fn record_effect(&mut self, statement: &Arc<Statement>) -> bool {
+    fn record_effect(&mut self, statement: &StatementOf<E>) -> bool {
         match &statement.analysis {
-            Analysis::SetPack(on) => self.set_pack(*on),
-            Analysis::ResetPack => self.set_pack(true),
+            Analysis::SetPack(on) => self.pack = *on,
+            Analysis::ResetPack => self.pack = true,
             _ => {}
         }
-        statement.counts.add(self.why_passed(statement));
+        statement.count(self.why_passed(statement));
         let effect = Self::effect_of(statement);
         if effect.needs_sequence_state && !effect.touches_sequence && !self.can_read_sequences() {
             return false;
         }
-        let proof = self.pool.proof(statement);
+        let proof = self.env.proof(statement);
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
@@ -188,7 +145,9 @@ impl Session {
         let holding = self.held();
         holding.unproven |= !proof.is_clean;
         holding.may_unlock |= statement.unlocks;
-        holding.held.moved_sequence |= proof.moves_sequence;
+        if proof.moves_sequence {
+            holding.held.set_moved_sequence();
+        }
         if let Analysis::Pass(pass) = &statement.analysis {
             self.changes_catalogue |= pass.ddl;
         }
@@ -199,7 +158,7 @@ impl Session {
     }
 
     /// Why a statement is run on the session's own connection.
-    fn why_passed(&self, statement: &Statement) -> RunOutcome {
+    fn why_passed(&self, statement: &E::Statement) -> RunOutcome {
         let in_transaction = self.holding.as_ref().is_some_and(|holding| holding.status != Status::Idle);
         if self.alone.is_some() {
             RunOutcome::GivenBack
@@ -209,7 +168,7 @@ impl Session {
             RunOutcome::OwnTransaction
         } else if self.left.pins() {
             RunOutcome::Pinned
-        } else if !self.pack || !self.pool.packs() {
+        } else if !self.pack || !self.env.packs() {
             RunOutcome::SwitchedOff
         } else if !statement.has_credit() {
             RunOutcome::NoCredit
@@ -218,9 +177,9 @@ impl Session {
         }
     }
 
-    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), SessionEnd> {
+    fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
         let statement = self.parsed_statement(&parse);
-        let named = self.pool.context.statements.named(statement.clone());
+        let named = self.newly_named(&statement);
         let (id, parsed) = (statement.id, named.parsed);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
@@ -229,7 +188,7 @@ impl Session {
             return Ok(());
         }
         if self.expected.names.len() >= limits::CLIENT_STATEMENTS_MAX {
-            return Err(too_many_statements());
+            return Err(too_many_statements().into());
         }
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(id, parsed)));
@@ -252,7 +211,7 @@ impl Session {
         &mut self,
         frame: Frame<'_>,
         name: &[u8],
-        named: Named,
+        named: Named<E::Statement>,
         preparation: Option<Preparation>,
     ) {
         self.output().extend_from_slice(frame.bytes);
@@ -260,7 +219,7 @@ impl Session {
     }
 
     /// The meaning of this name when the next message is run.
-    fn named(&self, name: &[u8]) -> Option<Named> {
+    fn named(&self, name: &[u8]) -> Option<Named<E::Statement>> {
         self.expected.meaning(name).cloned()
     }
 
@@ -290,7 +249,7 @@ impl Session {
                 let Ok(text) = frontend::query(body) else { return false };
                 let statement = self.simple_statement(text);
                 let mentions = statement.mentions_name().is_some_and(|name| self.expected.is_in_doubt(name));
-                return mentions || under_way && waits_for_all(&statement.analysis);
+                return mentions || under_way && statement.waits_for_all();
             }
             tag::BIND => Bind::read(body).ok().map(|bind| bind.statement),
             tag::PARSE => Parse::read(body).ok().map(|parse| parse.name).filter(|name| !name.is_empty()),
@@ -306,11 +265,11 @@ impl Session {
             _ => None,
         };
         let Some(name) = name else { return false };
-        let waits = |named: &Named| frame.tag == tag::BIND && waits_for_all(&named.statement.analysis);
+        let waits = |named: &Named<E::Statement>| frame.tag == tag::BIND && named.statement.waits_for_all();
         self.expected.is_in_doubt(name) || under_way && self.expected.meaning(name).is_some_and(waits)
     }
 
-    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), SessionEnd> {
+    fn forward_bind(&mut self, frame: Frame<'_>, bind: &Bind<'_>) -> Result<(), Stop<E>> {
         match self.named(bind.statement) {
             Some(named) => {
                 let statement = &named.statement;
@@ -329,8 +288,8 @@ impl Session {
                     self.held().earning_credit = Some(named.statement);
                 }
             }
-            None if upstream::is_own_name(bind.statement) => {
-                bind.put(bind.portal, upstream::statement_name(0).as_bytes(), self.output());
+            None if is_own_name(bind.statement) => {
+                bind.put(bind.portal, statement_name(0).as_bytes(), self.output());
             }
             None => {
                 self.close_unnamed(bind.statement);
@@ -341,7 +300,7 @@ impl Session {
         Ok(())
     }
 
-    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), SessionEnd> {
+    fn forward_execute(&mut self, frame: Frame<'_>) -> Result<(), Stop<E>> {
         let statement = self.statement_of_portal(frame.body());
         self.will_clear(statement.as_deref());
         let runs = statement.map(|statement| self.will_run(&statement)).unwrap_or_default();
@@ -362,21 +321,21 @@ impl Session {
         self.expected.sent(Message::Execute(RunEffects::default()));
     }
 
-    /// Notes the state that the next statement clears if its unit succeeds. Only the last statement counts, because a
+    /// Records the state that the next statement clears if its unit succeeds. Only the last statement counts, because a
     /// later one could leave the same state again.
-    fn will_clear(&mut self, statement: Option<&Statement>) {
-        let clears = statement.map_or(Effect::NONE, Statement::clears);
+    fn will_clear(&mut self, statement: Option<&E::Statement>) {
+        let clears = statement.map_or(Effect::NONE, |statement| statement.clears());
         let holding = self.held();
         holding.clears = clears;
         holding.name_reset |= clears.name;
     }
 
-    /// Notes a portal whose statement may be COPY, concerns names of statements, or clears state.
-    fn record_portal(&mut self, portal: &[u8], statement: &Arc<Statement>) -> Result<(), SessionEnd> {
+    /// Records a portal whose statement may be COPY, concerns names of statements, or clears state.
+    fn record_portal(&mut self, portal: &[u8], statement: &StatementOf<E>) -> Result<(), Stop<E>> {
         let clears = statement.clears() != Effect::NONE;
         if clears || statement.may_copy || statement.takes_all() || statement.mentions_name().is_some() {
             if self.portals.len() >= limits::CLIENT_STATEMENTS_MAX {
-                return Err(too_many_statements());
+                return Err(too_many_statements().into());
             }
             self.portals.insert(Bytes::copy_from_slice(portal), statement.clone());
         } else if !self.portals.is_empty() {
@@ -386,134 +345,14 @@ impl Session {
     }
 
     /// The statement of an Execute's portal, if it was noted.
-    fn statement_of_portal(&self, body: &[u8]) -> Option<Arc<Statement>> {
+    fn statement_of_portal(&self, body: &[u8]) -> Option<StatementOf<E>> {
         if self.portals.is_empty() {
             return None;
         }
         self.portals.get(Execute::read(body).ok()?.portal).cloned()
     }
 
-    /// The effects of the next statement on names. The name that it mentions is created at the server first.
-    fn will_run(&mut self, statement: &Statement) -> RunEffects {
-        let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
-        if let Some(name) = name {
-            self.show(name);
-        }
-        let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
-        RunEffects {
-            may_copy: statement.may_copy,
-            deallocates: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
-            deallocates_all: statement.takes_all(),
-        }
+    pub(super) fn output(&mut self) -> &mut BytesMut {
+        self.held().held.output()
     }
-
-    /// Creates a statement with the client's name at the server, for a message that fails if the name exists, or
-    /// removes it.
-    fn show(&mut self, name: &[u8]) {
-        self.close(name, None);
-        Parse { name, text: b"", types: &[] }.put(self.output());
-        self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
-    }
-
-    /// Closes the statements that were created for such messages, unless the server skips the Close.
-    pub(super) fn close_shown(&mut self) {
-        if self.expected.is_reading_copy() {
-            return;
-        }
-        let shown = self.expected.take_shown();
-        if shown.is_empty() {
-            return;
-        }
-        shown.iter().for_each(|name| self.close(name, None));
-        if self.expected.needs_flush() {
-            self.output().extend_from_slice(frontend::FLUSH);
-        }
-    }
-
-    /// The client has no statement with this name. The unnamed statement on the connection belongs to another session,
-    /// or the client has closed it while its session held no connection.
-    fn close_unnamed(&mut self, name: &[u8]) {
-        if name.is_empty() {
-            self.close(name, Some(StatementName::Unnamed));
-        }
-    }
-
-    /// Closes a statement on the connection. The client does not get the reply.
-    fn close(&mut self, name: &[u8], place: Option<StatementName>) {
-        frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
-        self.expected.sent(Message::OwnClose(place));
-    }
-
-    fn output(&mut self) -> &mut bytes::BytesMut {
-        &mut self.held().held.upstream.output
-    }
-
-    /// Makes sure that the statement is prepared. Returns its name on the connection.
-    fn prepare(&mut self, named: &Named, unnamed: bool) -> Bytes {
-        let statement = &named.statement;
-        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
-        let prepared = |parsed| match unnamed {
-            true => Preparation::unnamed(statement.id, parsed),
-            false => Preparation::named(statement.id, parsed),
-        };
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if !self.expected.is_prepared(&holding.held.upstream.prepared, prepared(named.parsed)) {
-            if !unnamed {
-                self.make_room(statement);
-            }
-            statement.put_parse(&name, self.output());
-            let parsed = self.pool.context.statements.last_parse();
-            self.expected.sent(Message::OwnParse(prepared(parsed)));
-            self.held().prepared_anew = true;
-        }
-        name
-    }
-
-    /// Closes a statement before it is prepared, because it may exist after a Parse that failed or was skipped. Closes
-    /// another one if there are too many.
-    fn make_room(&mut self, statement: &Statement) {
-        self.close(&statement.name, Some(StatementName::Named(statement.id)));
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if let Some(place @ StatementName::Named(oldest)) =
-            self.expected.oldest(&holding.held.upstream.prepared)
-        {
-            self.close(upstream::statement_name(oldest).as_bytes(), Some(place));
-        }
-    }
-
-    /// No reply is missing on the connection, and no message is incomplete.
-    pub(super) fn is_settled(&self) -> bool {
-        self.expected.is_settled()
-            && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
-    }
-}
-
-impl Holding {
-    /// Writes as much as the server takes. Reading the connection shows an error again, with the server's own message.
-    pub(super) fn write(&mut self) {
-        let upstream = &mut self.held.upstream;
-        if upstream.write.try_drain(&mut upstream.output).is_err() {
-            // A broken socket is always writable. With bytes left the session would spin and never read the end.
-            upstream.output.clear();
-        }
-    }
-}
-
-/// Whether a statement runs only after all earlier ones are answered.
-fn waits_for_all(analysis: &Analysis) -> bool {
-    match analysis {
-        Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => true,
-        Analysis::Pass(pass) => pass.clears != Effect::NONE,
-        Analysis::Candidate(_) => false,
-    }
-}
-
-/// Appends ReadyForQuery with this status.
-pub fn put_ready(status: Status, out: &mut bytes::BytesMut) {
-    out.extend_from_slice(&[b'Z', 0, 0, 0, 5]);
-    out.extend_from_slice(match status {
-        Status::Idle => b"I",
-        Status::Transaction => b"T",
-        Status::Failed => b"E",
-    });
 }

@@ -1,27 +1,12 @@
 //! Forwards the server's messages on a held connection to the client, except for replies to the gateway's own messages.
 
-use bytes::{Buf, Bytes, BytesMut};
-use hotrow_core::classify::Effect;
-use hotrow_core::expect::Reply;
-use hotrow_core::limits;
+use bytes::{Bytes, BytesMut};
 use hotrow_wire::backend::{self, Problem, Report, Status, tag};
 use hotrow_wire::{Frame, HEADER_BYTES, frontend, put_frame, split};
 
-use super::hold::Holding;
-use super::{Sequences, Session, SessionEnd, put_ready, stopping};
-use crate::net::{ReadHalf, WriteHalf};
-use crate::server::held;
-use crate::server::upstream::{self, Upstream};
-use crate::session::stop::Stage;
-
-/// The event that woke the session.
-enum Woken {
-    Server(std::io::Result<usize>),
-    Client(std::io::Result<usize>),
-    ServerTakes,
-    ClientTakes,
-    Mailbox,
-}
+use super::{Connection, Environment, OWN_NAMES, Session, SessionEnd, statement_name};
+use crate::expect::Reply;
+use crate::limits;
 
 /// The handling of a reply.
 enum Passing {
@@ -45,139 +30,40 @@ const CHANGED_RESULT: &[u8] =
 /// The function of the server that reports a Bind with a wrong number of columns.
 const WRONG_COLUMNS: &[u8] = b"\0RPortalSetResultFormat\0";
 
-impl Session {
-    /// Waits for one event while a connection is held, and handles it.
-    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
-        if self.stop.stage() == Stage::Leaving {
-            self.stop_if_idle()?;
+impl<E: Environment> Session<E> {
+    /// The server has closed the connection.
+    pub fn server_gone(&mut self) -> Result<(), SessionEnd> {
+        let is_alone = self.alone.is_some();
+        let holding = self.held();
+        // It has reported the reason itself. Or the client would take later bytes for a part of the message.
+        let is_told = holding.must_close && holding.failed && !is_alone;
+        if is_told || holding.message_bytes_left > 0 {
+            return Err(SessionEnd::Server);
         }
-        let woken = self.wait_held(unread, true).await;
-        match woken {
-            Woken::Server(Ok(1..)) => self.relay().await,
-            Woken::Server(_) => Err(self.server_gone()),
-            Woken::Client(count) => {
-                if count? == 0 {
-                    // The client may have closed only its sending side: its messages are run, also those that wait for
-                    // an answer.
-                    while self.holding.is_some() && matches!(split(&self.input, |_| usize::MAX), Ok(Some(_)))
-                    {
-                        let left = self.mailbox.try_write()?;
-                        self.relay_alone(left.unread).await?;
-                        self.take_frames().await?;
-                    }
-                    self.finish().await;
-                    Err(SessionEnd::Client)
-                } else {
-                    Ok(())
-                }
-            }
-            Woken::ServerTakes | Woken::ClientTakes | Woken::Mailbox => Ok(()),
-        }
-    }
-
-    /// The same for a unit that runs alone: the client is not read.
-    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), SessionEnd> {
-        match self.wait_held(unread, false).await {
-            Woken::Server(Ok(1..)) => self.relay().await,
-            Woken::Server(_) => Err(self.server_gone()),
-            _ => Ok(()),
-        }
-    }
-
-    async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
-        let active = !self.is_settled();
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
-        self.control.activity.set_held(active, holding.status, self.pack, self.left);
-        let was_full = holding.is_full();
-        holding.write();
-        let full = holding.is_full();
-        if was_full && !full {
-            // the client's messages may be there already and have only waited for room
-            return Woken::ServerTakes;
-        }
-        let Upstream { read, write, input, output, .. } = &mut *holding.held.upstream;
-        let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
-        tokio::select! {
-            biased;
-            count = read.fill(input), if unread < limits::UNREAD_BYTES_MAX => Woken::Server(count),
-            count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
-            _ = write.writable(), if !output.is_empty() => Woken::ServerTakes,
-            _ = self.mailbox.write.writable(), if unread > 0 => Woken::ClientTakes,
-            () = self.mailbox.task_notify.notified() => Woken::Mailbox,
-        }
-    }
-
-    /// The gateway stops: a session without a transaction ends now, others after their transaction.
-    fn stop_if_idle(&mut self) -> Result<(), SessionEnd> {
-        let is_settled = self.is_settled();
-        let idle = is_settled && self.held().status == Status::Idle;
-        if idle && self.stop.stage() == Stage::Leaving {
-            Err(SessionEnd::Problem(stopping()))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn server_gone(&mut self) -> SessionEnd {
-        // it has reported the reason itself
-        let is_told = self.held().must_close && self.held().failed && self.alone.is_none();
-        if is_told || self.held().message_bytes_left > 0 {
-            return SessionEnd::Server; // in a message: the client would take later bytes for a part of it
-        }
-        SessionEnd::Problem(Problem::fatal(
+        self.failed(SessionEnd::Problem(Problem::fatal(
             "08006",
             "the server closed the connection unexpectedly",
             "Statements under way may or may not have been executed. Check before you send them again.",
-        ))
+        )))
     }
 
-    /// Forwards the server's messages.
-    async fn relay(&mut self) -> Result<(), SessionEnd> {
-        let mut input = std::mem::take(&mut self.held().held.upstream.input);
-        let mut taken = 0;
-        let ready = self.take_replies(&input, &mut taken);
-        if taken == input.len() {
-            input.clear();
-        } else {
-            input.advance(taken);
-        }
-        if input.is_empty() && input.capacity() > limits::SESSION_BUFFER_BYTES {
-            input = BytesMut::new();
-        }
-        self.held().held.upstream.input = input;
-        let ready = ready?;
-        if let Some(status) = self.held().delayed_ready.take() {
-            self.restore_name(status).await?;
-        }
-        if ready {
-            self.release_connection().await;
-            if self.holding.is_some() {
-                self.update_cancel_target();
-            }
-            if self.stop.stage() == Stage::Leaving && self.holding.is_some() && self.mailbox.pending() == 0 {
-                self.stop_if_idle()?;
-            }
-        }
-        Ok(())
+    /// The client has sent Terminate: its earlier messages are still run and answered. Returns whether there are
+    /// any.
+    pub fn terminate(&mut self) -> bool {
+        let is_settled = self.expected.is_settled();
+        let Some(holding) = self.holding.as_mut().filter(|_| !is_settled) else { return false };
+        holding.must_close = true;
+        holding.held.output().extend_from_slice(frontend::TERMINATE);
+        true
     }
 
-    /// The server has reset the client's name to the default: sets the client's own name again before the client is
-    /// told that the unit is over. If more is under way already, the next connection gets the name.
-    async fn restore_name(&mut self, status: Status) -> Result<(), SessionEnd> {
-        let name = self.first_name.clone();
-        if self.is_settled() {
-            let renamed = self.held().held.rename(&name).await;
-            renamed.map_err(|error| SessionEnd::from(held::Error::from(error)))?;
+    /// Forwards the server's messages at the beginning of `input` to the client. Adds the number of handled bytes
+    /// to `taken`.
+    pub fn replies(&mut self, input: &[u8], taken: &mut usize) -> Result<(), SessionEnd> {
+        match self.take_replies(input, taken) {
+            Ok(ready) => self.unit_ended |= ready,
+            Err(end) => self.failed(end)?,
         }
-        let is_new = self.application_name != name;
-        self.mailbox.append(|out| {
-            if is_new {
-                backend::put_parameter_status(out, "application_name", &name);
-            }
-            put_ready(status, out);
-        });
-        self.control.activity.rename(&name);
-        self.application_name = name;
         Ok(())
     }
 
@@ -220,12 +106,12 @@ impl Session {
             match passing {
                 Ok(Passing::AsItIs) => {}
                 Ok(passing) => {
-                    self.mailbox.append(|out| {
+                    self.append(|out| {
                         out.extend_from_slice(&input[begin..*taken]);
                         match passing {
                             Passing::AsItIs | Passing::Swallowed => {}
                             Passing::OwnNotification => {
-                                let process_id = self.control.process_id.to_be_bytes();
+                                let process_id = self.env.process_id().to_be_bytes();
                                 out.extend_from_slice(&frame.bytes[..HEADER_BYTES]);
                                 out.extend_from_slice(&process_id);
                                 out.extend_from_slice(&frame.body()[process_id.len()..]);
@@ -242,22 +128,22 @@ impl Session {
             }
             *taken = end;
         };
-        self.mailbox.append(|out| out.extend_from_slice(&input[begin..*taken]));
+        self.append(|out| out.extend_from_slice(&input[begin..*taken]));
         result.map(|()| ready)
     }
 
-    /// Notes the meaning of a reply. Returns how it is handled.
+    /// Records the meaning of a reply. Returns how it is handled.
     fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
         let mut lost_name = false;
         let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
-        match self.expected.received(&mut holding.held.upstream.prepared, frame.tag, frame.body()) {
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
             Reply::Forward => {}
             Reply::Swallow => return Ok(Passing::Swallowed),
             Reply::ForwardAndAsk => {
-                let out = &mut holding.held.upstream.output;
+                let out = holding.held.output();
                 out.extend_from_slice(frontend::SYNC);
-                let nobody = upstream::statement_name(0);
+                let nobody = statement_name(0);
                 frontend::Named { statement: true, name: nobody.as_bytes() }.put(frontend::tag::CLOSE, out);
                 out.extend_from_slice(frontend::FLUSH);
             }
@@ -287,7 +173,7 @@ impl Session {
         }
         // Earlier facts of the catalogue are dropped before the client learns that its change is complete.
         if self.changes_catalogue && matches!(frame.tag, tag::COMMAND_COMPLETE | tag::READY) {
-            self.pool.catalogue_changed();
+            self.env.catalogue_changed();
             self.changes_catalogue = frame.tag != tag::READY || self.held().status != Status::Idle;
         }
         if frame.tag == tag::READY {
@@ -298,7 +184,7 @@ impl Session {
                 return Ok(Passing::Swallowed);
             }
         }
-        let own = self.held().held.upstream.process_id.to_be_bytes();
+        let own = self.held().held.process_id().to_be_bytes();
         if frame.tag == tag::NOTIFICATION && frame.body().starts_with(&own) {
             return Ok(Passing::OwnNotification);
         }
@@ -310,7 +196,7 @@ impl Session {
         Ok(bound.filter(|name| !name.is_empty()).map_or(Passing::AsItIs, Passing::Mentions))
     }
 
-    /// Notes an error. Returns whether the client does not get it.
+    /// Records an error. Returns whether the client does not get it.
     fn handle_error(&mut self, body: &[u8], bound: Option<&Bytes>) -> Result<bool, SessionEnd> {
         let report = Report::read(body)?;
         // The client has this name, so the statement on the connection is gone, and maybe others too.
@@ -322,12 +208,12 @@ impl Session {
         if ends_alone {
             // The session continues without this connection: the client gets an error and a ReadyForQuery for the unit, and
             // then the answers of the later units.
-            tracing::warn!(message = %String::from_utf8_lossy(report.message), "the server closes a connection");
+            self.env.server_closes(report.message);
         }
         Ok(ends_alone)
     }
 
-    /// Notes a setting that the server reports. Returns whether the client does not get it.
+    /// Records a setting that the server reports. Returns whether the client does not get it.
     fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let (name, value) = backend::parameter_status(body)?;
         if name != "application_name" {
@@ -339,11 +225,11 @@ impl Session {
             return Ok(true);
         }
         self.application_name = value.to_owned();
-        self.control.activity.rename(value);
+        self.env.client_renamed(value);
         Ok(false)
     }
 
-    /// Notes the end of a unit. Returns whether the server has to be told the client's name again.
+    /// Records the end of a unit. Returns whether the server has to be told the client's name again.
     fn handle_ready(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let is_settled = self.expected.is_settled();
         let holding = self.holding.as_mut().expect("called only while a connection is held");
@@ -352,43 +238,19 @@ impl Session {
         let lost_name =
             holding.has_lost_name(&self.first_name) && holding.status != Status::Failed && is_settled;
         holding.name_reset = false;
-        self.alone = self.alone.map(|owed| owed.saturating_sub(1));
+        if let Some(alone) = &mut self.alone {
+            alone.owed = alone.owed.saturating_sub(1);
+        }
         if holding.status == Status::Idle && is_settled {
             self.portals.clear();
         }
         Ok(lost_name)
     }
-
-    /// A unit is over: its cleared state is removed if it has succeeded.
-    fn unit_over(&mut self) {
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
-        let failed = std::mem::take(&mut holding.failed);
-        let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
-        if let Some(statement) = holding.earning_credit.take()
-            && !failed
-        {
-            statement.succeeded();
-        }
-        if !failed && holding.status == Status::Idle {
-            self.left = self.left.without(clears);
-            if clears.touches_sequence {
-                self.sequences = Sequences::Untouched;
-            }
-        }
-    }
-}
-
-impl Holding {
-    /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
-    fn has_lost_name(&self, first_name: &str) -> bool {
-        let held = &self.held;
-        self.name_reset && held.name() == held.default_name() && held.name() != first_name
-    }
 }
 
 /// Appends an error about a Bind. An error about the number of parameters contains the statement's name.
 fn put_with_name(body: &[u8], name: &[u8], out: &mut BytesMut) {
-    let own = upstream::OWN_NAMES.as_bytes();
+    let own = OWN_NAMES.as_bytes();
     let quoted = [b"\"", own].concat();
     let start = body.windows(quoted.len()).position(|part| part == quoted).map(|at| at + 1);
     let end = start.and_then(|start| Some(start + body[start..].iter().position(|byte| *byte == b'"')?));
@@ -407,4 +269,14 @@ fn begins_large(input: &[u8]) -> Option<usize> {
     let total = u32::from_be_bytes(length) as usize + 1;
     let in_pieces = matches!(tag, tag::DATA_ROW | tag::COPY_DATA) && total > limits::SESSION_BUFFER_BYTES;
     in_pieces.then_some(total)
+}
+
+/// Appends ReadyForQuery with this status.
+pub fn put_ready(status: Status, out: &mut BytesMut) {
+    out.extend_from_slice(&[b'Z', 0, 0, 0, 5]);
+    out.extend_from_slice(match status {
+        Status::Idle => b"I",
+        Status::Transaction => b"T",
+        Status::Failed => b"E",
+    });
 }

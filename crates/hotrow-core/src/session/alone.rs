@@ -1,0 +1,120 @@
+//! A unit that cannot run in a lane: it runs on a connection of its own, from its first message to its last
+//! ReadyForQuery, before all later units of the session.
+
+use bytes::Bytes;
+use hotrow_wire::backend::Problem;
+use hotrow_wire::split;
+
+use super::environment::Stop;
+use super::{Envelope, Environment, Need, Sequences, Session, SessionEnd};
+use crate::unit::put_refusals;
+
+/// Such a unit.
+pub(super) struct Alone<U> {
+    pub(super) envelope: U,
+    /// The number of ReadyForQuery messages for which its client still waits.
+    pub(super) owed: usize,
+    /// Its messages that are not sent yet; none before it has a connection.
+    messages: Option<Bytes>,
+}
+
+impl<E: Environment> Session<E> {
+    /// Runs the earliest unfinished unit alone. If an earlier unit has left a failed transaction open, it runs
+    /// in that transaction.
+    pub fn begin_alone(&mut self, envelope: E::Envelope) {
+        let owed = envelope.unit().readies();
+        self.alone = Some(Alone { envelope, owed, messages: None });
+    }
+
+    /// Continues with this unit.
+    pub(super) fn run_alone(&mut self) -> Result<(), Stop<E>> {
+        let Some(alone) = &mut self.alone else { return Ok(()) };
+        let messages = match &alone.messages {
+            Some(messages) => messages.clone(),
+            None if self.holding.is_some() => {
+                let messages = Bytes::copy_from_slice(alone.envelope.unit().raw());
+                self.forget_naming();
+                messages
+            }
+            None => {
+                let Some(problem) = self.provided.no_connection.take() else {
+                    return Err(Stop::Need(Need::Connection));
+                };
+                let owed = alone.owed;
+                self.append(|out| put_refusals(&problem, owed, out));
+                self.finish_alone();
+                return Ok(());
+            }
+        };
+        let mut sent = 0;
+        let forwarded = self.forward_all(&messages, &mut sent);
+        if let Some(alone) = &mut self.alone {
+            alone.messages = Some(messages.slice(sent..));
+        }
+        forwarded?;
+        if self.holding.is_some() && !self.is_settled() {
+            return Err(Stop::Need(Need::Reply));
+        }
+        self.finish_alone();
+        Ok(())
+    }
+
+    /// The unit is done, and with it the answered units directly after it.
+    fn finish_alone(&mut self) {
+        self.alone = None;
+        self.env.answers(|answers| answers.finish_front());
+    }
+
+    /// Gives up a unit that was sent.
+    pub(super) fn drop_alone(&mut self) {
+        if self.alone.as_ref().is_some_and(|alone| alone.messages.is_some()) {
+            self.finish_alone();
+        }
+    }
+
+    /// Forwards complete messages one by one, each as soon as its meaning is known.
+    pub(super) fn forward_all(&mut self, messages: &[u8], sent: &mut usize) -> Result<(), Stop<E>> {
+        while let Some(frame) = split(&messages[*sent..], |_| usize::MAX)? {
+            if self.holding.is_none() {
+                break;
+            }
+            if self.is_in_doubt(frame) {
+                return Err(Stop::Need(Need::Reply));
+            }
+            self.forward(frame)?;
+            *sent += frame.bytes.len();
+        }
+        Ok(())
+    }
+
+    /// The session's work has failed in this way. If a unit runs alone, only this unit is lost.
+    pub fn failed(&mut self, end: SessionEnd) -> Result<(), SessionEnd> {
+        let Some(alone) = &self.alone else { return Err(end) };
+        if !matches!(end, SessionEnd::Problem(_)) {
+            return Err(end);
+        }
+        let (owed, is_sent) = (alone.owed, alone.messages.is_some());
+        let is_lost = owed > 0 && is_sent;
+        if is_lost {
+            self.lost_while_alone(owed);
+        }
+        self.finish_alone();
+        if is_lost { Ok(()) } else { Err(end) }
+    }
+
+    /// The connection was lost under a unit that ran alone. Each unanswered message gets an error. Otherwise the
+    /// client would take the answers of later units for this unit's.
+    fn lost_while_alone(&mut self, owed: usize) {
+        self.disconnect();
+        if self.sequences == Sequences::Here {
+            self.sequences = Sequences::Elsewhere;
+        }
+        self.env.outcome_unknown();
+        let problem = Problem::error(
+            "08007",
+            "the connection to the server was lost, and the outcome of the statement is unknown",
+            "The statement was executed once or not at all. Check before you send it again.",
+        );
+        self.append(|out| put_refusals(&problem, owed, out));
+    }
+}

@@ -1,0 +1,193 @@
+//! What a session needs from the gateway around it. Nothing here waits: what takes time is a [`Need`].
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use hotrow_wire::backend::Problem;
+
+use super::{Answers, Proof, Statement, Verdict};
+use crate::expect::Prepared;
+use crate::normalise::Shape;
+use crate::unit::Packed;
+
+/// The type of the statements of an environment.
+pub type StatementOf<E> = Arc<<E as Environment>::Statement>;
+
+/// The gateway around one session.
+pub trait Environment: Sized {
+    /// A statement.
+    type Statement: Statement;
+    /// An upstream connection.
+    type Connection: Connection;
+    /// A unit on its way to a lane and back.
+    type Envelope: Envelope<Self::Statement>;
+    /// What lanes hand back to the session.
+    type Returned;
+
+    /// The statement of a simple query's shape.
+    fn simple(&self, shape: &Shape<'_>) -> StatementOf<Self>;
+    /// Whether the statement of a simple query's shape is known.
+    fn knows_simple(&self, shape: &Shape<'_>) -> bool;
+    /// The statement of a Parse.
+    fn extended(&self, text: &[u8], types: &[u8]) -> StatementOf<Self>;
+    /// Whether the statement of a Parse is known.
+    fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool;
+    /// The number of a client's new Parse in the pool.
+    fn next_parse(&self) -> u64;
+    /// The number of the last Parse of a client.
+    fn last_parse(&self) -> u64;
+    /// The verdict about a statement, unless the catalogue has to be asked.
+    fn verdict(&self, statement: &StatementOf<Self>) -> Option<Verdict>;
+    /// Whether every unit with this statement is known to be passed through.
+    fn passes(&self, statement: &Self::Statement) -> bool;
+    /// The state that a statement is known to leave behind.
+    fn proof(&self, statement: &StatementOf<Self>) -> Proof;
+    /// The statement that a superseded one would be if it were prepared now.
+    fn successor(&self, statement: &Self::Statement) -> StatementOf<Self>;
+    /// Whether statements of the pool's clients can be packed.
+    fn packs(&self) -> bool;
+    /// The catalogue may have changed.
+    fn catalogue_changed(&self);
+
+    /// An envelope for a unit whose last bytes have just arrived.
+    fn envelope(&self, unit: Packed<StatementOf<Self>>) -> Self::Envelope;
+    /// The lane for a unit. If `only` is set, no other lane will do.
+    fn assign(&self, unit: &Packed<StatementOf<Self>>, only: Option<usize>) -> Option<usize>;
+    /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
+    fn submit(&self, lane: usize, first: bool, envelope: Self::Envelope);
+
+    /// Reads or changes the replies to the client.
+    fn answers<R>(&self, with: impl FnOnce(&mut Answers<Self::Returned>) -> R) -> R;
+    /// Whether the client has to read, or be answered, before more of its messages are handled.
+    fn is_full(&self) -> bool;
+    /// The largest message of the client.
+    fn message_bytes_max(&self) -> usize;
+    /// The process ID that the client was told.
+    fn process_id(&self) -> u32;
+    /// The client has another name.
+    fn client_renamed(&self, name: &str);
+    /// A unit was passed through.
+    fn unit_passed(&self);
+    /// A unit went to a lane.
+    fn unit_packed(&self);
+    /// The outcome of a unit is unknown.
+    fn outcome_unknown(&self);
+    /// The server has said why it closes a connection on which a unit runs alone.
+    fn server_closes(&self, message: &[u8]);
+    /// The connection that the session held is gone.
+    fn disconnected(&self);
+}
+
+/// An upstream connection that a session holds.
+pub trait Connection {
+    /// The messages that the server gets next.
+    fn output(&mut self) -> &mut BytesMut;
+    /// The statements that are prepared there.
+    fn prepared(&self) -> &Prepared;
+    /// The same, to be changed.
+    fn prepared_mut(&mut self) -> &mut Prepared;
+    /// The process ID of its backend.
+    fn process_id(&self) -> u32;
+    /// Whether its backend may remember sequence values of the session.
+    fn moved_sequence(&self) -> bool;
+    /// Records that it may.
+    fn set_moved_sequence(&mut self);
+    /// The client's name as the server stores it.
+    fn name(&self) -> &str;
+    /// The name of a client that sets none.
+    fn default_name(&self) -> &str;
+    /// Records the client's name that the server has reported.
+    fn name_changed(&mut self, name: &str);
+    /// The session keeps the connection for long, and must not hold up short work of others.
+    fn kept_for_long(&mut self);
+}
+
+/// A unit on its way to a lane and back.
+pub trait Envelope<S> {
+    /// The unit.
+    fn unit(&self) -> &Packed<Arc<S>>;
+    /// Sets the slot of its answer, and whether its success changes names of statements.
+    fn address(&mut self, slot: u64, changes_names: bool);
+
+    /// Whether one of its statements has lost its credit.
+    fn has_lost_credit(&self) -> bool
+    where
+        S: Statement,
+    {
+        self.unit().runs().any(|run| !run.statement.has_credit())
+    }
+}
+
+/// What a session needs before it can go on.
+pub enum Need<E: Environment> {
+    /// Something new: from the client, from the server if a connection is held, or room for replies.
+    Event,
+    /// Something new from the server. The client's next messages are not read.
+    Reply,
+    /// One more of the units in lanes is answered or given back.
+    Lanes,
+    /// A connection.
+    Connection,
+    /// The verdict about this statement.
+    Verdict(StatementOf<E>),
+    /// The statement of this text is long, and is to be classified on a thread of its own.
+    Classified(LongText),
+    /// The server has to be told the client's name again.
+    Rename,
+    /// The state that is left on the connection.
+    StateLeft,
+    /// The session needs its connection no longer. It is reused, or closed.
+    Release {
+        /// The connection.
+        connection: E::Connection,
+        /// Whether it can be reused.
+        reusable: bool,
+    },
+}
+
+/// The text of a statement that takes a while to be classified.
+#[derive(Debug)]
+pub enum LongText {
+    /// Of a simple query.
+    Simple(String),
+    /// Of a Parse, with its types.
+    Extended(Vec<u8>, Vec<u8>),
+}
+
+/// Why a session ends.
+#[derive(Debug)]
+pub enum SessionEnd {
+    /// The client has sent Terminate or is gone.
+    Client,
+    /// The client gets this error and the connection is closed.
+    Problem(Problem),
+    /// The server has closed the connection that the session holds, and the client must get nothing more: it
+    /// has the server's error, or a message was cut off.
+    Server,
+}
+
+impl From<hotrow_wire::Error> for SessionEnd {
+    fn from(error: hotrow_wire::Error) -> Self {
+        SessionEnd::Problem(Problem::fatal(
+            "08P01",
+            error.to_string(),
+            "The connection is closed, because later messages cannot be read reliably. Check the client's driver.",
+        ))
+    }
+}
+
+/// Why a message is not handled now.
+pub(super) enum Stop<E: Environment> {
+    /// It is handled again from its beginning when this is there.
+    Need(Need<E>),
+    /// What it needs is not there.
+    Refused(Problem),
+    /// The session ends.
+    End(SessionEnd),
+}
+
+impl<E: Environment, T: Into<SessionEnd>> From<T> for Stop<E> {
+    fn from(end: T) -> Self {
+        Stop::End(end.into())
+    }
+}

@@ -1,0 +1,279 @@
+//! Extended queries while the session holds no connection: messages are gathered up to Sync, then go to a lane
+//! or are passed through together.
+
+use bytes::Bytes;
+use hotrow_wire::backend::{self, Problem};
+use hotrow_wire::frontend::{self, Bind, Parse, tag};
+use hotrow_wire::{Frame, split};
+
+use super::environment::Stop;
+use super::names::Change;
+use super::simple::{end_if_begin_failed, returns_rows};
+use super::submit::{PlanOf, is_transaction};
+use super::{Environment, LongText, Named, Need, Session, Statement, StatementOf, too_many_statements};
+use crate::limits;
+use crate::unit::Packed;
+use crate::unit::gather::{Gather, Gathered, Single};
+
+impl<E: Environment> Session<E> {
+    /// Handles a Sync: the unit is complete.
+    pub(super) fn sync(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
+        self.wait_for_blocks()?;
+        let gather = std::mem::take(&mut self.gather);
+        let handled = self.run_unit(&gather, frame, behind);
+        self.gather = gather;
+        if handled? {
+            self.gather.clear();
+            return Ok(());
+        }
+        let problem = self.connect()?;
+        self.refuse_gathered(frame, behind, &problem)
+    }
+
+    /// Whether this is the first message of a unit, and names a statement that is always passed through.
+    pub(super) fn begins_passed(&mut self, frame: Frame<'_>) -> Result<bool, Stop<E>> {
+        if !self.gather.is_empty() {
+            return Ok(false);
+        }
+        let statement = match frame.tag {
+            tag::PARSE => Some(self.parsed_statement(&Parse::read(frame.body())?)),
+            _ => self.statement_now(Bind::read(frame.body())?.statement),
+        };
+        Ok(statement.is_some_and(|statement| !self.packs() || self.env.passes(&statement)))
+    }
+
+    /// Answers a unit or sends it to a lane. False if it has to be passed through.
+    fn run_unit(&mut self, gather: &Gather, sync: Frame<'_>, behind: &[u8]) -> Result<bool, Stop<E>> {
+        if self.depends_on_lanes(gather) {
+            self.lanes_done()?;
+        }
+        let (single, several);
+        let statements: &[Single<'_>] = match gather.form()? {
+            Gathered::Closes(closes) => {
+                self.close_all(&closes);
+                return Ok(true);
+            }
+            Gathered::Single(one) => {
+                single = [one];
+                &single
+            }
+            Gathered::Several(statements) if self.packs() => {
+                several = statements;
+                &several
+            }
+            Gathered::Several(_) | Gathered::Other => return Ok(false),
+        };
+        let plans = match self.plan_all(statements) {
+            Ok(Some(plans)) => plans,
+            Ok(None) => return Ok(false),
+            Err(Stop::Refused(problem)) => {
+                let (begins, _) = self.leave_open(gather.raw(), false);
+                end_if_begin_failed(begins, behind, &problem)?;
+                self.refuse_query(&problem);
+                return Ok(true);
+            }
+            Err(stop) => return Err(stop),
+        };
+        let changes = self.changes(statements, &plans)?;
+        let raw = [gather.raw(), sync.bytes];
+        let packed = Packed::extended(raw, statements.iter().zip(plans), &mut self.scratch);
+        self.submit(packed, changes)?;
+        Ok(true)
+    }
+
+    /// The plans for running the statements of a unit in a lane; none if they cannot run there.
+    pub(super) fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
+        let mut plans: Vec<PlanOf<E>> = Vec::with_capacity(statements.len());
+        for (place, single) in statements.iter().enumerate() {
+            let Some(statement) = self.statement_of(single, &statements[..place], &plans) else {
+                return Ok(None);
+            };
+            match self.plan(&statement)? {
+                Some(plan) if single.rows_max == 0 || !returns_rows(&plan) => plans.push(plan),
+                _ => return Ok(None),
+            }
+        }
+        Ok(is_transaction(&plans).then_some(plans))
+    }
+
+    /// The statement that a Bind means, after the earlier statements of its unit. None if the server has to
+    /// report an error.
+    fn statement_of(
+        &mut self,
+        single: &Single<'_>,
+        before: &[Single<'_>],
+        plans: &[PlanOf<E>],
+    ) -> Option<StatementOf<E>> {
+        let name = single.bind.statement;
+        let closes =
+            |closes: &[frontend::Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
+        // The last change of the name in the unit counts.
+        let mut there = self.statement_now(name);
+        for (earlier, plan) in before.iter().zip(plans) {
+            if closes(&earlier.closes.0) {
+                there = None;
+            }
+            if earlier.parse.as_ref().is_some_and(|parse| parse.name == name) {
+                there = Some(plan.statement().clone());
+            }
+            if closes(&earlier.closes.1) {
+                there = None;
+            }
+        }
+        match &single.parse {
+            // A name that is in use is an error.
+            Some(_) if !name.is_empty() && there.is_some() && !closes(&single.closes.0) => None,
+            Some(parse) => Some(self.parsed_statement(parse)),
+            None => there,
+        }
+    }
+
+    /// The statement of a Parse.
+    pub(super) fn parsed_statement(&mut self, parse: &Parse<'_>) -> StatementOf<E> {
+        if let Some(statement) = &self.last_parsed
+            && statement.text == parse.text
+            && statement.types == parse.types
+            && statement.is_current()
+        {
+            return statement.clone();
+        }
+        let statement = self.env.extended(parse.text, parse.types);
+        self.last_parsed = Some(statement.clone());
+        statement
+    }
+
+    /// The changes of names by a unit that runs in a lane.
+    fn changes(
+        &self,
+        statements: &[Single<'_>],
+        plans: &[PlanOf<E>],
+    ) -> Result<Vec<Change<E::Statement>>, Stop<E>> {
+        let mut changes = Vec::new();
+        let closed =
+            |close: &frontend::Named<'_>| close.statement.then(|| (Bytes::copy_from_slice(close.name), None));
+        for (single, plan) in statements.iter().zip(plans) {
+            changes.extend(single.closes.0.iter().filter_map(closed));
+            if let Some(parse) = &single.parse {
+                changes.push((Bytes::copy_from_slice(parse.name), Some(self.newly_named(plan.statement()))));
+                if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
+                    return Err(too_many_statements().into());
+                }
+            }
+            changes.extend(single.closes.1.iter().filter_map(closed));
+        }
+        Ok(changes)
+    }
+
+    /// The meaning of a name that the client gives to this statement now.
+    pub(super) fn newly_named(&self, statement: &StatementOf<E>) -> Named<E::Statement> {
+        Named { statement: statement.clone(), parsed: self.env.next_parse() }
+    }
+
+    fn close_all(&mut self, closes: &[frontend::Named<'_>]) {
+        self.append_in_turn(|out| {
+            closes.iter().for_each(|_| out.extend_from_slice(backend::CLOSE_COMPLETE));
+            out.extend_from_slice(backend::READY_IDLE);
+        });
+        closes.iter().filter(|close| close.statement).for_each(|close| self.remove_name(close.name));
+    }
+
+    /// Forwards the gathered messages on the connection that the session holds.
+    pub(super) fn forward_gathered(&mut self) -> Result<(), Stop<E>> {
+        let mut gather = std::mem::take(&mut self.gather);
+        let mut sent = 0;
+        let forwarded = self.forward_all(gather.raw(), &mut sent);
+        gather.drop_first(sent);
+        self.gather = gather;
+        forwarded
+    }
+
+    /// Reports to the client that its messages up to this one get no connection. Messages of the unit that have
+    /// not arrived are ignored.
+    pub(super) fn refuse_gathered(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        problem: &Problem,
+    ) -> Result<(), Stop<E>> {
+        let gather = std::mem::take(&mut self.gather);
+        let (begins, _) = self.leave_open(gather.raw(), false);
+        let (begins, _) = self.leave_open(frame.bytes, begins);
+        end_if_begin_failed(begins, behind, problem)?;
+        self.append_in_turn(|out| problem.put(out));
+        match frame.tag {
+            tag::SYNC => self.ready_in_turn(),
+            _ => self.skipping = true,
+        }
+        Ok(())
+    }
+
+    /// The same for the first message of a unit that has arrived completely.
+    pub(super) fn refuse_first(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        problem: Problem,
+    ) -> Result<(), Stop<E>> {
+        let (begins, _) = self.leave_open(frame.bytes, false);
+        let (begins, next) = self.leave_open(behind, begins);
+        end_if_begin_failed(begins, next, &problem)?;
+        self.append_in_turn(|out| problem.put(out));
+        self.skipping = true;
+        Ok(())
+    }
+
+    /// Whether a transaction is open after these messages up to their first Sync, if one is open before them or
+    /// not. Also returns the messages after that Sync.
+    fn leave_open<'m>(&mut self, mut messages: &'m [u8], mut open: bool) -> (bool, &'m [u8]) {
+        while let Ok(Some(frame)) = split(messages, |_| usize::MAX) {
+            messages = &messages[frame.bytes.len()..];
+            let statement = match frame.tag {
+                tag::PARSE => Parse::read(frame.body()).ok().map(|parse| self.parsed_statement(&parse)),
+                tag::BIND => {
+                    let bind = Bind::read(frame.body()).ok();
+                    bind.and_then(|bind| self.statement_now(bind.statement))
+                }
+                tag::SYNC => break,
+                _ => None,
+            };
+            open = statement.and_then(|statement| statement.leaves_open()).unwrap_or(open);
+        }
+        (open, messages)
+    }
+
+    /// Makes sure that the statement of a long Query or Parse is known. `offset` is where the message begins,
+    /// after the message that is being handled.
+    pub(super) fn classify_long(&mut self, frame: Frame<'_>, offset: usize) -> Result<(), Stop<E>> {
+        let end = offset + frame.bytes.len();
+        if frame.bytes.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX || self.provided.classified >= end {
+            return Ok(());
+        }
+        let text = match frame.tag {
+            tag::QUERY => {
+                let Ok(text) = str::from_utf8(frontend::query(frame.body())?) else { return Ok(()) };
+                let shape = self.normaliser.run(text);
+                let is_last =
+                    self.last_simple.as_ref().is_some_and(|(signature, _)| signature[..] == *shape.signature);
+                let is_short = shape.signature.len() <= limits::CLASSIFIED_INLINE_BYTES_MAX;
+                if is_short || is_last || self.env.knows_simple(&shape) {
+                    return Ok(());
+                }
+                LongText::Simple(text.to_owned())
+            }
+            tag::PARSE => {
+                let Parse { text, types, .. } = Parse::read(frame.body())?;
+                let is_last = self
+                    .last_parsed
+                    .as_ref()
+                    .is_some_and(|statement| statement.text == text && statement.types == types);
+                if is_last || self.env.knows_extended(text, types) {
+                    return Ok(());
+                }
+                LongText::Extended(text.to_owned(), types.to_owned())
+            }
+            _ => return Ok(()),
+        };
+        self.provided.classified = end;
+        Err(Stop::Need(Need::Classified(text)))
+    }
+}

@@ -1,0 +1,93 @@
+//! The names of statements on the connection that a session holds: the gateway's own, under which statements are
+//! prepared when they are first needed, and the client's, where the server has to see them.
+
+use bytes::Bytes;
+use hotrow_wire::frontend::{self, Parse, tag};
+
+use super::{Connection, Environment, Named, Session, statement_name};
+use crate::classify::Analysis;
+use crate::expect::{Message, Preparation, RunEffects, StatementName};
+
+impl<E: Environment> Session<E> {
+    /// The effects of the next statement on names. The name that it mentions is created at the server first.
+    pub(super) fn will_run(&mut self, statement: &E::Statement) -> RunEffects {
+        let name = statement.mentions_name().filter(|name| self.expected.meaning(name).is_some());
+        if let Some(name) = name {
+            self.show(name);
+        }
+        let is_taken = matches!(&statement.analysis, Analysis::Deallocate(_));
+        RunEffects {
+            may_copy: statement.may_copy,
+            deallocates: name.filter(|_| is_taken).map(Bytes::copy_from_slice),
+            deallocates_all: statement.takes_all(),
+        }
+    }
+
+    /// Creates a statement with the client's name at the server, for a message that fails if the name exists, or
+    /// removes it.
+    pub(super) fn show(&mut self, name: &[u8]) {
+        self.close(name, None);
+        Parse { name, text: b"", types: &[] }.put(self.output());
+        self.expected.sent(Message::Show(Bytes::copy_from_slice(name)));
+    }
+
+    /// Closes the statements that were created for such messages, unless the server skips the Close.
+    pub(super) fn close_shown(&mut self) {
+        if self.expected.is_reading_copy() {
+            return;
+        }
+        let shown = self.expected.take_shown();
+        if shown.is_empty() {
+            return;
+        }
+        shown.iter().for_each(|name| self.close(name, None));
+        if self.expected.needs_flush() {
+            self.output().extend_from_slice(frontend::FLUSH);
+        }
+    }
+
+    /// The client has no statement with this name. The unnamed statement on the connection belongs to another session,
+    /// or the client has closed it while its session held no connection.
+    pub(super) fn close_unnamed(&mut self, name: &[u8]) {
+        if name.is_empty() {
+            self.close(name, Some(StatementName::Unnamed));
+        }
+    }
+
+    /// Closes a statement on the connection. The client does not get the reply.
+    pub(super) fn close(&mut self, name: &[u8], place: Option<StatementName>) {
+        frontend::Named { statement: true, name }.put(tag::CLOSE, self.output());
+        self.expected.sent(Message::OwnClose(place));
+    }
+
+    /// Makes sure that the statement is prepared. Returns its name on the connection.
+    pub(super) fn prepare(&mut self, named: &Named<E::Statement>, unnamed: bool) -> Bytes {
+        let statement = &named.statement;
+        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
+        let prepared = |parsed| match unnamed {
+            true => Preparation::unnamed(statement.id, parsed),
+            false => Preparation::named(statement.id, parsed),
+        };
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        if !self.expected.is_prepared(holding.held.prepared(), prepared(named.parsed)) {
+            if !unnamed {
+                self.make_room(statement);
+            }
+            statement.put_parse(&name, self.output());
+            let parsed = self.env.last_parse();
+            self.expected.sent(Message::OwnParse(prepared(parsed)));
+            self.held().prepared_anew = true;
+        }
+        name
+    }
+
+    /// Closes a statement before it is prepared, because it may exist after a Parse that failed or was skipped. Closes
+    /// another one if there are too many.
+    pub(super) fn make_room(&mut self, statement: &E::Statement) {
+        self.close(&statement.name, Some(StatementName::Named(statement.id)));
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        if let Some(place @ StatementName::Named(oldest)) = self.expected.oldest(holding.held.prepared()) {
+            self.close(statement_name(oldest).as_bytes(), Some(place));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The connection that a session holds, until no state is left on it.
+
+use hotrow_wire::backend::{self, Status};
+
+use super::environment::Stop;
+use super::replies::put_ready;
+use super::{Connection, Environment, Need, Sequences, Session, Statement, StatementOf};
+use crate::classify::Effect;
+use crate::limits;
+
+/// A connection that the session holds, with the state of its work.
+pub(super) struct Holding<E: Environment> {
+    pub(super) held: E::Connection,
+    /// The state that the unit under way clears if it succeeds.
+    pub(super) clears: Effect,
+    /// The unit under way has failed.
+    pub(super) failed: bool,
+    /// The status in the last ReadyForQuery.
+    pub(super) status: Status,
+    /// Missing bytes of a message that is relayed in pieces.
+    pub(super) message_bytes_left: usize,
+    /// A statement without credit that runs now: its success earns credit.
+    pub(super) earning_credit: Option<StatementOf<E>>,
+    /// The connection must be closed instead of given back.
+    pub(super) must_close: bool,
+    /// A statement ran that may have left state: the server is queried before another session gets the
+    /// connection.
+    pub(super) unproven: bool,
+    /// A statement ran that may have released advisory locks.
+    pub(super) may_unlock: bool,
+    /// The gateway has prepared a statement again that the client had prepared before.
+    pub(super) prepared_anew: bool,
+    /// The client's name, or all its settings, were reset in this unit.
+    pub(super) name_reset: bool,
+    /// A ReadyForQuery that the client gets after its name is restored.
+    pub(super) delayed_ready: Option<Status>,
+}
+
+impl<E: Environment> Holding<E> {
+    /// Whether so much output waits for the server that the client has to wait too.
+    pub(super) fn is_full(&mut self) -> bool {
+        self.held.output().len() > limits::UNREAD_BYTES_MAX
+    }
+
+    /// Whether the server has reset the client's name, and the present name differs from the name at log-in.
+    pub(super) fn has_lost_name(&self, first_name: &str) -> bool {
+        let held = &self.held;
+        self.name_reset && held.name() == held.default_name() && held.name() != first_name
+    }
+}
+
+/// What the server says about the state that is left on a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct StateLeft {
+    /// The state.
+    pub effect: Effect,
+    /// Number of statements that are prepared there, if the server has said it.
+    pub prepared: Option<usize>,
+}
+
+impl<E: Environment> Session<E> {
+    /// The session has acquired a connection.
+    pub fn connected(&mut self, held: E::Connection) {
+        self.holding = Some(Holding {
+            held,
+            clears: Effect::NONE,
+            failed: false,
+            status: Status::Idle,
+            message_bytes_left: 0,
+            earning_credit: None,
+            must_close: false,
+            unproven: false,
+            may_unlock: false,
+            prepared_anew: false,
+            name_reset: false,
+            delayed_ready: None,
+        });
+    }
+
+    /// The session has ended: its connection is closed, and the unit that runs there is lost.
+    pub fn end(&mut self) {
+        self.disconnect();
+        self.drop_alone();
+    }
+
+    /// Takes the connection away from the session. It is closed, not reused: the server rolls back an open
+    /// transaction.
+    pub fn disconnect(&mut self) {
+        if self.drop_connection().is_some() {
+            self.env.disconnected();
+        }
+    }
+
+    fn drop_connection(&mut self) -> Option<Holding<E>> {
+        self.expected.disconnect();
+        self.portals.clear();
+        self.unit_ended = false;
+        self.holding.take()
+    }
+
+    pub(super) fn held(&mut self) -> &mut Holding<E> {
+        self.holding.as_mut().expect("called only while a connection is held")
+    }
+
+    /// No reply is missing on the connection, and no message is incomplete.
+    pub fn is_settled(&self) -> bool {
+        self.expected.is_settled()
+            && self.holding.as_ref().is_none_or(|holding| holding.message_bytes_left == 0)
+    }
+
+    /// Whether the connection is in the middle of a message, after which the client can be told nothing.
+    pub fn is_in_message(&self) -> bool {
+        self.holding.as_ref().is_some_and(|holding| holding.message_bytes_left > 0)
+    }
+
+    /// Whether the session can end without loss: no connection, or no transaction on it.
+    pub fn is_idle(&self) -> bool {
+        self.is_settled() && self.holding.as_ref().is_none_or(|holding| holding.status == Status::Idle)
+    }
+
+    /// After the end of a unit: restores the client's name, and gives the connection back if no state is left.
+    pub(super) fn finish_unit(&mut self) -> Result<(), Stop<E>> {
+        if self.holding.as_ref().is_some_and(|holding| holding.delayed_ready.is_some()) {
+            if self.is_settled() {
+                return Err(Stop::Need(Need::Rename));
+            }
+            self.renamed(); // more is under way already: the next connection gets the name
+        }
+        if !std::mem::take(&mut self.unit_ended) || self.holding.is_none() {
+            return Ok(());
+        }
+        if self.is_settled() {
+            self.close_shown();
+        }
+        let is_settled = self.is_settled();
+        let keeps_off = !self.pack && self.env.packs();
+        let left = self.left;
+        let holding = self.held();
+        let is_busy = !is_settled || holding.status != Status::Idle;
+        // Only the server knows whether a lock was released.
+        let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
+        if !is_busy && holding.unproven && !holding.must_close && !left.without(unlocked).pins() {
+            self.unit_ended = true;
+            return Err(Stop::Need(Need::StateLeft));
+        }
+        if is_busy || left.pins() || keeps_off {
+            holding.held.kept_for_long();
+            return Ok(());
+        }
+        if self.sequences == Sequences::Here {
+            self.sequences = Sequences::Elsewhere;
+        }
+        let Some(holding) = self.drop_connection() else { return Ok(()) };
+        Err(Stop::Need(Need::Release { connection: holding.held, reusable: !holding.must_close }))
+    }
+
+    /// The client's name at log-in, which the server is told again.
+    pub fn first_name(&self) -> &str {
+        &self.first_name
+    }
+
+    /// The client has its name again: it is told that the unit is over.
+    pub fn renamed(&mut self) {
+        let Some(status) = self.holding.as_mut().and_then(|holding| holding.delayed_ready.take()) else {
+            return;
+        };
+        let is_new = self.application_name != self.first_name;
+        self.append(|out| {
+            if is_new {
+                backend::put_parameter_status(out, "application_name", &self.first_name);
+            }
+            put_ready(status, out);
+        });
+        self.env.client_renamed(&self.first_name);
+        self.application_name.clone_from(&self.first_name);
+    }
+
+    /// The state that the server has found on the connection.
+    pub fn state_found(&mut self, state: StateLeft) {
+        self.left = state.effect;
+        let holding = self.held();
+        (holding.unproven, holding.may_unlock) = (false, false);
+        // A function may have deallocated statements of other sessions.
+        holding.must_close |= state.prepared != Some(holding.held.prepared().count());
+    }
+
+    /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on
+    /// another connection and no sequence has moved on this one since.
+    pub(super) fn can_read_sequences(&self) -> bool {
+        let moved = self.holding.as_ref().is_some_and(|holding| holding.held.moved_sequence());
+        moved || self.sequences != Sequences::Elsewhere
+    }
+
+    /// A unit is over: its cleared state is removed if it has succeeded.
+    pub(super) fn unit_over(&mut self) {
+        let holding = self.held();
+        let failed = std::mem::take(&mut holding.failed);
+        let clears = std::mem::replace(&mut holding.clears, Effect::NONE);
+        let status = holding.status;
+        if let Some(statement) = holding.earning_credit.take()
+            && !failed
+        {
+            statement.succeeded();
+        }
+        if !failed && status == Status::Idle {
+            self.left = self.left.without(clears);
+            if clears.touches_sequence {
+                self.sequences = Sequences::Untouched;
+            }
+        }
+    }
+}

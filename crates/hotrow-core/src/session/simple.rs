@@ -1,0 +1,182 @@
+//! Simple queries.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use hotrow_wire::backend::{self, Problem, Status};
+use hotrow_wire::{Frame, frontend, put_frame};
+
+use super::environment::Stop;
+use super::replies::put_ready;
+use super::submit::{PlanOf, is_transaction};
+use super::{Environment, Session, SessionEnd, Statement, StatementOf};
+use crate::classify::{Analysis, Effect};
+use crate::limits;
+use crate::unit::{Packed, Plan};
+
+/// The plan for each statement of a text, with the range of its literals.
+type Plans<E> = Vec<(PlanOf<E>, Range<usize>)>;
+
+impl<E: Environment> Session<E> {
+    /// Handles a Query while no connection is held.
+    pub(super) fn query(&mut self, frame: Frame<'_>, behind: &[u8]) -> Result<(), Stop<E>> {
+        self.wait_for_blocks()?;
+        let text = frontend::query(frame.body())?;
+        let statement = self.simple_statement(text);
+        if matches!(&statement.analysis, Analysis::Deallocate(_)) {
+            self.lanes_done()?;
+        }
+        if self.answer_here(&statement, Status::Idle) {
+            self.remove_name(b""); // like the server at every Query
+            return Ok(());
+        }
+        if frame.bytes.len() <= limits::UNIT_BYTES_MAX && self.provided.no_connection.is_none() {
+            match self.plan_query(&statement) {
+                Ok(Some(plans)) => {
+                    let shape = self.normaliser.run(str::from_utf8(text).unwrap_or_default());
+                    let packed = Packed::simple([frame.bytes, &[]], plans, &shape, &mut self.scratch);
+                    let changes = self.unnamed_removal();
+                    return self.submit(packed, changes);
+                }
+                Ok(None) => {}
+                Err(Stop::Refused(problem)) => return self.refuse_statement(&statement, &problem, behind),
+                Err(stop) => return Err(stop),
+            }
+        }
+        let problem = self.connect()?;
+        self.refuse_statement(&statement, &problem, behind)
+    }
+
+    fn refuse_statement(
+        &self,
+        statement: &StatementOf<E>,
+        problem: &Problem,
+        behind: &[u8],
+    ) -> Result<(), Stop<E>> {
+        end_if_begin_failed(statement.leaves_open() == Some(true), behind, problem)?;
+        self.refuse_query(problem);
+        Ok(())
+    }
+
+    /// The plans for running the statements of a text in a lane. None if they cannot run there.
+    fn plan_query(&self, statement: &StatementOf<E>) -> Result<Option<Plans<E>>, Stop<E>> {
+        if statement.pieces.is_empty() {
+            return Ok(self.run_in_lane(statement)?.map(|plan| vec![(plan, 0..usize::MAX)]));
+        }
+        if !self.packs() || statement.pieces.len() > limits::UNIT_STATEMENTS_MAX {
+            return Ok(None);
+        }
+        let mut plans = Vec::with_capacity(statement.pieces.len());
+        for (piece, _) in &statement.pieces {
+            let Some(plan) = self.plan(piece)? else { return Ok(None) };
+            plans.push(plan);
+        }
+        let literals = statement.pieces.iter().map(|(_, literals)| literals.clone());
+        Ok(is_transaction(&plans).then(|| plans.into_iter().zip(literals).collect()))
+    }
+
+    /// The statement of a text. Clients often repeat a shape, so the last one is cached.
+    pub(super) fn simple_statement(&mut self, text: &[u8]) -> StatementOf<E> {
+        let Ok(text) = str::from_utf8(text) else {
+            return self.env.extended(text, b"");
+        };
+        let shape = self.normaliser.run(text);
+        if let Some((signature, statement)) = &self.last_simple
+            && signature[..] == *shape.signature
+            && statement.is_current()
+        {
+            return statement.clone();
+        }
+        let statement = self.env.simple(&shape);
+        self.last_simple = Some((Bytes::copy_from_slice(shape.signature), statement.clone()));
+        statement
+    }
+
+    /// Answers the commands that the gateway handles itself, in their turn. `status` is the session's.
+    pub(super) fn answer_here(&mut self, statement: &E::Statement, status: Status) -> bool {
+        let command = match &statement.analysis {
+            Analysis::SetPack(on) => {
+                self.pack = *on;
+                "SET"
+            }
+            Analysis::ResetPack => {
+                self.pack = true;
+                "RESET"
+            }
+            Analysis::ShowPack => {
+                self.show_pack(status);
+                return true;
+            }
+            Analysis::Deallocate(name)
+                if status != Status::Failed && self.expected.names.contains_key(name.as_bytes()) =>
+            {
+                self.expected.names.remove(name.as_bytes());
+                "DEALLOCATE"
+            }
+            _ => return false,
+        };
+        self.append_in_turn(|out| {
+            backend::put_command_complete(out, command);
+            put_ready(status, out);
+        });
+        true
+    }
+
+    /// Answers `show hotrow.pack`.
+    fn show_pack(&self, status: Status) {
+        let value = if self.packs() { "on" } else { "off" };
+        self.append_in_turn(|out| {
+            put_frame(out, backend::tag::ROW_DESCRIPTION, |out| {
+                out.extend_from_slice(b"\0\x01hotrow.pack\0");
+                // No table, no column; text, variable length, no modifier, text format.
+                out.extend_from_slice(&[
+                    0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0,
+                ]);
+            });
+            put_frame(out, backend::tag::DATA_ROW, |out| {
+                out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
+                out.extend_from_slice(value.as_bytes());
+            });
+            backend::put_command_complete(out, "SHOW");
+            put_ready(status, out);
+        });
+    }
+
+    /// Answers a simple query with an error of the gateway, in its turn.
+    pub(super) fn refuse_query(&self, problem: &Problem) {
+        self.append_in_turn(|out| {
+            problem.put(out);
+            out.extend_from_slice(backend::READY_IDLE);
+        });
+    }
+
+    /// The state that a statement may leave on a held connection.
+    pub(super) fn effect_of(statement: &E::Statement) -> Effect {
+        match &statement.analysis {
+            Analysis::Pass(pass) => pass.effect,
+            // A statement that may share a connection leaves no state there, whatever its text suggests.
+            Analysis::Candidate(_) => match statement.packing() {
+                Some(packing) => Effect { touches_sequence: packing.touches_sequence, ..Effect::NONE },
+                None => statement.effect,
+            },
+            // The gateway follows its own switch, even if the server answers the client.
+            Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => {
+                Effect::NONE
+            }
+        }
+    }
+}
+
+/// Called before an error of the gateway. If the error replaces the beginning of a transaction and the client
+/// has sent more, the session ends. Otherwise the later statements would run outside any transaction.
+pub(super) fn end_if_begin_failed(begins: bool, behind: &[u8], problem: &Problem) -> Result<(), SessionEnd> {
+    match begins && !behind.is_empty() {
+        true => Err(SessionEnd::Problem(Problem { fatal: true, ..problem.clone() })),
+        false => Ok(()),
+    }
+}
+
+/// A plan that runs in a lane and returns rows.
+pub(super) fn returns_rows<S>(plan: &Plan<S>) -> bool {
+    matches!(plan, Plan::Run(_, packing) if packing.returns_rows)
+}

@@ -1,0 +1,243 @@
+//! A statement as sessions use it: the facts that follow from its text, and what is known about it at present.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use hotrow_wire::frontend::Parse;
+
+use crate::classify::{self, Analysis, Effect, Packing};
+use crate::unit::Prepared;
+
+/// The prefix of the gateway's names of statements, before their number.
+pub const OWN_NAMES: &str = "hotrow_";
+
+/// Whether a name is one of the gateway's names of statements.
+pub fn is_own_name(name: &[u8]) -> bool {
+    name.starts_with(OWN_NAMES.as_bytes())
+}
+
+/// The name under which a statement is prepared on every upstream connection.
+pub fn statement_name(statement: u64) -> String {
+    format!("{OWN_NAMES}{statement}")
+}
+
+/// The facts about a statement that never change. `S` is the gateway's type for a statement.
+#[derive(Debug)]
+pub struct StatementInfo<S> {
+    /// Its number.
+    pub id: u64,
+    /// Its name on upstream connections.
+    pub name: Bytes,
+    /// Its text.
+    pub text: Bytes,
+    /// Its declared parameter types, four bytes each.
+    pub types: Bytes,
+    /// Whether the client has declared the types of all its parameters.
+    pub is_typed: bool,
+    /// Whether it is a command that runs nothing but itself.
+    pub is_plain: bool,
+    /// Whether it may release advisory locks.
+    pub unlocks: bool,
+    /// Whether it may be COPY FROM STDIN.
+    pub may_copy: bool,
+    /// The analysis of its text.
+    pub analysis: Analysis,
+    /// The state that a candidate may leave behind if it is passed through.
+    pub effect: Effect,
+    /// The statements of a simple query with several, each with the range of its literals in the whole.
+    pub pieces: Box<[(Arc<S>, Range<usize>)]>,
+}
+
+/// A statement, with what is known about it at present.
+pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
+    /// Its last verdict, which may have expired.
+    fn last_verdict(&self) -> Option<Verdict>;
+    /// Whether it succeeds often enough to be packed.
+    fn has_credit(&self) -> bool;
+    /// Records a success.
+    fn succeeded(&self);
+    /// Whether the catalogue has changed since it was first prepared. Then it is not prepared again.
+    fn is_superseded(&self) -> bool;
+    /// Whether the server describes both in the same way.
+    fn is_described_as(&self, other: &Self) -> bool;
+    /// Counts a run with this outcome.
+    fn count(&self, outcome: RunOutcome);
+
+    /// Whether neither it nor one of its pieces is superseded.
+    fn is_current(&self) -> bool {
+        !self.is_superseded() && self.pieces.iter().all(|(piece, _)| !piece.is_superseded())
+    }
+
+    /// The packing of its last verdict, if that was to pack it.
+    fn packing(&self) -> Option<Arc<Packing>> {
+        match self.last_verdict() {
+            Some(Verdict::Packed(packing)) => Some(packing),
+            _ => None,
+        }
+    }
+
+    /// Whether its last verdict is to pass it through.
+    fn is_passed(&self) -> bool {
+        match &self.analysis {
+            Analysis::Candidate(_) => matches!(self.last_verdict(), Some(Verdict::Pass)),
+            _ => true,
+        }
+    }
+}
+
+/// A statement with a client's name.
+#[derive(Debug)]
+pub struct Named<S> {
+    /// The statement.
+    pub statement: Arc<S>,
+    /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have
+    /// it with older types.
+    pub parsed: u64,
+}
+
+impl<S> Clone for Named<S> {
+    fn clone(&self) -> Self {
+        Named { statement: self.statement.clone(), parsed: self.parsed }
+    }
+}
+
+/// How a statement is handled.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// It may be packed.
+    Packed(Arc<Packing>),
+    /// It is passed through.
+    Pass,
+}
+
+/// The state that a statement is known to leave behind if it is passed through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// It leaves nothing but perhaps sequence values.
+    pub is_clean: bool,
+    /// It may move a sequence.
+    pub moves_sequence: bool,
+}
+
+impl Proof {
+    /// Nothing is known: it may leave any state.
+    pub const NONE: Self = Proof { is_clean: false, moves_sequence: true };
+}
+
+/// The outcome of one run of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOutcome {
+    /// Run in a batch.
+    Packed,
+    /// Run as part of a merged call.
+    Merged,
+    /// Passed through: it is not packable.
+    NotPackable,
+    /// Passed through: its client was in a transaction.
+    OwnTransaction,
+    /// Passed through: state is left on the session's connection.
+    Pinned,
+    /// Passed through: packing is switched off, by the client or for its pool.
+    SwitchedOff,
+    /// Passed through: it fails too often in lanes, or takes too long there.
+    NoCredit,
+    /// Passed through: another part of its unit is not packable.
+    LargerUnit,
+    /// Run alone: a lane gave it back.
+    GivenBack,
+    /// Failed in a lane.
+    Failed,
+    /// Blocked by an outsider's lock in a lane.
+    Blocked,
+    /// Too slow for a lane.
+    TooSlow,
+}
+
+impl<S> StatementInfo<S> {
+    /// The facts about the statement with this number, text and declared types.
+    pub fn new(id: u64, text: Bytes, types: Bytes, analysis: Analysis) -> Self {
+        StatementInfo {
+            id,
+            name: statement_name(id).into(),
+            is_typed: is_typed(&text, &types),
+            is_plain: !matches!(analysis, Analysis::Candidate(_)) && is_plain(&text),
+            unlocks: mentions(&text, b"pg_advisory_unlock"),
+            may_copy: mentions(&text, b"copy"),
+            text,
+            types,
+            effect: match &analysis {
+                Analysis::Candidate(candidate) => candidate.effect(),
+                _ => Effect::NONE,
+            },
+            analysis,
+            pieces: Box::default(),
+        }
+    }
+
+    /// Appends the Parse that prepares it with this name.
+    pub fn put_parse(&self, name: &[u8], out: &mut BytesMut) {
+        Parse { name, text: &self.text, types: &self.types }.put(out);
+    }
+
+    /// True if it leaves a transaction open, false if it ends one by COMMIT, none otherwise.
+    pub fn leaves_open(&self) -> Option<bool> {
+        match &self.analysis {
+            Analysis::Pass(pass) => pass.leaves_open,
+            _ => None,
+        }
+    }
+
+    /// Whether it is DEALLOCATE ALL, or has the same effect.
+    pub fn takes_all(&self) -> bool {
+        matches!(&self.analysis, Analysis::Pass(pass) if pass.clears.prepared)
+    }
+
+    /// The state that it clears if it succeeds outside a transaction block.
+    pub fn clears(&self) -> Effect {
+        match &self.analysis {
+            Analysis::Pass(pass) => pass.clears,
+            _ => Effect::NONE,
+        }
+    }
+
+    /// The name of a prepared statement that it creates or removes.
+    pub fn mentions_name(&self) -> Option<&[u8]> {
+        match &self.analysis {
+            Analysis::Deallocate(name) => Some(name.as_bytes()),
+            Analysis::Pass(pass) => pass.prepares.as_deref().map(str::as_bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether it runs only after all earlier statements are answered.
+    pub(super) fn waits_for_all(&self) -> bool {
+        match &self.analysis {
+            Analysis::SetPack(_) | Analysis::ResetPack | Analysis::ShowPack | Analysis::Deallocate(_) => true,
+            Analysis::Pass(pass) => pass.clears != Effect::NONE,
+            Analysis::Candidate(_) => false,
+        }
+    }
+}
+
+/// Whether the text runs nothing but the command itself.
+fn is_plain(text: &[u8]) -> bool {
+    let reach = str::from_utf8(text).ok().and_then(classify::reach);
+    reach.is_some_and(|reach| reach.names.is_empty())
+}
+
+/// Whether a text contains this word.
+fn mentions(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// Whether each parameter of a text has a declared type. A `$1` within a string counts as a parameter too.
+fn is_typed(text: &[u8], types: &[u8]) -> bool {
+    let parameters = text.split(|byte| *byte == b'$').skip(1).map(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).take(6);
+        digits.fold(0_usize, |number, digit| 10 * number + usize::from(digit - b'0'))
+    });
+    let declared =
+        types.chunks_exact(4).take_while(|oid| !matches!(oid, [0, 0, 0, 0] | [0, 0, 2, 193])).count();
+    parameters.max().unwrap_or(0) <= declared
+}

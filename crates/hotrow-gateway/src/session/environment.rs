@@ -1,0 +1,190 @@
+//! The gateway as one session sees it: its pool, its mailbox, and what the console shows of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use hotrow_core::expect::Prepared;
+use hotrow_core::normalise::Shape;
+use hotrow_core::session::{self, Answers, Proof, Verdict};
+
+use crate::lane::{Envelope, Mailbox, Packed, Returned};
+use crate::metrics::METRICS;
+use crate::pool::Pool;
+use crate::server::held::HeldConnection;
+use crate::session::control::Control;
+use crate::statements::Statement;
+
+/// The gateway around one session.
+pub struct Environment {
+    /// The session's pool.
+    pub pool: Arc<Pool>,
+    /// Its replies.
+    pub mailbox: Arc<Mailbox>,
+    /// Its handle for cancel requests and for the console.
+    pub control: Arc<Control>,
+    /// When the last bytes of the client arrived.
+    pub since: Instant,
+}
+
+impl session::Environment for Environment {
+    type Statement = Statement;
+    type Connection = HeldConnection;
+    type Envelope = Envelope;
+    type Returned = Returned;
+
+    fn simple(&self, shape: &Shape<'_>) -> Arc<Statement> {
+        self.pool.context.statements.simple(shape)
+    }
+
+    fn knows_simple(&self, shape: &Shape<'_>) -> bool {
+        self.pool.context.statements.knows_simple(shape)
+    }
+
+    fn extended(&self, text: &[u8], types: &[u8]) -> Arc<Statement> {
+        self.pool.context.statements.extended(text, types)
+    }
+
+    fn knows_extended(&self, text: &[u8], types: &[u8]) -> bool {
+        self.pool.context.statements.knows_extended(text, types)
+    }
+
+    fn next_parse(&self) -> u64 {
+        self.pool.context.statements.next_parse()
+    }
+
+    fn last_parse(&self) -> u64 {
+        self.pool.context.statements.last_parse()
+    }
+
+    fn verdict(&self, statement: &Arc<Statement>) -> Option<Verdict> {
+        self.pool.known_verdict(statement)
+    }
+
+    fn passes(&self, statement: &Statement) -> bool {
+        self.pool.passes(statement, self.since)
+    }
+
+    fn proof(&self, statement: &Arc<Statement>) -> Proof {
+        self.pool.proof(statement)
+    }
+
+    fn successor(&self, statement: &Statement) -> Arc<Statement> {
+        self.pool.context.statements.successor(statement)
+    }
+
+    fn packs(&self) -> bool {
+        self.pool.packs()
+    }
+
+    fn catalogue_changed(&self) {
+        self.pool.catalogue_changed();
+    }
+
+    fn envelope(&self, unit: Packed) -> Envelope {
+        let cancels = self.control.cancels();
+        Envelope { cancels, ..Envelope::new(unit, self.mailbox.clone(), self.since) }
+    }
+
+    fn assign(&self, unit: &Packed, only: Option<usize>) -> Option<usize> {
+        self.pool.context.assign(unit, only)
+    }
+
+    fn submit(&self, lane: usize, first: bool, envelope: Envelope) {
+        self.pool.submit(lane, self.mailbox.session, first, envelope);
+    }
+
+    fn answers<R>(&self, with: impl FnOnce(&mut Answers<Returned>) -> R) -> R {
+        self.mailbox.answers(with)
+    }
+
+    fn is_full(&self) -> bool {
+        self.mailbox.is_full()
+    }
+
+    fn message_bytes_max(&self) -> usize {
+        self.pool.config().message_bytes_max
+    }
+
+    fn process_id(&self) -> u32 {
+        self.control.process_id
+    }
+
+    fn client_renamed(&self, name: &str) {
+        self.control.activity.rename(name);
+    }
+
+    fn unit_passed(&self) {
+        METRICS.passed_through.inc();
+        self.control.activity.count_passed();
+    }
+
+    fn unit_packed(&self) {
+        self.control.activity.count_packed();
+    }
+
+    fn outcome_unknown(&self) {
+        METRICS.unknown.inc();
+    }
+
+    fn server_closes(&self, message: &[u8]) {
+        tracing::warn!(message = %String::from_utf8_lossy(message), "the server closes a connection");
+    }
+
+    fn disconnected(&self) {
+        self.control.set_target(None);
+    }
+}
+
+impl session::Connection for HeldConnection {
+    fn output(&mut self) -> &mut BytesMut {
+        &mut self.upstream.output
+    }
+
+    fn prepared(&self) -> &Prepared {
+        &self.upstream.prepared
+    }
+
+    fn prepared_mut(&mut self) -> &mut Prepared {
+        &mut self.upstream.prepared
+    }
+
+    fn process_id(&self) -> u32 {
+        self.upstream.process_id
+    }
+
+    fn moved_sequence(&self) -> bool {
+        self.moved_sequence
+    }
+
+    fn set_moved_sequence(&mut self) {
+        self.moved_sequence = true;
+    }
+
+    fn name(&self) -> &str {
+        HeldConnection::name(self)
+    }
+
+    fn default_name(&self) -> &str {
+        HeldConnection::default_name(self)
+    }
+
+    fn name_changed(&mut self, name: &str) {
+        HeldConnection::name_changed(self, name);
+    }
+
+    fn kept_for_long(&mut self) {
+        self.release_turn();
+    }
+}
+
+impl session::Envelope<Statement> for Envelope {
+    fn unit(&self) -> &Packed {
+        &self.unit
+    }
+
+    fn address(&mut self, slot: u64, changes_names: bool) {
+        self.slot = slot;
+        self.changes_names = changes_names;
+    }
+}

@@ -1,0 +1,118 @@
+//! Waits for the server on the connection that the session holds, and hands its messages to the session.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use hotrow_core::limits;
+use hotrow_core::session::SessionEnd;
+
+use super::SessionTask;
+use crate::net::{ReadHalf, WriteHalf};
+use crate::server::held::HeldConnection;
+use crate::server::upstream::Upstream;
+use crate::session::problems::stopping;
+use crate::session::stop::Stage;
+
+/// The event that woke the session.
+enum Woken {
+    Server(io::Result<usize>),
+    Client(io::Result<usize>),
+    Other,
+}
+
+impl SessionTask {
+    /// Waits for one event while a connection is held, and handles it.
+    pub(super) async fn relay_once(&mut self, unread: usize) -> Result<(), SessionEnd> {
+        // A session without a transaction ends now, others after their transaction.
+        if self.stop.stage() == Stage::Leaving && self.session.is_idle() {
+            return Err(SessionEnd::Problem(stopping()));
+        }
+        match self.wait_held(unread, true).await {
+            Woken::Server(count) => self.relay(&count),
+            Woken::Client(count) => self.received(&count),
+            Woken::Other => Ok(()),
+        }
+    }
+
+    /// The same while the client's next messages have to wait: the client is not read.
+    pub(super) async fn relay_alone(&mut self, unread: usize) -> Result<(), SessionEnd> {
+        match self.wait_held(unread, false).await {
+            Woken::Server(count) => self.relay(&count),
+            Woken::Client(_) | Woken::Other => Ok(()),
+        }
+    }
+
+    async fn wait_held(&mut self, unread: usize, client: bool) -> Woken {
+        let (active, status, pack, left) = self.session.held_state();
+        let Some(held) = self.session.connection() else { return Woken::Other };
+        self.control.activity.set_held(active, status, pack, left);
+        let was_full = is_full(held);
+        write(held);
+        let full = is_full(held);
+        if was_full && !full {
+            // the client's messages may be there already and have only waited for room
+            return Woken::Other;
+        }
+        let Upstream { read, write, input, output, .. } = &mut *held.upstream;
+        let (read, write): (&mut ReadHalf, &WriteHalf) = (read, write);
+        tokio::select! {
+            biased;
+            count = read.fill(input), if unread < limits::UNREAD_BYTES_MAX => Woken::Server(count),
+            count = self.read.fill(&mut self.input), if client && !full => Woken::Client(count),
+            _ = write.writable(), if !output.is_empty() => Woken::Other,
+            _ = self.mailbox.write.writable(), if unread > 0 => Woken::Other,
+            () = self.mailbox.task_notify.notified() => Woken::Other,
+        }
+    }
+
+    /// Hands the server's messages to the session.
+    fn relay(&mut self, count: &io::Result<usize>) -> Result<(), SessionEnd> {
+        let Some(held) = self.session.connection() else { return Ok(()) };
+        if !matches!(count, Ok(1..)) {
+            return self.session.server_gone();
+        }
+        let mut input = std::mem::take(&mut held.upstream.input);
+        let mut taken = 0;
+        let result = self.session.replies(&input, &mut taken);
+        if taken == input.len() {
+            input.clear();
+        } else {
+            input.advance(taken);
+        }
+        if input.is_empty() && input.capacity() > limits::SESSION_BUFFER_BYTES {
+            input = BytesMut::new();
+        }
+        if let Some(held) = self.session.connection() {
+            held.upstream.input = input;
+        }
+        result
+    }
+
+    /// The client sends no more: its earlier messages are still run and answered.
+    pub(super) async fn finish(&mut self) {
+        if !self.session.terminate() {
+            return;
+        }
+        // Until the last answer, or until the server or the client closes its connection.
+        while self.session.connection().is_some() {
+            let Ok(left) = self.try_write() else { return };
+            if self.relay_alone(left.unread).await.is_err() || self.settle().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether so much output waits for the server that the client has to wait too.
+fn is_full(held: &HeldConnection) -> bool {
+    held.upstream.output.len() > limits::UNREAD_BYTES_MAX
+}
+
+/// Writes as much as the server takes. Reading the connection shows an error again, with the server's own message.
+fn write(held: &mut HeldConnection) {
+    let upstream = &mut held.upstream;
+    if upstream.write.try_drain(&mut upstream.output).is_err() {
+        // A broken socket is always writable. With bytes left the session would spin and never read the end.
+        upstream.output.clear();
+    }
+}

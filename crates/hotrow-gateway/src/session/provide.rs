@@ -1,0 +1,201 @@
+//! Provides what the session needs before it can go on.
+
+use std::time::Duration;
+
+use hotrow_core::classify::Effect;
+use hotrow_core::limits;
+use hotrow_core::session::{SessionEnd, StateLeft};
+use hotrow_wire::backend::Problem;
+use tokio::sync::oneshot;
+
+use super::{Need, SessionTask};
+use crate::lane::{Envelope, Returned, Unblock, cancelled};
+use crate::server::held::{self, HeldConnection};
+use crate::session::control::BackendKey;
+use crate::session::problems::no_connection;
+
+impl SessionTask {
+    /// Provides anything but events.
+    pub(super) async fn provide(&mut self, need: Need) -> Result<(), SessionEnd> {
+        match need {
+            Need::Event | Need::Reply => {}
+            Need::Lanes => self.next_from_lanes().await?,
+            // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
+            Need::Connection => Box::pin(self.acquire()).await,
+            Need::Verdict(statement) => {
+                let verdict = Box::pin(self.pool.verdict(&statement)).await;
+                let verdict = verdict.map_err(|error| no_connection(&error, false));
+                if verdict.is_err() {
+                    self.read_now().await;
+                }
+                self.session.decided(statement, verdict);
+            }
+            Need::Classified(text) => Box::pin(self.classify(text)).await,
+            Need::Rename => {
+                let name = self.session.first_name().to_owned();
+                let Some(held) = self.session.connection() else { return Ok(()) };
+                match Box::pin(held.rename(&name)).await {
+                    Ok(()) => self.session.renamed(),
+                    Err(error) => {
+                        let problem = no_connection(&error.into(), true);
+                        self.session.failed(SessionEnd::Problem(problem))?;
+                    }
+                }
+            }
+            Need::StateLeft => {
+                if Box::pin(self.query_state_left()).await.is_err() {
+                    self.session.disconnect();
+                }
+            }
+            Need::Release { connection, reusable } => {
+                self.control.clear_target().await;
+                if reusable {
+                    self.pool.give_back(connection);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles everything up to the next event, without more messages of the client.
+    pub(super) async fn settle(&mut self) -> Result<(), SessionEnd> {
+        loop {
+            match self.session.step(&[], &mut 0)? {
+                Need::Event if self.has_ended && self.mailbox.pending() > 0 => self.next_from_lanes().await?,
+                Need::Event => return Ok(()),
+                Need::Reply if self.has_ended => {
+                    let unread = self.try_write()?.unread;
+                    self.relay_alone(unread).await?;
+                }
+                Need::Reply => return Ok(()),
+                need => self.provide(need).await?,
+            }
+        }
+    }
+
+    async fn acquire(&mut self) {
+        let held = match self.pool.try_take(self.session.application_name()) {
+            Some(held) => Ok(held),
+            None => self.wait_for_connection().await,
+        };
+        let problem = match held {
+            Ok(held) if self.control.set_target(Some(backend_key(&held))) => {
+                self.control.clear_target().await;
+                self.pool.give_back(held);
+                cancelled()
+            }
+            Ok(held) => return self.session.connected(held),
+            Err(problem) => {
+                self.control.set_target(None);
+                problem
+            }
+        };
+        self.read_now().await;
+        self.session.no_connection(problem);
+    }
+
+    async fn wait_for_connection(&self) -> Result<HeldConnection, Problem> {
+        self.control.set_waiting("waits for a connection");
+        tokio::select! {
+            biased;
+            taken = self.pool.take(self.session.application_name()) => {
+                taken.map_err(|error| no_connection(&error, false))
+            }
+            () = self.control.cancelled_waiting() => Err(cancelled()),
+        }
+    }
+
+    /// Reads what the client has sent, without waiting: a refusal depends on whether there is more.
+    async fn read_now(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.read.fill(&mut self.input) => {}
+            () = std::future::ready(()) => {}
+        }
+    }
+
+    /// Waits until one more unit in the lanes is answered, or handles one that is given back.
+    pub(super) async fn next_from_lanes(&mut self) -> Result<(), SessionEnd> {
+        let _ = self.try_write(); // the client gets its answers even if later units still wait
+        self.mailbox.watch(true);
+        if let Some((_, returned)) = self.mailbox.answers(|answers| answers.take_handed()) {
+            self.handle_returned(returned).await?;
+        } else if self.mailbox.pending() > 0 {
+            self.mailbox.task_notify.notified().await;
+        }
+        self.mailbox.watch(false);
+        Ok(())
+    }
+
+    /// Handles a unit that a lane has given back. It is the earliest unfinished unit.
+    async fn handle_returned(&mut self, returned: Returned) -> Result<(), SessionEnd> {
+        self.has_returned_units = true;
+        match returned {
+            Returned::Resubmit(envelope) => {
+                // the lane may have given it back because the client does not read
+                self.wait_for_room().await?;
+                self.session.resubmit(envelope);
+            }
+            Returned::Wait(envelope, wait) => Box::pin(self.wait_with_call(envelope, wait)).await?,
+            Returned::RunAlone(mut envelope, unblock) => {
+                envelope.blocks = unblock.map(|unblock| block_while_alone(&envelope, unblock));
+                self.session.begin_alone(envelope);
+            }
+        }
+        Ok(())
+    }
+
+    /// Queries the server for state that is left on the connection, and restores the settings of the log-in.
+    async fn query_state_left(&mut self) -> Result<(), held::Error> {
+        let _ = self.try_write(); // the client gets its answer now; reading it shows an error
+        let first_role = self.pool.first_role();
+        let Some(held) = self.session.connection() else { return Ok(()) };
+        let text = include_str!("../../sql/left_behind.sql");
+        let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
+        let is_there = |column: usize| {
+            rows.first().and_then(|row| row.get(column)?.as_deref()).is_none_or(|value| value == "t")
+        };
+        let effect = Effect {
+            settings: is_there(0),
+            role: is_there(1),
+            temporary: is_there(2),
+            prepared: is_there(3),
+            listen: is_there(4),
+            holdable_cursor: is_there(5),
+            advisory_lock: is_there(6),
+            ..Effect::NONE
+        };
+        if !effect.pins() {
+            held.upstream.query(include_str!("../../sql/reset_settings.sql"), &[]).await?;
+            held.forget_name();
+        }
+        let prepared = rows.first().and_then(|row| row.get(7)?.as_deref()?.parse().ok());
+        self.session.state_found(StateLeft { effect, prepared });
+        Ok(())
+    }
+}
+
+/// The backend that works for the session.
+fn backend_key(held: &HeldConnection) -> BackendKey {
+    let upstream = &held.upstream;
+    BackendKey {
+        process_id: upstream.process_id,
+        secret: upstream.secret.clone(),
+        address: upstream.address.clone(),
+    }
+}
+
+/// Keeps the unit's key blocked in its lane while the unit runs alone: until the returned value is dropped. A call that
+/// may wait and takes long has the lock and waits, and other calls no longer wait for it.
+fn block_while_alone(envelope: &Envelope, unblock: Unblock) -> oneshot::Sender<()> {
+    let limit = envelope.unit.may_wait().then_some(Duration::from_millis(limits::WAITING_ALONE_MS_MAX));
+    let (blocks, done) = oneshot::channel();
+    tokio::spawn(async move {
+        match limit {
+            Some(limit) => drop(tokio::time::timeout(limit, done).await),
+            None => drop(done.await),
+        }
+        drop(unblock);
+    });
+    blocks
+}
