@@ -12,6 +12,9 @@ use crate::limits;
 use crate::unit::gather::{Gather, Gathered, Single};
 use crate::unit::{Plan, UnitBuilder};
 
+/// The plans for the statements of each part.
+type PlansOf<E> = Vec<Vec<PlanOf<E>>>;
+
 /// A part of a transaction that is answered by one ReadyForQuery.
 enum Part<'a, S> {
     /// A Query of one statement: its text.
@@ -72,10 +75,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// The plans for the statements of each part. None if a transaction with them cannot be packed.
-    fn plan_block(
-        &mut self,
-        parts: &[Part<'_, StatementOf<E>>],
-    ) -> Result<Option<Vec<Vec<PlanOf<E>>>>, Stop<E>> {
+    fn plan_block(&mut self, parts: &[Part<'_, StatementOf<E>>]) -> Result<Option<PlansOf<E>>, Stop<E>> {
         let (mut all, mut count) = (Vec::with_capacity(parts.len()), 0);
         for part in parts {
             let plans = match part {

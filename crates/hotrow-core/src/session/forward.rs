@@ -241,10 +241,13 @@ impl<E: Environment> Session<E> {
             return false;
         }
         let under_way = self.expected.has_unit_under_way();
-        let is_clearing = under_way && self.held().clears != Effect::NONE;
+        let clears = if under_way { self.held().clears } else { Effect::NONE };
+        if clears.name {
+            return true; // the client's name is restored before anything else runs
+        }
         let body = frame.body();
         let name = match frame.tag {
-            tag::QUERY | tag::BIND if is_clearing => return true,
+            tag::QUERY | tag::BIND if clears != Effect::NONE => return true,
             tag::QUERY => {
                 let Ok(text) = frontend::query(body) else { return false };
                 let statement = self.simple_statement(text);

@@ -37,7 +37,8 @@ use release::Holding;
 pub use release::StateLeft;
 pub use replies::put_ready;
 pub use statement::{
-    Named, OWN_NAMES, Proof, RunOutcome, Statement, StatementInfo, Verdict, is_own_name, statement_name,
+    Named, OWN_NAMES, Pieces, Proof, RunOutcome, Statement, StatementInfo, Verdict, is_own_name,
+    statement_name,
 };
 
 use crate::classify::Effect;

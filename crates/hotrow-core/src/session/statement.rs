@@ -46,8 +46,11 @@ pub struct StatementInfo<S> {
     /// The state that a candidate may leave behind if it is passed through.
     pub effect: Effect,
     /// The statements of a simple query with several, each with the range of its literals in the whole.
-    pub pieces: Box<[(Arc<S>, Range<usize>)]>,
+    pub pieces: Pieces<S>,
 }
+
+/// Statements, each with the range of its literals in the whole text.
+pub type Pieces<S> = Box<[(Arc<S>, Range<usize>)]>;
 
 /// A statement, with what is known about it at present.
 pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {

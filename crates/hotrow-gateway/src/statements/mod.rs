@@ -4,7 +4,7 @@
 mod cache;
 pub mod counts;
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use hotrow_core::classify::{self, Analysis, LockStatement, Merging, Pass, Reason};
 use hotrow_core::normalise::{self, Shape};
-use hotrow_core::session::{self, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
+use hotrow_core::session::{self, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
 use hotrow_core::unit::Prepared;
 
 use cache::{Generations, lookup};
@@ -286,7 +286,7 @@ impl Statements {
     }
 
     /// The statements of a text of several, if the split is certain.
-    fn pieces(&self, info: &StatementInfo<Statement>) -> Option<Box<[(Arc<Statement>, Range<usize>)]>> {
+    fn pieces(&self, info: &StatementInfo<Statement>) -> Option<Pieces<Statement>> {
         let pieces = classify::pieces(str::from_utf8(&info.text).ok()?)?.into_iter().map(|piece| {
             let literals = piece.first..piece.first + piece.count;
             // A parameter that is not a literal is the client's error, and the server reports it.

@@ -1,6 +1,6 @@
 //! Tests the order of replies, and when a unit can follow another.
 
-use super::{Answers, Next};
+use crate::session::{Answers, Next};
 
 type OfText = Answers<&'static str>;
 

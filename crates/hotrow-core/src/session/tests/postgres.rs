@@ -1,0 +1,527 @@
+//! A model of PostgreSQL: a backend reads a client's messages and answers them, with names, portals,
+//! transactions, COPY, and errors that skip messages up to a Sync. Clients use rows of their own, so no
+//! transaction waits for another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::{Buf, BytesMut};
+use hotrow_wire::backend::{self, Status};
+use hotrow_wire::frontend::{self, Bind, Execute, Named, Parse, tag};
+use hotrow_wire::{put_frame, split};
+
+use crate::session::put_ready;
+
+/// The rows, and the transactions that are committed.
+#[derive(Debug, Default)]
+pub struct Database {
+    pub rows: BTreeMap<u64, i64>,
+    pub committed: BTreeSet<u64>,
+    last_xid: u64,
+}
+
+/// A statement that is ready to run.
+#[derive(Clone, Debug)]
+struct Portal {
+    text: String,
+    values: Vec<String>,
+    is_done: bool,
+}
+
+/// One backend and its connection.
+#[derive(Debug)]
+pub struct Backend {
+    /// What the client has sent.
+    pub input: BytesMut,
+    /// What the client has been sent.
+    pub output: BytesMut,
+    /// Replies that are sent with the next flush.
+    kept: BytesMut,
+    pub statements: BTreeMap<String, String>,
+    portals: BTreeMap<String, Portal>,
+    pub status: Status,
+    /// The rows that the transaction has changed, with their values before it.
+    undo: Vec<(u64, i64)>,
+    xid: Option<u64>,
+    skips: bool,
+    /// A COPY reads data; whether an extended query has begun it.
+    copy: Option<bool>,
+    pub settings: BTreeMap<String, String>,
+    settings_before: Option<BTreeMap<String, String>>,
+    reported_name: String,
+    /// The name of a client that sets none.
+    default_name: String,
+    pub is_dead: bool,
+}
+
+/// An error: its code and its message.
+type Failure = (&'static str, String);
+
+fn failure<T>(code: &'static str, message: impl Into<String>) -> Result<T, Failure> {
+    Err((code, message.into()))
+}
+
+impl Backend {
+    /// A connection of a client with this name.
+    pub fn new(default_name: &str, name: &str) -> Self {
+        let mut backend = Backend {
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            kept: BytesMut::new(),
+            statements: BTreeMap::new(),
+            portals: BTreeMap::new(),
+            status: Status::Idle,
+            undo: Vec::new(),
+            xid: None,
+            skips: false,
+            copy: None,
+            settings: BTreeMap::new(),
+            settings_before: None,
+            reported_name: name.to_owned(),
+            default_name: default_name.to_owned(),
+            is_dead: false,
+        };
+        backend.set_name(name);
+        backend
+    }
+
+    /// Sets the client's name, unseen by the client.
+    pub fn set_name(&mut self, name: &str) {
+        self.settings.remove("application_name");
+        if name != self.default_name {
+            self.settings.insert("application_name".to_owned(), name.to_owned());
+        }
+        name.clone_into(&mut self.reported_name);
+    }
+
+    /// Whether a later user of the connection would find state of this one.
+    pub fn has_settings(&self) -> bool {
+        self.settings.keys().any(|name| name != "application_name")
+    }
+
+    /// The transaction under way, if it has written something.
+    pub fn xid(&self) -> Option<u64> {
+        self.xid
+    }
+
+    /// The connection is lost: the transaction is rolled back.
+    pub fn die(&mut self, database: &mut Database) {
+        self.roll_back(database);
+        self.is_dead = true;
+        self.input.clear();
+    }
+
+    /// Handles the next message. False if no complete one is there.
+    pub fn step(&mut self, database: &mut Database) -> bool {
+        if self.is_dead {
+            return false;
+        }
+        let input = self.input.clone();
+        let Some(frame) = split(&input, |_| usize::MAX).expect("clients send valid lengths") else {
+            return false;
+        };
+        self.input.advance(frame.bytes.len());
+        self.handle(frame.tag, frame.body(), database);
+        true
+    }
+
+    fn handle(&mut self, tag: u8, body: &[u8], database: &mut Database) {
+        if let Some(extended) = self.copy {
+            let result = match tag {
+                tag::COPY_DONE => {
+                    self.complete("COPY 0");
+                    Ok(())
+                }
+                tag::COPY_FAIL => failure("57014", "COPY from stdin failed"),
+                _ => return, // data, and Sync and Flush, which COPY ignores
+            };
+            self.copy = None;
+            return self.end(result, extended, database);
+        }
+        if self.skips && tag != tag::SYNC {
+            return;
+        }
+        let extended = !matches!(tag, tag::QUERY | tag::FUNCTION_CALL | tag::SYNC);
+        let result = match tag {
+            tag::QUERY => self.query(body, database),
+            tag::FUNCTION_CALL => self.allowed("select").map(|()| {
+                put_frame(&mut self.kept, backend::tag::FUNCTION_CALL, |out| {
+                    out.extend_from_slice(&[0xff; 4]);
+                });
+            }),
+            tag::PARSE => self.parse(&Parse::read(body).expect("valid")),
+            tag::BIND => self.bind(&Bind::read(body).expect("valid")),
+            tag::DESCRIBE => self.describe(&Named::read(body).expect("valid")),
+            tag::EXECUTE => self.execute_portal(text(Execute::read(body).expect("valid").portal), database),
+            tag::CLOSE => {
+                let named = Named::read(body).expect("valid");
+                match named.statement {
+                    true => drop(self.statements.remove(&text(named.name))),
+                    false => drop(self.portals.remove(&text(named.name))),
+                }
+                self.kept.extend_from_slice(backend::CLOSE_COMPLETE);
+                Ok(())
+            }
+            tag::FLUSH => {
+                self.flush();
+                Ok(())
+            }
+            tag::SYNC => {
+                self.skips = false;
+                Ok(())
+            }
+            _ => return, // COPY data outside a COPY
+        };
+        if self.copy.is_none() {
+            self.end(result, extended, database);
+        }
+    }
+
+    /// The end of a message.
+    fn end(&mut self, result: Result<(), Failure>, extended: bool, database: &mut Database) {
+        if let Err((code, message)) = result {
+            self.error("ERROR", code, &message);
+            self.skips = extended;
+            if self.status == Status::Idle {
+                self.roll_back(database);
+            } else {
+                self.undo(database);
+                self.status = Status::Failed;
+            }
+        }
+        if !extended {
+            if self.status == Status::Idle {
+                self.commit(database);
+            }
+            self.report_name();
+            put_ready(self.status, &mut self.kept);
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        self.output.extend_from_slice(&kept);
+    }
+
+    fn error(&mut self, severity: &str, code: &str, message: &str) {
+        let is_notice = severity == "WARNING";
+        let tag = if is_notice { backend::tag::NOTICE } else { backend::tag::ERROR };
+        put_frame(&mut self.kept, tag, |out| {
+            for (field, value) in [(b'S', severity), (b'V', severity), (b'C', code), (b'M', message)] {
+                out.extend_from_slice(&[field]);
+                out.extend_from_slice(value.as_bytes());
+                out.extend_from_slice(&[0]);
+            }
+            out.extend_from_slice(&[0]);
+        });
+        self.flush();
+    }
+
+    fn report_name(&mut self) {
+        let name = self.settings.get("application_name").unwrap_or(&self.default_name).clone();
+        if self.reported_name != name {
+            backend::put_parameter_status(&mut self.kept, "application_name", &name);
+            self.reported_name = name;
+        }
+    }
+
+    fn complete(&mut self, command: &str) {
+        backend::put_command_complete(&mut self.kept, command);
+    }
+
+    fn commit(&mut self, database: &mut Database) {
+        self.undo.clear();
+        database.committed.extend(self.xid.take());
+        self.settings_before = None;
+        self.over();
+    }
+
+    fn roll_back(&mut self, database: &mut Database) {
+        self.undo(database);
+        self.over();
+    }
+
+    fn undo(&mut self, database: &mut Database) {
+        while let Some((row, before)) = self.undo.pop() {
+            database.rows.insert(row, before);
+        }
+        self.xid = None;
+        if let Some(before) = self.settings_before.take() {
+            self.settings = before;
+        }
+    }
+
+    fn over(&mut self) {
+        self.status = Status::Idle;
+        self.portals.clear();
+    }
+
+    fn allowed(&self, statement: &str) -> Result<(), Failure> {
+        if self.status == Status::Failed && !matches!(statement, "commit" | "rollback") {
+            return failure(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            );
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, body: &[u8], database: &mut Database) -> Result<(), Failure> {
+        self.statements.remove("");
+        let whole = text(frontend::query(body).expect("valid"));
+        let statements: Vec<&str> = whole.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
+        if statements.contains(&"selct") {
+            return failure("42601", "syntax error at or near \"selct\"");
+        }
+        if statements.is_empty() {
+            self.kept.extend_from_slice(backend::EMPTY_QUERY);
+            return Ok(());
+        }
+        for statement in &statements {
+            self.portals.remove("");
+            self.allowed(statement)?;
+            if returns_rows(statement) {
+                put_columns(&mut self.kept);
+            }
+            self.run(statement, &[], statements.len() > 1, database)?;
+            if self.copy.is_some() {
+                self.copy = Some(false);
+            }
+        }
+        Ok(())
+    }
+
+    fn parse(&mut self, parse: &Parse<'_>) -> Result<(), Failure> {
+        let (name, statement) = (text(parse.name), text(parse.text));
+        if name.is_empty() {
+            self.statements.remove("");
+        }
+        if statement == "selct" {
+            return failure("42601", "syntax error at or near \"selct\"");
+        }
+        if !statement.is_empty() {
+            self.allowed(&statement)?;
+        }
+        if self.statements.contains_key(&name) {
+            return failure("42P05", format!("prepared statement \"{name}\" already exists"));
+        }
+        self.statements.insert(name, statement);
+        self.kept.extend_from_slice(backend::PARSE_COMPLETE);
+        Ok(())
+    }
+
+    fn statement(&self, name: &str) -> Result<String, Failure> {
+        match self.statements.get(name) {
+            Some(statement) => Ok(statement.clone()),
+            None if name.is_empty() => failure("26000", "unnamed prepared statement does not exist"),
+            None => failure("26000", format!("prepared statement \"{name}\" does not exist")),
+        }
+    }
+
+    fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
+        let (portal, name) = (text(bind.portal), text(bind.statement));
+        let statement = self.statement(&name)?;
+        // PostgreSQL checks the count first. On a new connection the gateway prepares the statement again for
+        // this Bind, and in a failed transaction the client gets the error of that Parse (docs/differences.md).
+        self.allowed(&statement)?;
+        let (given, wanted) = (bind.count(), parameters(&statement));
+        if given != wanted {
+            return failure(
+                "08P01",
+                format!(
+                    "bind message supplies {given} parameters, but prepared statement \"{name}\" requires {wanted}"
+                ),
+            );
+        }
+        if !portal.is_empty() && self.portals.contains_key(&portal) {
+            return failure("42P03", format!("cursor \"{portal}\" already exists"));
+        }
+        let values = (0..given)
+            .filter_map(|index| bind.value(index))
+            .map(|value| text(value.bytes.unwrap_or_default()))
+            .collect();
+        self.portals.insert(portal, Portal { text: statement, values, is_done: false });
+        self.kept.extend_from_slice(backend::BIND_COMPLETE);
+        Ok(())
+    }
+
+    fn describe(&mut self, named: &Named<'_>) -> Result<(), Failure> {
+        let name = text(named.name);
+        let statement = match named.statement {
+            true => self.statement(&name)?,
+            false => match self.portals.get(&name) {
+                Some(portal) => portal.text.clone(),
+                None => return failure("34000", format!("portal \"{name}\" does not exist")),
+            },
+        };
+        // PostgreSQL describes statements without rows also in a failed transaction: the same difference.
+        self.allowed(&statement)?;
+        if named.statement {
+            let count = parameters(&statement) as u16;
+            put_frame(&mut self.kept, backend::tag::PARAMETER_DESCRIPTION, |out| {
+                out.extend_from_slice(&count.to_be_bytes());
+                (0..count).for_each(|_| out.extend_from_slice(&23_u32.to_be_bytes()));
+            });
+        }
+        match returns_rows(&statement) {
+            true => put_columns(&mut self.kept),
+            false => self.kept.extend_from_slice(backend::NO_DATA),
+        }
+        Ok(())
+    }
+
+    fn execute_portal(&mut self, name: String, database: &mut Database) -> Result<(), Failure> {
+        let Some(portal) = self.portals.get_mut(&name) else {
+            return failure("34000", format!("portal \"{name}\" does not exist"));
+        };
+        let again = std::mem::replace(&mut portal.is_done, true);
+        let Portal { text: statement, values, .. } = portal.clone();
+        if statement.is_empty() {
+            self.kept.extend_from_slice(backend::EMPTY_QUERY);
+            return Ok(());
+        }
+        self.allowed(&statement)?;
+        if again && !returns_rows(&statement) {
+            return failure("55000", format!("portal \"{name}\" cannot be run"));
+        }
+        if again {
+            self.complete(if statement.starts_with("select") { "SELECT 0" } else { "UPDATE 0" });
+            return Ok(());
+        }
+        self.run(&statement, &values, false, database)
+    }
+
+    fn run(
+        &mut self,
+        statement: &str,
+        values: &[String],
+        several: bool,
+        database: &mut Database,
+    ) -> Result<(), Failure> {
+        let words: Vec<&str> = statement.split_whitespace().collect();
+        let in_block = self.status != Status::Idle;
+        match words[..] {
+            ["update", "t", "set", "n", "=", "n", "+", by, "where", "id", "=", id, ref returning @ ..] => {
+                let (by, id) = (number(by, values) as i64, number(id, values));
+                let before = database.rows.get(&id).copied().unwrap_or(0);
+                self.undo.push((id, before));
+                self.xid.get_or_insert_with(|| {
+                    database.last_xid += 1;
+                    database.last_xid
+                });
+                database.rows.insert(id, before + by);
+                if !returning.is_empty() {
+                    put_row(before + by, &mut self.kept);
+                }
+                self.complete("UPDATE 1");
+            }
+            ["update", ..] => return failure("22012", "division by zero"),
+            ["select", "n", "from", "t", "where", "id", "=", id] => {
+                put_row(database.rows.get(&number(id, values)).copied().unwrap_or(0), &mut self.kept);
+                self.complete("SELECT 1");
+            }
+            // A function that changes a setting, which its text does not show.
+            ["select", "f()"] => {
+                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.settings.insert("work_mem".to_owned(), "1MB".to_owned());
+                put_row(1, &mut self.kept);
+                self.complete("SELECT 1");
+            }
+            ["begin"] => {
+                if in_block {
+                    self.error("WARNING", "25001", "there is already a transaction in progress");
+                } else {
+                    self.settings_before.get_or_insert_with(|| self.settings.clone());
+                }
+                self.status = Status::Transaction;
+                self.complete("BEGIN");
+            }
+            ["commit" | "rollback"] => {
+                if !in_block {
+                    self.error("WARNING", "25P01", "there is no transaction in progress");
+                }
+                let commits = words[0] == "commit" && self.status != Status::Failed;
+                if commits {
+                    self.commit(database)
+                } else {
+                    self.roll_back(database)
+                }
+                self.complete(if commits { "COMMIT" } else { "ROLLBACK" });
+            }
+            ["deallocate", "all"] => {
+                self.statements.retain(|name, _| name.is_empty());
+                self.complete("DEALLOCATE ALL");
+            }
+            ["deallocate", name] => {
+                if self.statements.remove(name).is_none() {
+                    return failure("26000", format!("prepared statement \"{name}\" does not exist"));
+                }
+                self.complete("DEALLOCATE");
+            }
+            ["prepare", name, ..] => {
+                if self.statements.contains_key(name) {
+                    return failure("42P05", format!("prepared statement \"{name}\" already exists"));
+                }
+                self.statements.insert(name.to_owned(), "select n from t where id = 999".to_owned());
+                self.complete("PREPARE");
+            }
+            ["set", name, _, value] => {
+                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.settings.insert(name.to_owned(), value.trim_matches('\'').to_owned());
+                self.complete("SET");
+            }
+            ["reset", "all"] => {
+                self.settings_before.get_or_insert_with(|| self.settings.clone());
+                self.settings.clear();
+                self.complete("RESET");
+            }
+            ["discard", "all"] => {
+                if in_block || several {
+                    return failure("25001", "DISCARD ALL cannot run inside a transaction block");
+                }
+                self.settings.clear();
+                self.statements.retain(|name, _| name.is_empty());
+                self.complete("DISCARD ALL");
+            }
+            ["copy", ..] => {
+                put_frame(&mut self.kept, backend::tag::COPY_IN, |out| out.extend_from_slice(&[0, 0, 0]));
+                self.flush();
+                self.copy = Some(true);
+            }
+            ["create", ..] => self.complete("CREATE TABLE"),
+            _ => panic!("the model does not know {statement}"),
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("clients send UTF-8")
+}
+
+fn number(word: &str, values: &[String]) -> u64 {
+    match word.strip_prefix('$') {
+        Some(index) => values[index.parse::<usize>().expect("a number") - 1].parse().expect("a number"),
+        None => word.parse().expect("a number"),
+    }
+}
+
+fn parameters(statement: &str) -> usize {
+    statement.matches('$').count()
+}
+
+fn returns_rows(statement: &str) -> bool {
+    statement.starts_with("select") || statement.ends_with("returning n")
+}
+
+fn put_columns(out: &mut BytesMut) {
+    put_frame(out, backend::tag::ROW_DESCRIPTION, |out| out.extend_from_slice(b"\0\x01n\0"));
+}
+
+fn put_row(value: i64, out: &mut BytesMut) {
+    let value = value.to_string();
+    put_frame(out, backend::tag::DATA_ROW, |out| {
+        out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
+        out.extend_from_slice(value.as_bytes());
+    });
+}

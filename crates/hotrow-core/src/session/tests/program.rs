@@ -1,0 +1,217 @@
+//! What simulated clients send: random messages in the forms that drivers use, and in others.
+
+use bytes::BytesMut;
+use hotrow_wire::frontend::{self, Named, Parse, tag};
+use hotrow_wire::{put_cstr, put_frame};
+
+/// Writes the messages of one client, which has two rows of its own.
+pub struct Writer<'r> {
+    pub random: &'r mut fastrand::Rng,
+    pub out: BytesMut,
+    /// The client's first row.
+    pub row: u64,
+    /// Only statements whose effect can be counted, each in a unit of its own.
+    pub is_countable: bool,
+}
+
+const NAMES: [&str; 3] = ["", "a", "b"];
+const UPDATE: &str = "update t set n = n + 1 where id = $1";
+const UPDATE_RETURNING: &str = "update t set n = n + 1 where id = $1 returning n";
+const UPDATE_BOTH: &str = "update t set n = n + $1 where id = $2";
+const SELECT: &str = "select n from t where id = $1";
+const FAILS: &str = "update t set n = n / 0 where id = $1";
+
+impl Writer<'_> {
+    /// One client's messages.
+    pub fn write(&mut self, units: usize) {
+        for _ in 0..units {
+            match (self.is_countable, self.random.u8(..10)) {
+                (true, ..6) => self.typical(),
+                (true, _) => self.query(false),
+                (false, ..4) => self.typical(),
+                (false, 4..7) => self.query(true),
+                (false, 7) => self.transaction(),
+                (false, _) => self.anything(),
+            }
+        }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
+
+    fn row(&mut self) -> u64 {
+        self.row + self.random.u64(..2)
+    }
+
+    fn one<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts[self.random.usize(..texts.len())]
+    }
+
+    /// A statement with literals, for a Query.
+    fn literal(&mut self) -> String {
+        let row = self.row().to_string();
+        self.one(&[UPDATE, UPDATE, UPDATE_RETURNING, SELECT, FAILS]).replace("$1", &row)
+    }
+
+    fn command(&mut self) -> String {
+        let texts = [
+            "begin",
+            "commit",
+            "rollback",
+            "deallocate a",
+            "deallocate b",
+            "deallocate all",
+            "selct",
+            "",
+            "set work_mem = '1MB'",
+            "set application_name = 'x'",
+            "reset all",
+            "discard all",
+            "prepare a as select 1",
+            "create table x ()",
+            "select f()",
+        ];
+        self.one(&texts).to_owned()
+    }
+
+    fn query(&mut self, any: bool) {
+        let text = match (any, self.random.u8(..12)) {
+            (false, _) | (_, ..5) => self.literal(),
+            (_, 5) => format!("{}; {}", self.literal(), self.literal()),
+            (_, 6) => return self.block(),
+            (_, 7) => {
+                frontend::put_query(&mut self.out, "copy t from stdin");
+                return self.copy_data();
+            }
+            _ => self.command(),
+        };
+        frontend::put_query(&mut self.out, &text);
+    }
+
+    /// A transaction in one message, and sometimes something that the gateway answers itself.
+    fn block(&mut self) {
+        let text = format!("begin; {}; {}; commit", self.literal(), self.literal());
+        frontend::put_query(&mut self.out, &text);
+        match self.random.u8(..3) {
+            0 => frontend::put_query(&mut self.out, "deallocate b"),
+            1 => {
+                self.named(tag::CLOSE, true, "b");
+                self.out.extend_from_slice(frontend::SYNC);
+            }
+            _ => {}
+        }
+    }
+
+    fn copy_data(&mut self) {
+        let ends = [tag::COPY_DONE, tag::COPY_FAIL];
+        let end = ends[self.random.usize(..2)];
+        put_frame(&mut self.out, tag::COPY_DATA, |out| out.extend_from_slice(b"1\n"));
+        put_frame(&mut self.out, end, |out| {
+            if end == tag::COPY_FAIL {
+                put_cstr(out, b"no");
+            }
+        });
+    }
+
+    /// BEGIN, statements and COMMIT as separate messages.
+    fn transaction(&mut self) {
+        frontend::put_query(&mut self.out, "begin");
+        for _ in 0..self.random.usize(1..4) {
+            match self.random.bool() {
+                true => self.typical(),
+                false => {
+                    let text = self.literal();
+                    frontend::put_query(&mut self.out, &text);
+                }
+            }
+        }
+        let end = self.one(&["commit", "commit", "commit", "rollback", ""]);
+        frontend::put_query(&mut self.out, end);
+    }
+
+    /// One statement or several up to a Sync, as drivers send them.
+    fn typical(&mut self) {
+        let count = if self.random.u8(..4) == 0 && !self.is_countable { 2 } else { 1 };
+        for _ in 0..count {
+            let name = self.one(&NAMES);
+            let text = self.one(&[UPDATE, UPDATE_RETURNING, UPDATE_BOTH, SELECT, FAILS]);
+            let parses = name.is_empty() || self.random.u8(..3) == 0;
+            if parses {
+                if !name.is_empty() && self.random.bool() {
+                    self.named(tag::CLOSE, true, name);
+                }
+                self.parse(name, text);
+            }
+            let describes = self.random.u8(..4);
+            if describes == 0 {
+                self.named(tag::DESCRIBE, true, name);
+            }
+            let count = if parses { text.matches('$').count() } else { 1 };
+            self.bind("", name, count);
+            if describes == 1 {
+                self.named(tag::DESCRIBE, false, "");
+            }
+            self.execute("");
+        }
+        if self.random.u8(..8) == 0 {
+            self.named(tag::CLOSE, true, "b");
+        }
+        self.out.extend_from_slice(frontend::SYNC);
+    }
+
+    /// Messages in any order.
+    fn anything(&mut self) {
+        for _ in 0..self.random.usize(1..6) {
+            let name = self.one(&NAMES);
+            let portal = self.one(&["", "", "p"]);
+            match self.random.u8(..14) {
+                0..3 => {
+                    let command = self.command();
+                    let text = self.one(&[UPDATE, UPDATE_RETURNING, SELECT, FAILS, &command, &command]);
+                    let text = text.to_owned();
+                    self.parse(name, &text);
+                }
+                3..6 => {
+                    let count = self.random.usize(..2);
+                    self.bind(portal, name, count);
+                }
+                6 => self.named(tag::DESCRIBE, true, name),
+                7 => self.named(tag::DESCRIBE, false, portal),
+                8..10 => self.execute(portal),
+                10 => self.named(tag::CLOSE, true, name),
+                11 => self.named(tag::CLOSE, false, portal),
+                12 => self.out.extend_from_slice(frontend::FLUSH),
+                _ => {
+                    put_frame(&mut self.out, tag::FUNCTION_CALL, |out| out.extend_from_slice(&[0; 10]));
+                }
+            }
+        }
+        if self.random.u8(..4) > 0 {
+            self.out.extend_from_slice(frontend::SYNC);
+        }
+    }
+
+    fn parse(&mut self, name: &str, text: &str) {
+        Parse { name: name.as_bytes(), text: text.as_bytes(), types: &[] }.put(&mut self.out);
+    }
+
+    fn bind(&mut self, portal: &str, name: &str, count: usize) {
+        let row = self.row().to_string();
+        let values = [b"1", row.as_bytes()];
+        let values = values[2 - count.min(2)..].iter().copied();
+        let mut bind = BytesMut::new();
+        frontend::put_bind_text(&mut bind, name.as_bytes(), values);
+        let frame = hotrow_wire::split(&bind, |_| usize::MAX).ok().flatten().expect("just written");
+        let bind = frontend::Bind::read(frame.body()).expect("just written");
+        bind.put(portal.as_bytes(), name.as_bytes(), &mut self.out);
+    }
+
+    fn named(&mut self, tag: u8, statement: bool, name: &str) {
+        Named { statement, name: name.as_bytes() }.put(tag, &mut self.out);
+    }
+
+    fn execute(&mut self, portal: &str) {
+        put_frame(&mut self.out, tag::EXECUTE, |out| {
+            put_cstr(out, portal.as_bytes());
+            out.extend_from_slice(&[0; 4]);
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Simulated clients with real sessions, lanes, and connections to the model of PostgreSQL. What happens next is
+//! random: bytes arrive in any pieces, backends and lanes proceed in any order, and connections may be cut.
+
+use std::rc::Rc;
+
+use bytes::{Buf, BytesMut};
+use hotrow_wire::backend::Problem;
+
+use super::environment::{
+    DEFAULT_NAME, LANES, Shared, SimAnswers, SimConnection, SimEnvironment, SimReturned,
+};
+use super::lane::LaneTask;
+use super::postgres::{Backend, Database};
+use crate::classify::Effect;
+use crate::session::{Need, Session, SessionEnd, StateLeft};
+
+/// One client and its session.
+pub struct Client {
+    pub program: BytesMut,
+    input: BytesMut,
+    session: Session<SimEnvironment>,
+    answers: SimAnswers,
+    /// What the client has received.
+    pub received: BytesMut,
+    /// What the session needs.
+    need: Option<Need<SimEnvironment>>,
+    pub is_over: bool,
+}
+
+/// Everything around the clients.
+pub struct World {
+    pub random: fastrand::Rng,
+    pub database: Database,
+    pub shared: Rc<Shared>,
+    pub clients: Vec<Client>,
+    lanes: Vec<LaneTask>,
+    backends: Vec<Backend>,
+    /// Connections that sessions have given back.
+    idle: Vec<SimConnection>,
+    /// Cuts that may still happen.
+    pub cuts: usize,
+}
+
+/// The name of the clients at log-in.
+pub const CLIENT_NAME: &str = "client";
+
+impl World {
+    /// Clients with these programs.
+    pub fn new(mut random: fastrand::Rng, programs: Vec<BytesMut>) -> Self {
+        let shared = Shared::new(random.fork());
+        let clients = programs.into_iter().enumerate().map(|(client, program)| {
+            let answers = SimAnswers::default();
+            let environment = SimEnvironment { shared: shared.clone(), client, answers: answers.clone() };
+            Client {
+                program,
+                input: BytesMut::new(),
+                session: Session::new(environment, CLIENT_NAME.to_owned()),
+                answers,
+                received: BytesMut::new(),
+                need: Some(Need::Event),
+                is_over: false,
+            }
+        });
+        World {
+            random,
+            database: Database::default(),
+            clients: clients.collect(),
+            lanes: (0..2 * LANES).map(LaneTask::new).collect(),
+            shared,
+            backends: Vec::new(),
+            idle: Vec::new(),
+            cuts: 0,
+        }
+    }
+
+    /// Runs until nothing is left to do.
+    pub fn run(&mut self) {
+        let mut quiet = 0;
+        while quiet < 200 {
+            quiet = if self.turn() { 0 } else { quiet + 1 };
+        }
+        if self.can_proceed() {
+            return self.run();
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            let is_done = client.is_over || client.program.is_empty() && client.input.is_empty();
+            assert!(is_done, "client {number} waits forever for {}", name_of(client.need.as_ref()));
+            assert_eq!(client.answers.borrow().pending(), 0, "client {number} has unanswered units");
+        }
+        self.backends.iter_mut().for_each(|backend| backend.die(&mut self.database));
+    }
+
+    fn can_proceed(&mut self) -> bool {
+        (0..5_000).any(|_| self.turn())
+    }
+
+    /// Does one thing. False if there was nothing to do for the chosen part.
+    fn turn(&mut self) -> bool {
+        match self.random.u8(..8) {
+            0..4 => {
+                let client = self.random.usize(..self.clients.len());
+                self.client_turn(client)
+            }
+            4 => self.shared.arrive(),
+            5 => {
+                let lane = self.random.usize(..self.lanes.len());
+                self.lane_turn(lane)
+            }
+            _ if self.backends.is_empty() => false,
+            _ => {
+                let backend = self.random.usize(..self.backends.len());
+                self.backends[backend].step(&mut self.database)
+            }
+        }
+    }
+
+    fn lane_turn(&mut self, lane: usize) -> bool {
+        let inbox = self.shared.inboxes.borrow_mut()[lane].pop_front();
+        let task = &mut self.lanes[lane];
+        if let Some(event) = inbox {
+            task.step(event, &self.shared);
+            return true;
+        }
+        if !task.has_work() {
+            return false;
+        }
+        if self.cuts > 0 && self.random.u8(..12) == 0 {
+            self.cuts -= 1;
+            let commits = self.random.bool();
+            task.cut(commits, &mut self.database, &self.shared);
+        } else {
+            task.work(&mut self.database, &self.shared);
+        }
+        true
+    }
+
+    fn client_turn(&mut self, number: usize) -> bool {
+        let cuts = self.cuts > 0 && self.random.u8(..20) == 0;
+        let client = &mut self.clients[number];
+        if client.is_over {
+            return false;
+        }
+        let acts = match self.random.u8(..4) {
+            0 => client.send(&mut self.random),
+            1 => client.write(&mut self.random, &mut self.backends),
+            2 if cuts => client.cut(&mut self.backends, &mut self.database, &mut self.cuts),
+            2 => client.read(&mut self.random, &mut self.backends),
+            _ => client.sort_out(),
+        };
+        self.provide(number);
+        acts
+    }
+
+    /// Lets a session go on, and provides what needs no other part of the world.
+    fn provide(&mut self, number: usize) {
+        loop {
+            let client = &mut self.clients[number];
+            if client.is_over {
+                return;
+            }
+            let mut taken = 0;
+            let need = client.session.step(&client.input, &mut taken);
+            client.input.advance(taken);
+            let out = std::mem::take(&mut client.answers.borrow_mut().out);
+            client.received.extend_from_slice(&out);
+            match need {
+                Err(end) => return client.end(&end, &mut self.backends, &mut self.database),
+                Ok(need @ (Need::Event | Need::Reply | Need::Lanes)) => {
+                    client.need = Some(need);
+                    return;
+                }
+                Ok(Need::Connection) => self.connect(number),
+                Ok(Need::Verdict(statement)) => {
+                    let verdict = statement.decide();
+                    client.session.decided(statement, Ok(verdict));
+                }
+                Ok(Need::Classified(_)) => {}
+                Ok(Need::Rename) => {
+                    let name = client.session.first_name().to_owned();
+                    let connection = client.session.connection().expect("a name is set on a connection");
+                    self.backends[connection.backend].set_name(&name);
+                    connection.name = name;
+                    client.session.renamed();
+                }
+                Ok(Need::StateLeft) => self.query_state(number),
+                Ok(Need::Release { connection, reusable }) => self.release(connection, reusable),
+            }
+        }
+    }
+
+    fn connect(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let name = client.session.application_name().to_owned();
+        let mut connection = self.idle.pop().unwrap_or_else(|| {
+            self.backends.push(Backend::new(DEFAULT_NAME, &name));
+            SimConnection { backend: self.backends.len() - 1, ..SimConnection::default() }
+        });
+        self.backends[connection.backend].set_name(&name);
+        connection.name = name;
+        client.session.connected(connection);
+    }
+
+    /// What the server's catalogue and settings say about a connection.
+    fn query_state(&mut self, number: usize) {
+        let session = &mut self.clients[number].session;
+        let connection = session.connection().expect("state is left on a connection");
+        let backend = &mut self.backends[connection.backend];
+        let own = |name: &String| name.is_empty() || crate::session::is_own_name(name.as_bytes());
+        let effect = Effect {
+            settings: backend.has_settings(),
+            prepared: backend.statements.keys().any(|name| !own(name)),
+            ..Effect::NONE
+        };
+        let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
+        session.state_found(StateLeft { effect, prepared: Some(prepared) });
+    }
+
+    /// A connection is given back. Another client must not find anything of this one there.
+    fn release(&mut self, mut connection: SimConnection, reusable: bool) {
+        let backend = &mut self.backends[connection.backend];
+        if !reusable {
+            return backend.die(&mut self.database);
+        }
+        // A Flush may be sent in part only. The next user's messages follow it.
+        backend.input.extend_from_slice(&connection.output.split());
+        assert!(connection.input.is_empty() && backend.output.is_empty(), "replies are not read");
+        assert!(!backend.has_settings(), "settings are left on a connection");
+        let is_own = |name: &str| name.is_empty() || crate::session::is_own_name(name.as_bytes());
+        assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
+        assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");
+        self.idle.push(connection);
+    }
+}
+
+impl Client {
+    /// The client sends some bytes.
+    fn send(&mut self, random: &mut fastrand::Rng) -> bool {
+        if self.program.is_empty() || !matches!(self.need, Some(Need::Event)) {
+            return false;
+        }
+        let bytes = match random.u8(..3) {
+            0 => self.program.len(),
+            _ => random.usize(1..=self.program.len()),
+        };
+        self.input.extend_from_slice(&self.program.split_to(bytes));
+        true
+    }
+
+    /// The session's messages reach the backend.
+    fn write(&mut self, random: &mut fastrand::Rng, backends: &mut [Backend]) -> bool {
+        let Some(connection) = self.session.connection().filter(|held| !held.output.is_empty()) else {
+            return false;
+        };
+        let bytes = random.usize(1..=connection.output.len());
+        let part = connection.output.split_to(bytes);
+        backends[connection.backend].input.extend_from_slice(&part);
+        true
+    }
+
+    /// Replies of the backend arrive.
+    fn read(&mut self, random: &mut fastrand::Rng, backends: &mut [Backend]) -> bool {
+        let Some(connection) = self.session.connection() else { return false };
+        let output = &mut backends[connection.backend].output;
+        if output.is_empty() {
+            return false;
+        }
+        let bytes = random.usize(1..=output.len());
+        connection.input.extend_from_slice(&output.split_to(bytes));
+        let input = std::mem::take(&mut connection.input);
+        let mut taken = 0;
+        let result = self.session.replies(&input, &mut taken);
+        assert!(result.is_ok(), "the session ends: {result:?}");
+        if let Some(connection) = self.session.connection() {
+            connection.input.extend_from_slice(&input[taken..]);
+        }
+        true
+    }
+
+    /// The connection that the session holds is lost.
+    fn cut(&mut self, backends: &mut [Backend], database: &mut Database, cuts: &mut usize) -> bool {
+        let Some(connection) = self.session.connection() else { return false };
+        *cuts -= 1;
+        backends[connection.backend].die(database);
+        if let Err(end) = self.session.server_gone() {
+            self.end(&end, backends, database);
+        }
+        true
+    }
+
+    /// Handles a unit that a lane has given back.
+    fn sort_out(&mut self) -> bool {
+        if !matches!(self.need, Some(Need::Lanes)) {
+            return false;
+        }
+        let Some((_, returned)) = self.answers.borrow_mut().take_handed() else { return false };
+        match returned {
+            SimReturned::Alone(envelope) => self.session.begin_alone(envelope),
+            SimReturned::Resubmit(envelope) => self.session.resubmit(envelope),
+        }
+        true
+    }
+
+    fn end(&mut self, end: &SessionEnd, backends: &mut [Backend], database: &mut Database) {
+        self.is_over = true;
+        if let Some(connection) = self.session.connection() {
+            backends[connection.backend].die(database);
+        }
+        if let SessionEnd::Problem(Problem { code, .. }) = end {
+            assert_eq!(*code, "08006", "no other reason to end a session");
+        }
+        self.session.end();
+    }
+}
+
+fn name_of(need: Option<&Need<SimEnvironment>>) -> &'static str {
+    match need {
+        Some(Need::Event) => "an event",
+        Some(Need::Reply) => "a reply",
+        Some(Need::Lanes) => "its lanes",
+        _ => "something else",
+    }
+}
