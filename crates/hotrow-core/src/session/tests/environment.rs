@@ -76,8 +76,8 @@ impl SimStatement {
     /// The catalogue's verdict: a statement by key is packed.
     pub fn decide(&self) -> Verdict {
         let text = str::from_utf8(&self.text).unwrap_or_default();
-        let verdict = match &self.analysis {
-            Analysis::Candidate(_) if text.contains("id = $") => Verdict::Packed(Arc::new(packing(text))),
+        let verdict = match (&self.analysis, text.contains(" where id = ")) {
+            (Analysis::Candidate(_), true) => Verdict::Packed(Arc::new(packing(text))),
             _ => Verdict::Pass,
         };
         *self.verdict.lock().unwrap() = Some(verdict.clone());
@@ -86,14 +86,12 @@ impl SimStatement {
 }
 
 fn packing(text: &str) -> Packing {
-    // The key is the last parameter.
-    let index = text.matches('$').count() as u16 - 1;
-    let column = KeyColumn {
-        name: "id".to_owned(),
-        attnum: 1,
-        form: ValueForm::Integer,
-        source: KeySource::Param(index),
+    let row = text.trim_end_matches(" returning n").rsplit(' ').next().unwrap_or_default();
+    let source = match row.strip_prefix('$') {
+        Some(parameter) => KeySource::Param(parameter.parse::<u16>().expect("a number") - 1),
+        None => KeySource::Const(row.to_owned()),
     };
+    let column = KeyColumn { name: "id".to_owned(), attnum: 1, form: ValueForm::Integer, source };
     let kind = if text.starts_with("select") { LaneKind::Read } else { LaneKind::Write };
     Packing {
         kind,
@@ -302,7 +300,7 @@ impl Environment for SimEnvironment {
     }
 
     fn proof(&self, statement: &Arc<SimStatement>) -> Proof {
-        let is_clean = statement.is_plain || matches!(&statement.analysis, Analysis::Candidate(_));
+        let is_clean = statement.is_plain || statement.packing().is_some();
         if is_clean { Proof { is_clean, moves_sequence: false } } else { Proof::NONE }
     }
 

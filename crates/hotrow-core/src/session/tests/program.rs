@@ -67,7 +67,6 @@ impl Writer<'_> {
             "discard all",
             "prepare a as select 1",
             "create table x ()",
-            "select f()",
         ];
         self.one(&texts).to_owned()
     }
