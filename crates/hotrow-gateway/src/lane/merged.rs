@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use hotrow_core::lane::Event;
 use hotrow_core::limits;
+use hotrow_core::session::{RunOutcome, Statement as _};
 use hotrow_wire::backend::Problem;
 
 use super::Task;
-use super::message::CallWait;
-use super::message::Envelope;
-use crate::lane::Returned;
+use super::message::{CallWait, Envelope, Returned};
 use crate::metrics::METRICS;
-use hotrow_core::session::{RunOutcome, Statement as _};
 
 impl Task {
     /// A merged call of the earliest batch is answered: notes the units that wait. This happens before the batch is

@@ -23,6 +23,7 @@ use std::time::Instant;
 
 use hotrow_core::lane::{Action, Batch, Event, Failure, Lane, LaneKind, Refusal, Unit};
 use hotrow_core::pace::Pace;
+use hotrow_core::session::{RunOutcome, Statement as _};
 use hotrow_wire::backend::Problem;
 
 pub use context::LaneContext;
@@ -39,7 +40,6 @@ use crate::lane::slow::SlowTimer;
 use crate::lane::snapshot::LaneTotals;
 use crate::lane::writer::Writer;
 use crate::metrics::{METRICS, microseconds};
-use hotrow_core::session::{RunOutcome, Statement as _};
 
 /// Runs a lane for as long as the process lives.
 pub async fn run(context: Arc<LaneContext>, kind: LaneKind, index: usize, inbox: Arc<Inbox>) {

@@ -8,6 +8,8 @@ use std::time::Instant;
 use bytes::BytesMut;
 use hotrow_core::classify::LockStatement;
 use hotrow_core::lane::{Batch, LaneKind, Unit};
+use hotrow_core::session::statement_name;
+use hotrow_core::unit::merged;
 use hotrow_wire::frontend::{self, Bind, Named, tag};
 
 use super::catalogue_check::{BatchEnd, CatalogueCheck};
@@ -15,8 +17,6 @@ use super::context::LaneContext;
 use super::message::Envelope;
 use crate::server::upstream::Upstream;
 use crate::statements::{Statement, Statements};
-use hotrow_core::session::statement_name;
-use hotrow_core::unit::merged;
 
 /// The number that stands for the statements of the gateway at a batch's end.
 const END: u64 = 0;

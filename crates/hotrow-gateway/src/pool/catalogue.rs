@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hotrow_core::classify::{self, Candidate, Facts, FunctionFact, MergeRule, TableFacts};
 use hotrow_core::limits;
+use hotrow_core::session::{Proof, Statement as _};
 
 use crate::pool::Pool;
 use crate::server::held::{self, HeldConnection};
 use crate::server::pack::{self, MERGE_RULES};
 use crate::server::upstream;
 use crate::statements::Statement;
-use hotrow_core::session::{Proof, Statement as _};
 
 impl Pool {
     /// Asks the server to describe a statement, once.

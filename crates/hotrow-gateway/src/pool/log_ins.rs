@@ -82,14 +82,13 @@ impl Pool {
         if **before != now {
             self.context.set_server(now);
         }
-        let packs = self.context.unpackable().is_none();
         if is_outdated {
             tracing::info!(
                 pool = self.id,
                 clients = self.identity.describe(),
                 "the role or its settings have changed: connections are replaced"
             );
-            if !packs {
+            if self.context.unpackable().is_some() {
                 self.context.stop_packing();
             }
             self.database_state().retire_connections();

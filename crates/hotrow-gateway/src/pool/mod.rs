@@ -17,6 +17,7 @@ use hotrow_core::admission::ServerSettings;
 use hotrow_core::classify::{self, Analysis, Candidate, Decision};
 use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
+use hotrow_core::session::{Statement as _, Verdict};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 
@@ -28,7 +29,6 @@ use crate::server::held::{self, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord};
-use hotrow_core::session::{Statement as _, Verdict};
 use identity::Identity;
 use pools::UseCount;
 use waiting::WaitingCalls;

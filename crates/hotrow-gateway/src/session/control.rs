@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::lane::Mailbox;
-use crate::lane::Message;
+use crate::lane::{Mailbox, Message};
 use crate::lock::Lock;
 use crate::net::Address;
 use crate::net::peer::Peer;

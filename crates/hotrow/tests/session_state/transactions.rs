@@ -1,6 +1,7 @@
 //! Transactions of the client's own, whatever their kind; and what is the session's while they last.
 
 use crate::{Stage, UPDATE};
+use hotrow_testkit::raw::{Raw, bind, describe, execute, parse, sync, tags};
 use hotrow_testkit::{connect, rows, sqlstate, value};
 
 #[tokio::test]
@@ -122,4 +123,28 @@ impl Stage {
         client.simple_query("update t set n = n where id = 2").await.unwrap();
         self.gateway.metric("packed_units_total") > before
     }
+}
+
+/// The gateway prepares the statement on the connection of the transaction, and the server runs nothing there.
+#[tokio::test]
+async fn a_failed_transaction_describes_no_statement_that_was_prepared_elsewhere() {
+    let stage = Stage::new(&[]).await;
+    let mut seen = Vec::new();
+    for port in [hotrow_testkit::server().port(), stage.gateway.port()] {
+        let options = format!("-c search_path={}", stage.schema);
+        let mut client = Raw::log_in(port, &[("options", &options)]).await;
+        let text = "update t set n = n + 1 where id = $1";
+        client.send(&[parse("s", text), bind("", "s", &[Some("1")]), execute("", 0), sync()].concat()).await;
+        assert_eq!(tags(&client.until_ready(1).await), "12CZ");
+        for failing in ["begin", "select 1 / 0"] {
+            client.query(failing).await;
+        }
+        client.send(&[describe(b'S', "s"), sync()].concat()).await;
+        let described = client.until_ready(1).await;
+        seen.push((tags(&described), described[0].field(b'C')));
+        client.query("rollback").await;
+        client.send(&[describe(b'S', "s"), sync()].concat()).await;
+        assert_eq!(tags(&client.until_ready(1).await), "tnZ");
+    }
+    assert_eq!(seen, [("tnZ".to_owned(), None), ("EZ".to_owned(), Some("25P02".to_owned()))]);
 }

@@ -62,12 +62,12 @@ fn play(seed: u64) -> (usize, usize) {
     let directly: Vec<_> = programs.iter().map(|program| direct(program, &mut expected)).collect();
     let mut world = World::new(random, programs.clone());
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
-    assert!(played.is_ok(), "seed {seed}:\n{}", shown(&programs.concat()));
+    assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
     for (client, directly) in directly.iter().enumerate() {
         let received = &world.clients[client].received;
         assert!(
             received == directly,
-            "seed {seed}, client {client} sends\n{}through the gateway\n{}directly\n{}",
+            "HOTROW_SEED={seed}, client {client} sends\n{}through the gateway\n{}directly\n{}",
             shown(&programs[client]),
             differing(received, directly),
             differing(directly, received),
@@ -75,7 +75,7 @@ fn play(seed: u64) -> (usize, usize) {
     }
     for (row, value) in &expected.rows {
         let through = world.database.rows.get(row).copied().unwrap_or(0);
-        assert_eq!(through, *value, "seed {seed}: row {row}");
+        assert_eq!(through, *value, "HOTROW_SEED={seed}: row {row}");
     }
     (world.shared.packed.get(), world.shared.passed.get())
 }
@@ -112,7 +112,7 @@ fn play_with_cuts(seed: u64) {
     let mut world = World::new(random, programs.clone());
     world.cuts = 3;
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
-    assert!(played.is_ok(), "seed {seed}:\n{}", shown(&programs.concat()));
+    assert!(played.is_ok(), "HOTROW_SEED={seed}:\n{}", shown(&programs.concat()));
     for (number, client) in world.clients.iter().enumerate() {
         let (acknowledged, doubtful) = count(&programs[number], &client.received, client.is_over);
         let first = 10 * number as u64;
@@ -120,24 +120,31 @@ fn play_with_cuts(seed: u64) {
         let changed: i64 = rows.iter().sum();
         assert!(
             (acknowledged..=acknowledged + doubtful).contains(&changed),
-            "seed {seed}, client {number}: {changed} updates, {acknowledged} acknowledged, {doubtful} in doubt\n{}{}",
+            "HOTROW_SEED={seed}, client {number}: {changed} updates, {acknowledged} acknowledged, {doubtful} in doubt\n{}{}",
             shown(&programs[number]),
             shown(&client.received)
         );
     }
 }
 
+/// The seeds to play: all, or the one in the environment.
+fn seeds() -> std::ops::Range<u64> {
+    let one = std::env::var("HOTROW_SEED").ok().and_then(|seed| seed.parse().ok());
+    one.map_or(0..2_000, |seed| seed..seed + 1)
+}
+
 #[test]
 fn random_messages_have_the_replies_of_a_direct_connection() {
     let (mut packed, mut passed) = (0, 0);
-    for seed in 0..2_000 {
+    for seed in seeds() {
         let (one, other) = play(seed);
         (packed, passed) = (packed + one, passed + other);
     }
-    assert!(packed > 1_000 && passed > 1_000, "{packed} packed, {passed} passed through");
+    let all = seeds().count() > 1;
+    assert!(!all || packed > 1_000 && passed > 1_000, "{packed} packed, {passed} passed through");
 }
 
 #[test]
 fn with_cut_connections_nothing_is_lost_and_nothing_runs_twice() {
-    (0..2_000).for_each(play_with_cuts);
+    seeds().for_each(play_with_cuts);
 }

@@ -1,12 +1,12 @@
 //! SHOW STATEMENTS: by shape, why statements were packed or not. Shapes that were passed through most often come first.
 
 use hotrow_core::limits;
+use hotrow_core::session::{RunOutcome, Statement as _};
 
 use super::answer::{Row, row};
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::statements::Statement;
-use hotrow_core::session::{RunOutcome, Statement as _};
 
 /// The columns.
 pub const COLUMNS: [&str; 18] = [
