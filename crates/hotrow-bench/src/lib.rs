@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `args.rs`, `plan.rs` | the command line, and the plan made from it |
-//! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios: one file for each, all of one shape |
+//! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios, all of one shape |
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
 //! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |

@@ -47,7 +47,7 @@ pub async fn measure(
     };
     let warm_up = Part {
         ages: ageing.is_some(),
-        script: ageing.map_or(run.technique.warm_up, |ageing| ageing.script),
+        script: ageing.map_or(run.technique.script.warm_up, |ageing| ageing.script),
         seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
         rate: ageing.map_or(rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
         rows: plan.rows(run.scenario),
@@ -61,7 +61,7 @@ pub async fn measure(
     };
     let part = Part {
         ages: false,
-        script: run.technique.script,
+        script: run.technique.script.measured,
         seconds: plan.seconds,
         rate,
         warmed_up: Some(per_second),
