@@ -56,10 +56,9 @@ impl Plan {
             (Some(_), _) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
             (Some(url), _) => GatewaySource::Running(Endpoint::parse(&url)?),
             (None, Some(program)) => GatewaySource::Program(program),
-            (None, None) => GatewaySource::Program(
-                std::env::current_exe()
-                    .map_err(|source| Error::System { what: "name this program", source })?,
-            ),
+            (None, None) => {
+                GatewaySource::Program(std::env::current_exe().map_err(Error::system("name this program"))?)
+            }
         };
         let started = SystemTime::now();
         let out = args.out.unwrap_or_else(|| default_folder(started, args.scenario.name()));

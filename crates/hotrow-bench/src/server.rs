@@ -1,6 +1,7 @@
 //! The server that a benchmark runs on: found or started; what is done on it is elsewhere.
 
 use crate::error::Error;
+use crate::load::joined;
 use crate::plan::Plan;
 use hotrow_postgres::{Binaries, PrivateServer};
 
@@ -25,8 +26,5 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
         Ok((Some(binaries), Some(server), url))
     };
     // Starting blocks for a second or two, so it is done beside the runtime.
-    match tokio::task::spawn_blocking(find).await {
-        Ok(found) => found,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
+    joined(tokio::task::spawn_blocking(find).await)
 }
