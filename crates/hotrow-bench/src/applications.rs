@@ -11,34 +11,14 @@ mod command_log;
 mod ledger;
 
 use crate::endpoint::Endpoint;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, Part, joined};
 use crate::scenario::Batching;
-use callers::Calls;
 use command_log::CommandLog;
 use ledger::Ledger;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_postgres::NoTls;
-
-/// What the applications and their callers are to do.
-#[derive(Debug)]
-pub struct Load<'a> {
-    /// The server.
-    pub endpoint: &'a Endpoint,
-    /// How the applications work.
-    pub batching: Batching,
-    /// The counter that everybody wants.
-    pub counter: &'a str,
-    /// How many callers, half of them at each application.
-    pub callers: u32,
-    /// How long.
-    pub seconds: u32,
-    /// Commands a second, unless each caller sends its next one when it has its answer.
-    pub rate: Option<u32>,
-    /// Whether callers only increment by one, and check that each answer is the number of commands so far.
-    pub checked: bool,
-}
 
 /// One caller's command.
 #[derive(Debug)]
@@ -84,22 +64,20 @@ impl State {
 const LOCK: i64 = 898_874_326_372_568;
 const APPLICATIONS: usize = 2;
 
-/// Runs a load to its end. What goes wrong is a failure of this run only.
-pub async fn run(load: &Load<'_>) -> Result<Answers, Failure> {
+/// Runs a load to its end: half of the clients are callers of each application. A warm-up only increments by one, and checks
+/// that each answer is the number of commands so far.
+pub async fn run(endpoint: &Endpoint, batching: Batching, part: &Part) -> Result<Answers, Failure> {
     let mut queues = Vec::new();
     let mut applications = Vec::new();
     for _ in 0..APPLICATIONS {
         let (sender, receiver) = unbounded_channel();
-        let keeper = Keeper::start(load).await.map_err(failure)?;
+        let keeper = Keeper::start(endpoint, batching, &part.number.to_string()).await.map_err(failure)?;
         queues.push(sender);
-        applications.push(tokio::spawn(application(keeper, window(load.batching), receiver)));
+        applications.push(tokio::spawn(application(keeper, window(batching), receiver)));
     }
-    let answers = callers::run(&Calls::of(load), queues).await;
+    let answers = callers::run(part, queues).await;
     for application in applications {
-        match application.await {
-            Ok(ended) => ended.map_err(failure)?,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
+        joined(application.await).map_err(failure)?;
     }
     answers
 }
@@ -147,13 +125,17 @@ enum Keeper {
 }
 
 impl Keeper {
-    async fn start(load: &Load<'_>) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = load.endpoint.config().connect(NoTls).await?;
+    async fn start(
+        endpoint: &Endpoint,
+        batching: Batching,
+        counter: &str,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let (client, connection) = endpoint.config().connect(NoTls).await?;
         // Its end shows up as an error of the next statement.
         tokio::spawn(connection);
-        Ok(match load.batching {
-            Batching::Ledger => Self::Ledger(Ledger::start(client, load.counter).await?),
-            Batching::CommandLog => Self::CommandLog(CommandLog::start(client, load.counter).await?),
+        Ok(match batching {
+            Batching::Ledger => Self::Ledger(Ledger::start(client, counter).await?),
+            Batching::CommandLog => Self::CommandLog(CommandLog::start(client, counter).await?),
         })
     }
 

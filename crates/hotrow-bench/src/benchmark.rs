@@ -115,8 +115,7 @@ fn failures(report: &Report) -> Vec<String> {
 
 /// Waits until the person, or the system, wants this to end.
 async fn interrupted() -> Error {
-    let listening =
-        |kind| signal(kind).map_err(|source| Error::System { what: "listen for signals", source });
+    let listening = |kind| signal(kind).map_err(Error::system("listen for signals"));
     match (listening(SignalKind::interrupt()), listening(SignalKind::terminate())) {
         (Ok(mut interrupt), Ok(mut terminate)) => {
             tokio::select! {

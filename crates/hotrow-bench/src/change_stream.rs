@@ -3,9 +3,9 @@
 
 use crate::child::Child;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
-use crate::error::refused;
-use crate::load::Failure;
+use crate::error::{Error, refused};
+use crate::files::temporary_folder;
+use crate::load::{Failure, NoFigure};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -43,35 +43,22 @@ impl ChangeStream {
         for statement in SLOT.split(';').filter(|statement| statement.contains("create")) {
             control.batch_execute(statement).await.map_err(refused("create a slot"))?;
         }
-        let folder = tempfile::Builder::new().prefix("hotrow-bench-").tempdir();
-        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
-        let (program, mut command) = match &reader {
-            Reader::RecvLogical(program) => {
-                let mut command = Command::new(program);
-                command.args([
-                    "--dbname",
-                    &server.database,
-                    "--start",
-                    "--no-loop",
-                    "--verbose",
-                    "--slot",
-                    NAME,
-                    "--file",
-                ]);
-                command.arg(folder.path().join("events")).args(["--fsync-interval", "0"]);
+        let folder = temporary_folder()?;
+        let (Reader::RecvLogical(program) | Reader::Debezium(program)) = &reader;
+        let mut command = Command::new(program);
+        match &reader {
+            Reader::RecvLogical(_) => {
+                command.args(["--dbname", &server.database, "--slot", NAME]);
+                command.args(["--start", "--no-loop", "--verbose", "--fsync-interval", "0"]);
+                command.arg("--file").arg(folder.path().join("events"));
                 command.args(["-o", "proto_version=1", "-o", &format!("publication_names={NAME}")]);
-                (program, command)
             }
-            Reader::Debezium(script) => {
-                let mut command = Command::new(script);
+            Reader::Debezium(_) => {
                 command.arg("run").arg(folder.path());
-                (script, command)
             }
-        };
-        let mut running = Child::start(program, {
-            command.envs(server.environment());
-            command
-        })?;
+        }
+        command.envs(server.environment());
+        let mut running = Child::start(program, command)?;
         let streams = |line: &str| {
             (line.contains("streaming initiated") || line.starts_with("streaming: ")).then_some(())
         };
@@ -79,8 +66,8 @@ impl ChangeStream {
         Ok(Self { reader, running, folder })
     }
 
-    /// Waits until every event of the outbox has arrived. How many there are.
-    pub async fn all_arrived(&self, control: &Client) -> Result<Result<u64, Failure>, Error> {
+    /// Waits until every event of the outbox has arrived.
+    pub async fn all_arrived(&self, control: &Client) -> Result<(), NoFigure> {
         let rows = control.query(OUTBOX, &[]).await.map_err(refused("read the outbox"))?;
         let written: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
         let deadline = Instant::now() + PATIENCE;
@@ -89,15 +76,15 @@ impl ChangeStream {
             let missing = written.difference(&arrived).count();
             let strangers = arrived.difference(&written).count();
             if strangers > 0 {
-                return Ok(Err(Failure(format!("{strangers} events are not in the outbox"))));
+                return Err(Failure(format!("{strangers} events are not in the outbox")).into());
             }
             if missing == 0 {
-                return Ok(Ok(written.len() as u64));
+                return Ok(());
             }
             if Instant::now() > deadline {
-                let reason =
-                    format!("{missing} of {} events have not arrived after {PATIENCE:?}", written.len());
-                return Ok(Err(Failure(reason)));
+                let all = written.len();
+                let reason = format!("{missing} of {all} events have not arrived after {PATIENCE:?}");
+                return Err(Failure(reason).into());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -107,9 +94,7 @@ impl ChangeStream {
         match &self.reader {
             Reader::RecvLogical(_) => {
                 let path = self.folder.path().join("events");
-                let events =
-                    std::fs::read(&path).map_err(|source| Error::File { what: "read", path, source })?;
-                Ok(inserted_ids(&events))
+                Ok(inserted_ids(&std::fs::read(&path).map_err(Error::file("read", &path))?))
             }
             Reader::Debezium(script) => {
                 let mut command = Command::new(script);
@@ -117,8 +102,7 @@ impl ChangeStream {
                 let Ok(ended) = tokio::time::timeout(PATIENCE, command.output()).await else {
                     return Ok(BTreeSet::new());
                 };
-                let output =
-                    ended.map_err(|source| Error::File { what: "run", path: script.clone(), source })?;
+                let output = ended.map_err(Error::file("run", script))?;
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
                 Ok(text.lines().filter_map(|line| Some(line.split_once('\t')?.0.to_owned())).collect())
             }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -20,6 +21,8 @@ pub struct Child {
     process: tokio::process::Child,
     lines: Receiver<String>,
     last_said: Arc<Mutex<VecDeque<String>>>,
+    /// Its files, which it may use until it has ended.
+    _folder: Option<TempDir>,
 }
 
 impl Child {
@@ -27,16 +30,21 @@ impl Child {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Starts it.
-    pub fn start(program: &Path, mut command: Command) -> Result<Self, Error> {
+    pub fn start(program: &Path, command: Command) -> Result<Self, Error> {
+        Self::start_with(program, command, None)
+    }
+
+    /// Starts it with a folder that is removed after its end.
+    pub fn start_with(
+        program: &Path,
+        mut command: Command,
+        folder: impl Into<Option<TempDir>>,
+    ) -> Result<Self, Error> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         // Nothing is ever written to its input, whose end tells a script that this program is gone, however that happened.
         // A group of its own: at Ctrl-C the load is to end first, then the gateway, then the server.
         command.process_group(0);
-        let mut process = command.spawn().map_err(|source| Error::File {
-            what: "run",
-            path: program.to_owned(),
-            source,
-        })?;
+        let mut process = command.spawn().map_err(Error::file("run", program))?;
         let last_said = Arc::default();
         let (sender, lines) = channel(64);
         if let Some(stdout) = process.stdout.take() {
@@ -45,7 +53,7 @@ impl Child {
         if let Some(stderr) = process.stderr.take() {
             tokio::spawn(listen(stderr, sender, Arc::clone(&last_said)));
         }
-        Ok(Self { program: program.to_owned(), process, lines, last_said })
+        Ok(Self { program: program.to_owned(), process, lines, last_said, _folder: folder.into() })
     }
 
     /// Waits until it says a line in which `find` finds something.
@@ -94,18 +102,18 @@ impl Child {
 
     /// Kills it, as a crash would.
     pub fn kill(&mut self) -> Result<(), Error> {
-        self.process.start_kill().map_err(|source| Error::System { what: "kill a child process", source })
+        self.process.start_kill().map_err(Error::system("kill a child process"))
     }
 
     /// Asks it to end, and kills it if it doesn't.
     pub async fn stop(mut self) -> Result<(), Error> {
-        let stopping = |source| Error::System { what: "stop a child process", source };
+        let stopping = || Error::system("stop a child process");
         if let Some(id) = self.process.id().and_then(|id| i32::try_from(id).ok()) {
-            kill(Pid::from_raw(id), Signal::SIGTERM).map_err(|error| stopping(error.into()))?;
+            kill(Pid::from_raw(id), Signal::SIGTERM).map_err(|error| stopping()(error.into()))?;
         }
         match timeout(Self::PATIENCE, self.process.wait()).await {
-            Ok(ended) => ended.map(drop).map_err(stopping),
-            Err(_) => self.process.kill().await.map_err(stopping),
+            Ok(ended) => ended.map(drop).map_err(stopping()),
+            Err(_) => self.process.kill().await.map_err(stopping()),
         }
     }
 }

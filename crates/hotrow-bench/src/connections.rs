@@ -1,29 +1,27 @@
 //! Load by connections: each client connects, logs in and leaves, again and again, as an application without a pool does.
 
 use crate::endpoint::Endpoint;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, Part, joined};
 use crate::statistics::Latencies;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
-/// Lets so many clients come and go for some seconds.
-pub async fn run(endpoint: &Endpoint, clients: u32, seconds: u32) -> Result<Answers, Failure> {
+/// Lets all clients connect and leave until the end of the part.
+pub async fn run(endpoint: &Endpoint, part: &Part) -> Result<Answers, Failure> {
     let began = Instant::now();
-    let end = began + Duration::from_secs(seconds.into());
     let mut crowd = JoinSet::new();
-    for _ in 0..clients {
-        crowd.spawn(visits(endpoint.config(), end));
+    for _ in 0..part.run.clients {
+        crowd.spawn(visits(endpoint.config(), began + part.lasting()));
     }
     let mut latencies = Latencies::new();
     let mut acknowledged = 0;
     while let Some(visits) = crowd.join_next().await {
-        let visits = visits.map_err(|error| Failure(format!("a client failed: {error}")))??;
+        let visits = joined(visits)?;
         acknowledged += visits.len() as u64;
         visits.into_iter().for_each(|microseconds| latencies.record(microseconds));
     }
-    let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None })
+    Ok(Answers::since(began, acknowledged, latencies))
 }
 
 /// How long each of one client's visits took, in microseconds, until it was let in.

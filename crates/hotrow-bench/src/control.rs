@@ -1,4 +1,5 @@
-//! The benchmark's own connection to the server: sets up the rows, reads them, asks for settings; makes no load.
+//! The benchmark's own connections to the server: they set up the rows, read them, ask for settings and hold snapshots. Never
+//! makes a load.
 
 use crate::endpoint::Endpoint;
 use crate::error::{Error, refused};
@@ -67,33 +68,23 @@ impl Control {
         Ok(())
     }
 
-    /// Makes sure that the schema `hotrow_bench`, which is dropped at the end, is nobody else's.
-    pub async fn expect_no_schema(&self) -> Result<(), Error> {
-        match self.one("select coalesce(to_regnamespace('hotrow_bench')::text, '')").await?.as_str() {
-            "" => Ok(()),
-            _ => Err(Error::SchemaExists),
-        }
-    }
-
-    /// Makes sure that the schema `hotrow`, which is dropped at the end, is nobody else's.
-    pub async fn expect_no_pack(&self) -> Result<(), Error> {
-        match self.one("select coalesce(to_regnamespace('hotrow')::text, '')").await?.as_str() {
-            "" => Ok(()),
-            _ => Err(Error::PackExists),
-        }
+    /// Makes sure that a schema that the benchmark creates, and drops at the end, does not exist.
+    pub async fn expect_no_schema(&self, name: &str, exists: Error) -> Result<(), Error> {
+        let found = self.one(&format!("select coalesce(to_regnamespace('{name}')::text, '')")).await?;
+        if found.is_empty() { Ok(()) } else { Err(exists) }
     }
 
     /// Creates the schema `hotrow_bench` for a scenario, and says meanwhile how many of many rows there are.
     pub async fn set_up(&self, scenario: &Scenario, rows: u32, say: impl Fn(u32)) -> Result<(), Error> {
         const PIECE: usize = 500_000;
         self.set("hotrow_bench.rows", rows).await?;
-        self.client.batch_execute(scenario.set_up).await.map_err(refused("set up the scenario's tables"))?;
+        self.execute(scenario.set_up, "set up the scenario's tables").await?;
         let filled = if scenario.fill.is_empty() { 0 } else { rows };
         for first in (1..=filled).step_by(PIECE) {
             let last = rows.min(first.saturating_add(PIECE as u32 - 1));
             self.set("hotrow_bench.first", first).await?;
             self.set("hotrow_bench.last", last).await?;
-            self.client.batch_execute(scenario.fill).await.map_err(refused("fill the scenario's tables"))?;
+            self.execute(scenario.fill, "fill the scenario's tables").await?;
             if last < rows {
                 say(last);
             }
@@ -103,18 +94,12 @@ impl Control {
 
     /// Drops the schema again.
     pub async fn tear_down(&self) -> Result<(), Error> {
-        self.client
-            .batch_execute("drop schema if exists hotrow_bench cascade")
-            .await
-            .map_err(refused("drop the schema hotrow_bench"))
+        self.execute("drop schema if exists hotrow_bench cascade", "drop the schema hotrow_bench").await
     }
 
     /// Drops the schema pack again.
     pub async fn tear_down_pack(&self) -> Result<(), Error> {
-        self.client
-            .batch_execute("drop schema if exists hotrow cascade")
-            .await
-            .map_err(refused("drop the schema hotrow"))
+        self.execute("drop schema if exists hotrow cascade", "drop the schema hotrow").await
     }
 
     /// Puts the rows back, clears away what the run before left behind, and makes ready what this technique needs.
@@ -125,18 +110,17 @@ impl Control {
         run: u32,
     ) -> Result<(), Error> {
         self.set("hotrow_bench.run", run).await?;
-        self.client.batch_execute(scenario.before_run).await.map_err(refused("put the rows back"))?;
-        self.client.batch_execute(technique.prepare).await.map_err(refused("make the technique ready"))?;
+        self.execute(scenario.before_run, "put the rows back").await?;
+        self.execute(technique.prepare, "make the technique ready").await?;
         for table in scenario.tables {
-            let vacuum = format!("vacuum (analyze) {table}");
-            self.client.batch_execute(&vacuum).await.map_err(refused("vacuum the tables"))?;
+            self.execute(&format!("vacuum (analyze) {table}"), "vacuum the tables").await?;
         }
         Ok(())
     }
 
     /// Writes all pages out, so that no run pays for the one before.
     pub async fn checkpoint(&self) -> Result<(), Error> {
-        self.client.batch_execute("checkpoint").await.map_err(refused("make a checkpoint"))
+        self.execute("checkpoint", "make a checkpoint").await
     }
 
     /// What the rows say now.
@@ -178,10 +162,10 @@ impl Control {
 
     /// The settings that bear on the figures, as far as this version has them.
     pub async fn settings(&self) -> Result<Vec<Setting>, Error> {
-        let names: Vec<&str> = SETTINGS.to_vec();
         let query = "select name, current_setting(name) from pg_settings where name = any($1)
                      order by array_position($1, name)";
-        let rows = self.client.query(query, &[&names]).await.map_err(refused("show its settings"))?;
+        let rows =
+            self.client.query(query, &[&SETTINGS.as_slice()]).await.map_err(refused("show its settings"))?;
         Ok(rows.iter().map(|row| Setting { name: row.get(0), value: row.get(1) }).collect())
     }
 
@@ -194,9 +178,44 @@ impl Control {
             .map_err(refused("keep a number for the scenario's SQL"))
     }
 
-    async fn one(&self, query: &str) -> Result<String, Error> {
-        let row =
-            self.client.query_one(query, &[]).await.map_err(refused("answer a question about itself"))?;
-        Ok(row.get(0))
+    async fn execute(&self, sql: &str, what: &'static str) -> Result<(), Error> {
+        self.client.batch_execute(sql).await.map_err(refused(what))
     }
+
+    async fn one(&self, query: &str) -> Result<String, Error> {
+        let row = self.client.query_one(query, &[]).await;
+        Ok(row.map_err(refused("answer a question about itself"))?.get(0))
+    }
+}
+
+/// A snapshot that a transaction holds on a connection of its own, as a long report or a forgotten session does. It ends when
+/// this is dropped.
+#[derive(Debug)]
+pub struct Snapshot {
+    client: Client,
+}
+
+impl Snapshot {
+    /// Takes it.
+    pub async fn hold(endpoint: &Endpoint) -> Result<Self, Error> {
+        const TAKE: &str = "set idle_in_transaction_session_timeout = 0;
+            begin isolation level repeatable read read only;
+            select from pg_class limit 1";
+        let client = endpoint.connect().await?;
+        client.batch_execute(TAKE).await.map_err(refused("hold a snapshot"))?;
+        Ok(Self { client })
+    }
+
+    /// Releases it. An error means that it was lost before.
+    pub async fn release(self) -> Result<(), Error> {
+        self.client.batch_execute("commit").await.map_err(refused("keep a snapshot"))
+    }
+}
+
+/// Installs the schema pack, on a connection of its own that is closed before the first run.
+pub async fn install_pack(upstream: &Endpoint) -> Result<(), Error> {
+    let mut client = upstream.connect().await?;
+    // The benchmark calls as the owner. No role is made that would stay behind on the server.
+    let user = client.query_one("select current_user::text", &[]).await.map_err(refused("name its user"))?;
+    hotrow_sql::migrate(&mut client, user.get(0)).await.map(drop).map_err(Error::Pack)
 }

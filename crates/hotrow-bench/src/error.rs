@@ -1,6 +1,6 @@
 //! The errors of the benchmark, each with its next step. A failed check of a run is a result and no error.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Why there is no report.
@@ -116,6 +116,19 @@ pub enum Error {
     /// The user interrupted the benchmark.
     #[error("interrupted: servers are stopped and the schema hotrow_bench is dropped; there is no report")]
     Interrupted,
+}
+
+impl Error {
+    /// For `map_err` on an action with a file or a program.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    /// For `map_err` on an action of the operating system.
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
 }
 
 /// The error of an action with the server's message.

@@ -27,10 +27,9 @@ impl FlushTime {
     /// Of the file system that this folder is on. The file has its full size before, as a WAL segment does: a file that grows
     /// would have to flush its new size too.
     pub fn measure(folder: &Path) -> Result<Self, Error> {
-        let unmeasurable =
-            |source| Error::File { what: "measure the time of a flush in", path: folder.to_owned(), source };
-        let file = tempfile::tempfile_in(folder).map_err(unmeasurable)?;
-        let latencies = flushes(&file).map_err(unmeasurable)?;
+        let unmeasurable = || Error::file("measure the time of a flush in", folder);
+        let file = tempfile::tempfile_in(folder).map_err(unmeasurable())?;
+        let latencies = flushes(&file).map_err(unmeasurable())?;
         let quantiles =
             latencies.quantiles().expect("at least one flush is made before the clock is looked at");
         Ok(Self { samples: quantiles.samples, p50_us: quantiles.p50_us, p99_us: quantiles.p99_us })
@@ -49,7 +48,7 @@ fn flushes(file: &File) -> std::io::Result<Latencies> {
         let before = Instant::now();
         file.write_all_at(&page, number * PAGE_BYTES as u64)?;
         file.sync_data()?;
-        latencies.record(u64::try_from(before.elapsed().as_micros()).unwrap_or(u64::MAX));
+        latencies.record_since(before);
         if began.elapsed() > AT_MOST {
             break;
         }

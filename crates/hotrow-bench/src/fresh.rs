@@ -1,46 +1,32 @@
-//! Load by fresh connections: each connects, makes one call and goes, through a gateway that was just started if through one;
-//! what it times is a first answer after a restart.
+//! Load by fresh connections: each connects, makes one call and closes, through a gateway that was just started if it goes
+//! through one. The latency is that of the first answer after a restart.
 
-use crate::error::Error;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, NoFigure, Part};
 use crate::plan::Plan;
-use crate::run::Run;
 use crate::scenario::Through;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio_postgres::NoTls;
 
 const CALL: &str = include_str!("../sql/first_answer.sql");
 
-/// Makes such calls, one after the other, for some seconds and at least once.
-pub async fn run(
-    plan: &Plan,
-    testbed: &mut Testbed,
-    run: Run,
-    seconds: u32,
-) -> Result<Result<Answers, Failure>, Error> {
-    let through = run.technique.through;
+/// Makes such calls, one after another, for the length of the part and at least once.
+pub async fn run(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers, NoFigure> {
+    let through = part.run.technique.through;
     let mut latencies = Latencies::new();
     let mut acknowledged = 0;
     let began = Instant::now();
-    while acknowledged == 0 || began.elapsed() < Duration::from_secs(seconds.into()) {
+    while acknowledged == 0 || began.elapsed() < part.lasting() {
         let due = Instant::now();
         if through == Through::Hotrow {
             testbed.fresh_gateway(plan).await?;
         }
-        let endpoint = match testbed.endpoint(through, run.clients) {
-            Ok(endpoint) => endpoint,
-            Err(reason) => return Ok(Err(Failure(reason))),
-        };
-        if let Err(failure) = call(&endpoint.config()).await {
-            return Ok(Err(failure));
-        }
-        latencies.record(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX));
+        call(&testbed.endpoint(through, part.run.clients)?.config()).await?;
+        latencies.record_since(due);
         acknowledged += 1;
     }
-    let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    Ok(Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None }))
+    Ok(Answers::since(began, acknowledged, latencies))
 }
 
 /// One call. Every command on that counter adds one, so its value must be the number of commands.
@@ -51,7 +37,7 @@ async fn call(config: &tokio_postgres::Config) -> Result<(), Failure> {
     let row = client.query_one(CALL, &[]).await.map_err(failed)?;
     let (value, version): (i64, i64) = (row.get(0), row.get(1));
     drop(client);
-    // Only once it is closed on both sides may the gateway be stopped.
+    // The gateway can be stopped only after the connection is closed on both sides.
     let _ = connection.await;
     if value == version {
         Ok(())

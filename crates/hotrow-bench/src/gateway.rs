@@ -1,71 +1,68 @@
 //! Hotrow as the benchmark sees it: a program that is started before a server; nothing of its inside.
 
-use crate::certificate::Certificate;
 use crate::child::Child;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::files::{temporary_folder, write_private};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 /// A gateway that this benchmark started.
 #[derive(Debug)]
 pub struct Gateway {
-    child: Child,
-    _certificate: Certificate,
-    /// Where its clients connect to.
+    /// The process.
+    pub child: Child,
+    /// Where its clients connect.
     pub endpoint: Endpoint,
+    /// Where it serves HTTP, if it does.
+    pub http: Option<SocketAddr>,
 }
 
-impl Gateway {
-    /// Starts it before the server at `upstream_url`, on a free port.
-    pub async fn start(program: &Path, upstream_url: &str, upstream: &Endpoint) -> Result<Self, Error> {
-        let certificate = Certificate::new()?;
-        let mut child = Child::start(program, command(program, upstream_url, &certificate))?;
-        let (host, port) = child.ready(|line| address(WIRE, line)).await?;
-        Ok(Self { child, _certificate: certificate, endpoint: upstream.at(&host, port) })
-    }
-
-    /// The same with the schema pack over HTTP, on another free port.
-    pub async fn start_with_http(
-        program: &Path,
-        upstream_url: &str,
-        upstream: &Endpoint,
-    ) -> Result<(Self, SocketAddr), Error> {
-        let certificate = Certificate::new()?;
-        let mut command = command(program, upstream_url, &certificate);
-        command.args(["--http", "127.0.0.1:0"]);
-        let mut child = Child::start(program, command)?;
-        let (mut wire, mut http) = (None, None);
-        let both = |line: &str| {
-            wire = wire.take().or_else(|| address(WIRE, line));
-            http = http.or_else(|| line.strip_prefix(HTTP)?.trim().parse().ok());
-            Some((wire.clone()?, http?))
-        };
-        let ((host, port), http) = child.ready(both).await?;
-        Ok((Self { child, _certificate: certificate, endpoint: upstream.at(&host, port) }, http))
-    }
-
-    /// If it has ended by itself: how, and its last words.
-    pub fn obituary(&mut self) -> Option<String> {
-        self.child.obituary()
-    }
-
-    /// Ends it.
-    pub async fn stop(self) -> Result<(), Error> {
-        self.child.stop().await
-    }
-}
-
-/// How the lines begin with which it says that it is ready.
+/// The beginnings of the lines that say that it is ready.
 const WIRE: &str = "hotrow: listening on ";
 const HTTP: &str = "hotrow: serving HTTP on ";
 
-fn command(program: &Path, upstream_url: &str, certificate: &Certificate) -> Command {
-    let mut command = Command::new(program);
-    command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
-    command.arg("--tls-cert-file").arg(certificate.chain()).arg("--tls-key-file").arg(certificate.key());
-    command
+impl Gateway {
+    /// Starts it in front of the server at `upstream_url`, on a free port, with the schema pack over HTTP on another one if
+    /// wanted.
+    pub async fn start(
+        program: &Path,
+        upstream_url: &str,
+        upstream: &Endpoint,
+        with_http: bool,
+    ) -> Result<Self, Error> {
+        let folder = temporary_folder()?;
+        let (chain, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+        make_certificate(&chain, &key)?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--upstream", upstream_url, "--listen", "127.0.0.1:0"]);
+        command.arg("--tls-cert-file").arg(chain).arg("--tls-key-file").arg(key);
+        if with_http {
+            command.args(["--http", "127.0.0.1:0"]);
+        }
+        let mut child = Child::start_with(program, command, folder)?;
+        let (mut wire, mut http) = (None, None);
+        let ready = |line: &str| {
+            wire = wire.take().or_else(|| address(WIRE, line));
+            http = http.or_else(|| line.strip_prefix(HTTP)?.trim().parse().ok());
+            (http.is_some() || !with_http).then(|| wire.clone()).flatten()
+        };
+        let (host, port) = child.ready(ready).await?;
+        Ok(Self { child, endpoint: upstream.at(&host, port), http })
+    }
+}
+
+/// Writes a certificate, which no client is asked to trust, and its key.
+fn make_certificate(chain: &Path, key: &Path) -> Result<(), Error> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+        .map_err(|error| Error::system("make a certificate")(std::io::Error::other(error)))?;
+    write_private(chain, &made.cert.pem())?;
+    write_private(key, &made.signing_key.serialize_pem())
 }
 
 /// The address in a line that begins like this.
@@ -74,9 +71,25 @@ fn address(beginning: &str, line: &str) -> Option<(String, u16)> {
     Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
 }
 
+/// Whether clients can use TLS there. A program that does not answer this question cannot.
+pub async fn speaks_tls(endpoint: &Endpoint) -> bool {
+    const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+    let asked = async {
+        let mut stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
+        stream.write_all(&SSL_REQUEST).await?;
+        stream.read_u8().await
+    };
+    matches!(timeout(Duration::from_secs(5), asked).await, Ok(Ok(b'S')))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{WIRE, address};
+    use super::{WIRE, address, make_certificate, speaks_tls};
+    use crate::endpoint::Endpoint;
+    use crate::files::temporary_folder;
+    use std::os::unix::fs::PermissionsExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
     #[test]
     fn only_the_line_that_says_where_it_listens_is_taken() {
@@ -84,5 +97,35 @@ mod tests {
         assert_eq!(address(WIRE, "hotrow: listening on [::1]:6432"), Some(("::1".into(), 6432)));
         assert_eq!(address(WIRE, "hotrow: listening on soon"), None);
         assert_eq!(address(WIRE, "upstream: listening on 127.0.0.1:6432"), None);
+    }
+
+    #[test]
+    fn nobody_else_may_read_the_key() {
+        let folder = temporary_folder().unwrap();
+        let (chain, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+        make_certificate(&chain, &key).unwrap();
+        let mode = std::fs::metadata(&key).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(std::fs::read_to_string(key).unwrap().contains("PRIVATE KEY"));
+        assert!(std::fs::read_to_string(chain).unwrap().contains("BEGIN CERTIFICATE"));
+    }
+
+    #[tokio::test]
+    async fn only_a_server_that_says_yes_speaks_tls() {
+        for (answer, speaks) in [(Some(b'S'), true), (Some(b'N'), false), (None, false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            tokio::spawn(async move {
+                let (mut client, _) = listener.accept().await.unwrap();
+                let mut request = [0; 8];
+                client.read_exact(&mut request).await.unwrap();
+                assert_eq!(i32::from_be_bytes(request[4..].try_into().unwrap()), 80_877_103);
+                if let Some(answer) = answer {
+                    client.write_all(&[answer]).await.unwrap();
+                }
+            });
+            let endpoint = Endpoint::parse(&format!("postgres://ann@127.0.0.1:{port}/shop")).unwrap();
+            assert_eq!(speaks_tls(&endpoint).await, speaks);
+        }
     }
 }

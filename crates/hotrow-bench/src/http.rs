@@ -2,38 +2,21 @@
 
 mod commands;
 mod connection;
-mod gateways;
 mod orders;
 
 pub use commands::Commands;
 pub use connection::{Connection, Post};
-pub use gateways::Gateways;
 pub use orders::Orders;
 
 use crate::arrivals::arrivals;
-use crate::load::{Answers, Failure, Pace};
+use crate::load::{Answers, Failure, Pace, Part, joined};
 use crate::statistics::Latencies;
 use hyper::StatusCode;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinError, JoinSet};
-
-/// What is to be sent.
-#[derive(Debug)]
-pub struct Load<'a, K> {
-    /// Who serves it; connections and requests take turns.
-    pub addresses: &'a [SocketAddr],
-    /// Which requests.
-    pub kind: K,
-    /// How many, at all addresses together.
-    pub connections: u32,
-    /// How long.
-    pub seconds: u32,
-    /// Requests a second, unless each connection sends its next one when it has its answer.
-    pub rate: Option<u32>,
-}
+use tokio::task::JoinSet;
 
 /// A kind of requests.
 pub trait Kind: Send + Sync + 'static {
@@ -82,55 +65,51 @@ impl Loop {
     }
 }
 
-/// Runs a load to its end. What goes wrong is a failure of this run only.
-pub async fn run(load: Load<'_, impl Kind>) -> Result<Answers, Failure> {
+/// Runs a load to its end. Connections and requests use the addresses in turn.
+pub async fn run(addresses: &[SocketAddr], kind: impl Kind, part: &Part) -> Result<Answers, Failure> {
     const FOR_CONNECTING_AND_ENDING: Duration = Duration::from_secs(90);
-    let patience = Duration::from_secs(load.seconds.into()) + FOR_CONNECTING_AND_ENDING;
-    match tokio::time::timeout(patience, send_and_gather(load)).await {
-        Ok(answers) => answers,
-        Err(_) => {
-            Err(Failure(format!("HTTP requests had no answer {patience:?} after the start of the load")))
-        }
-    }
+    let patience = part.lasting() + FOR_CONNECTING_AND_ENDING;
+    let late = |_| Failure(format!("HTTP requests had no answer {patience:?} after the start of the load"));
+    tokio::time::timeout(patience, send_and_gather(addresses, kind, part)).await.map_err(late)?
 }
 
-async fn send_and_gather(load: Load<'_, impl Kind>) -> Result<Answers, Failure> {
-    let kind = Arc::new(load.kind);
+async fn send_and_gather(addresses: &[SocketAddr], kind: impl Kind, part: &Part) -> Result<Answers, Failure> {
+    let kind = Arc::new(kind);
     let mut open = Vec::new();
-    for address in load.addresses.iter().cycle().take(load.connections as usize) {
+    for address in addresses.iter().cycle().take(part.run.clients as usize) {
         open.push(Connection::open(*address).await?);
     }
     let began = Instant::now();
-    let lasting = Duration::from_secs(load.seconds.into());
+    let lasting = part.lasting();
     let mut queues = Vec::new();
     let mut connections = JoinSet::new();
     for connection in open {
         let mut due = Loop::Closed(began + lasting);
-        if load.rate.is_some() {
+        if part.rate.is_some() {
             let (sender, receiver) = unbounded_channel();
             queues.push(sender);
             due = Loop::Open(receiver);
         }
         connections.spawn(answer_all(connection, due, Arc::clone(&kind)));
     }
-    let sending = load.rate.map(|rate| tokio::spawn(hand_out(queues, rate, began, lasting)));
+    let sending = part.rate.map(|rate| tokio::spawn(hand_out(queues, rate, began, lasting)));
     let (mut acknowledged, mut refused, mut latencies) = (0, 0, Latencies::new());
     while let Some(ended) = connections.join_next().await {
-        let answered = unless_panicked(ended)?;
+        let answered = joined(ended)?;
         acknowledged += answered.acknowledged;
         refused += answered.refused;
         latencies.add(&answered.latencies);
     }
-    let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
-    let pace = match sending {
-        Some(sending) => {
-            let (arrived_per_second, late_p99_us) = unless_panicked(sending.await);
-            Some(Pace { arrived_per_second, late_p99_us, refused })
-        }
-        None if refused > 0 => return Err(Failure(format!("{refused} requests were rejected"))),
-        None => None,
+    let answers = Answers::since(began, acknowledged, latencies);
+    let Some(sending) = sending else {
+        return if refused == 0 {
+            Ok(answers)
+        } else {
+            Err(Failure(format!("{refused} requests were rejected")))
+        };
     };
-    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace })
+    let (arrived_per_second, late_p99_us) = joined(sending.await);
+    Ok(Answers { pace: Some(Pace { arrived_per_second, late_p99_us, refused }), ..answers })
 }
 
 /// Hands each request to the next connection's queue when it is due. How many in a second that were, and how late this itself
@@ -146,7 +125,7 @@ async fn hand_out(
     let mut arrived = 0;
     for queue in queues.iter().cycle() {
         let Some(at) = moments.recv().await else { break };
-        late.record(microseconds_since(at));
+        late.record_since(at);
         if queue.send(at).is_err() {
             break; // that connection's own end says why
         }
@@ -170,7 +149,7 @@ async fn answer_all(
             let said_to = |said| Failure(format!("POST {} was answered with {said}", request.path));
             match kind.outcome(status, &body).map_err(said_to)? {
                 Outcome::CarriedOut => {
-                    answered.latencies.record(microseconds_since(at));
+                    answered.latencies.record_since(at);
                     answered.acknowledged += 1;
                 }
                 Outcome::Refused => answered.refused += 1,
@@ -184,12 +163,4 @@ async fn answer_all(
         }
     }
     Ok(answered)
-}
-
-fn microseconds_since(due: Instant) -> u64 {
-    u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX)
-}
-
-fn unless_panicked<T>(ended: Result<T, JoinError>) -> T {
-    ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
 }

@@ -7,20 +7,19 @@
 //! | file | contents |
 //! |---|---|
 //! | `args.rs`, `plan.rs` | the command line, and the plan made from it |
-//! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios: one file for each, all of one shape |
+//! | `scenario.rs`, `scenarios.rs`, `scenarios/`, `sql/` | the scenarios, all of one shape |
 //! | `benchmark.rs` | one benchmark from beginning to end |
 //! | `testbed.rs` | everything that runs need, with these parts: |
-//! | `server.rs`, `control.rs`, `endpoint.rs` | the server, the connection to it, and addresses |
+//! | `server.rs`, `control.rs`, `endpoint.rs` | the server, connections to it, and addresses |
 //! | `slow_flush.rs` | slower flushes |
-//! | `pack.rs`, `snapshot.rs` | the schema pack, and a held snapshot, for the scenarios that need them |
-//! | `gateway.rs`, `certificate.rs`, `pgbouncer.rs`, `child.rs` | programs in front of the server, and a certificate for TLS |
-//! | `load.rs`, `pgbench.rs`, `programs.rs` | the load, and the search for programs |
+//! | `gateway.rs`, `pgbouncer.rs`, `child.rs`, `files.rs` | programs in front of the server, and files for programs |
+//! | `load.rs`, `pgbench.rs`, `programs.rs` | what a load is told and gives back, pgbench, and the search for programs |
 //! | `applications.rs`, `workers.rs`, `redis.rs`, `fresh.rs`, `connections.rs`, `http.rs` | load that pgbench cannot make |
 //! | `peers.rs`, `peers/` | queues of other projects |
 //! | `payments.rs`, `payment_books.rs`, `change_stream.rs` | the payment service of the examples, the books of its payment gateways, and the reader of its change stream |
 //! | `watch.rs` | the cost of a load for the server, and the waits of its sessions |
 //! | `arrivals.rs` | due times of the requests of an open loop |
-//! | `run.rs`, `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
+//! | `rounds.rs`, `gathering.rs`, `measure.rs`, `verdict.rs` | the order of runs, their figures, one run, its check |
 //! | `statistics.rs`, `machine.rs`, `flush.rs` | arithmetic, and the machine |
 //! | `error.rs` | why there is no report |
 //! | `results.rs`, `report.rs`, `progress.rs` | the report, how it is written, and the progress display |
@@ -29,13 +28,13 @@ mod applications;
 mod args;
 mod arrivals;
 mod benchmark;
-mod certificate;
 mod change_stream;
 mod child;
 mod connections;
 mod control;
 mod endpoint;
 mod error;
+mod files;
 mod flush;
 mod fresh;
 mod gateway;
@@ -44,7 +43,6 @@ mod http;
 mod load;
 mod machine;
 mod measure;
-mod pack;
 mod payment_books;
 mod payments;
 mod peers;
@@ -57,12 +55,10 @@ mod redis;
 mod report;
 mod results;
 mod rounds;
-mod run;
 mod scenario;
 mod scenarios;
 mod server;
 mod slow_flush;
-mod snapshot;
 mod statistics;
 mod testbed;
 mod verdict;
@@ -80,6 +76,5 @@ pub use slow_flush::SlowFlush;
 pub fn run(args: Args) -> Result<Outcome, Error> {
     let plan = plan::Plan::resolve(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| Error::System { what: "start a runtime", source })?;
-    runtime.block_on(benchmark::run(plan))
+    runtime.map_err(Error::system("start a runtime"))?.block_on(benchmark::run(plan))
 }

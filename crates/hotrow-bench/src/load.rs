@@ -1,34 +1,139 @@
-//! What comes back from any load, whoever made it; makes none.
+//! A part of a run, as it is planned, and what comes back from its load. Never makes a load.
 
+use crate::error::Error;
+use crate::scenario::{LoadBy, Protocol, Scenario, Technique};
 use crate::statistics::Latencies;
 use serde::Serialize;
+use std::time::{Duration, Instant};
+use tokio::task::JoinError;
+
+/// One run to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// The scenario.
+    pub scenario: &'static Scenario,
+    /// The technique.
+    pub technique: &'static Technique,
+    /// The number of clients.
+    pub clients: u32,
+    /// Requests per second in an open loop.
+    pub rate: Option<u32>,
+}
+
+/// A run's warm-up, or its measurement after that.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// The run.
+    pub run: Run,
+    /// A number that no other run has.
+    pub number: u32,
+    /// Whether it makes the rows old, by pgbench, whatever makes the technique's own load.
+    pub ages: bool,
+    /// The pgbench script.
+    pub script: &'static str,
+    /// Its length.
+    pub seconds: u32,
+    /// Requests per second in an open loop.
+    pub rate: Option<u32>,
+    /// The number of rows.
+    pub rows: u32,
+    /// Requests per second in the warm-up, once there was one.
+    pub warmed_up: Option<f64>,
+}
+
+impl Part {
+    /// What makes its load.
+    pub fn load_by(&self) -> LoadBy {
+        if self.ages { LoadBy::Pgbench } else { self.run.technique.load_by }
+    }
+
+    /// How its statements are sent, where the clients can choose.
+    pub fn protocol(&self) -> Protocol {
+        if self.ages { Protocol::Prepared } else { self.run.technique.protocol }
+    }
+
+    /// Whether it is the warm-up, which can check every answer.
+    pub fn is_warm_up(&self) -> bool {
+        self.warmed_up.is_none()
+    }
+
+    /// Its length as a duration.
+    pub fn lasting(&self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+
+    /// The number of requests for redis-benchmark and queues of other projects, which are told a number and not a time.
+    pub fn requests(&self) -> u64 {
+        const IN_A_WARM_UP: f64 = 5_000.0;
+        (self.warmed_up.unwrap_or(IN_A_WARM_UP) * f64::from(self.seconds)) as u64 + 1
+    }
+}
 
 /// What the clients were told.
 #[derive(Debug)]
 pub struct Answers {
-    /// How many requests were acknowledged.
+    /// Acknowledged requests.
     pub acknowledged: u64,
-    /// How many requests of the load beside it were.
+    /// Acknowledged requests of the load beside it.
     pub beside: u64,
-    /// How many of its own that were in a second.
+    /// Acknowledged requests of its own per second.
     pub per_second: f64,
-    /// How long they took, if that was logged.
+    /// The latencies of its requests, if they were logged.
     pub latencies: Latencies,
-    /// How well the load itself did, if it is one that says so.
+    /// The pace of the load itself, if it reports one.
     pub pace: Option<Pace>,
 }
 
-/// What an open loop says about itself, so that its own shortcomings are not taken for those of what it measures.
+impl Answers {
+    /// The answers of a load without another one beside it.
+    pub fn new(acknowledged: u64, per_second: f64, latencies: Latencies) -> Self {
+        Self { acknowledged, beside: 0, per_second, latencies, pace: None }
+    }
+
+    /// The answers of a load that has just ended.
+    pub fn since(began: Instant, acknowledged: u64, latencies: Latencies) -> Self {
+        Self::new(acknowledged, acknowledged as f64 / began.elapsed().as_secs_f64(), latencies)
+    }
+}
+
+/// The pace of an open loop. Its own delays must not be taken for delays of what it measures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// Requests that were made in a second, answered or not.
+    /// Requests that were made per second, answered or not.
     pub arrived_per_second: f64,
-    /// How late 99 in 100 of them were made, at most.
+    /// 99 % of them were made at most this much too late, in microseconds.
     pub late_p99_us: u64,
-    /// Requests that were refused because too many were under way; nothing was executed, and no latency counts them.
+    /// Requests that were refused because too many were under way. Nothing was executed, and no latency counts them.
     pub refused: u64,
 }
 
-/// A run that gives no figure, and why.
-#[derive(Debug, Clone)]
+/// The reason why a run gives no figure, or is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Failure(pub String);
+
+/// The end of a run without a figure.
+#[derive(Debug, thiserror::Error)]
+pub enum NoFigure {
+    /// This run failed. Others may succeed.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The benchmark cannot go on.
+    #[error(transparent)]
+    Error(#[from] Error),
+}
+
+impl NoFigure {
+    /// Names what failed.
+    pub fn of(self, what: &str) -> Self {
+        match self {
+            Self::Failed(Failure(reason)) => Failure(format!("{what}: {reason}")).into(),
+            error @ Self::Error(_) => error,
+        }
+    }
+}
+
+/// The result of a task. Its panic goes on here.
+pub fn joined<T>(ended: Result<T, JoinError>) -> T {
+    ended.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+}

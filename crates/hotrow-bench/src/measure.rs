@@ -1,19 +1,18 @@
 //! One run of one technique: rows put back, warm-up, load, check; knows nothing of other runs.
 
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, NoFigure, Part, Run};
 use crate::peers::Job;
 use crate::plan::Plan;
 use crate::results::Round;
-use crate::run::Run;
-use crate::scenario::{Ageing, LoadBy, Protocol, Worth};
+use crate::scenario::{Ageing, LoadBy, Peer, Worth};
 use crate::slow_flush::LONGER_US;
 use crate::statistics::Latencies;
 use crate::testbed::Testbed;
 use crate::verdict::{Told, Work, judge};
 use crate::watch::{ServerWork, Watch};
 use crate::{applications, connections, fresh, http, pgbench, workers};
-use std::time::Duration;
 
 /// A run whose check passed.
 #[derive(Debug)]
@@ -27,17 +26,11 @@ pub struct Measured {
 /// pgbench writes a line for each logged transaction, which takes it about 0.2 µs: this many take 0.2 % of a core.
 const LOGGED_PER_SECOND: f64 = 10_000.0;
 
-/// Makes a run and checks it. A failure means: no figure.
-pub async fn measure(
-    plan: &Plan,
-    testbed: &mut Testbed,
-    run: Run,
-) -> Result<Result<Measured, Failure>, Error> {
-    // What a failed run left behind, such as a lock, takes the figure of this one only, not those of all others.
-    let number = match testbed.before_run(plan, run.scenario, run.technique).await {
-        Ok(number) => number,
-        Err(error) => return Ok(Err(Failure(error.to_string()))),
-    };
+/// Makes a run and checks it.
+pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Measured, NoFigure> {
+    // If a failed run has left something behind, such as a lock, only this run has no figure, and not all others.
+    let number = testbed.before_run(plan, run.scenario, run.technique).await;
+    let number = number.map_err(|error| Failure(error.to_string()))?;
 
     let ageing = run.technique.ageing;
     let rate = run.rate.or(plan.hurried_rate(run.scenario));
@@ -47,7 +40,7 @@ pub async fn measure(
     };
     let warm_up = Part {
         ages: ageing.is_some(),
-        script: ageing.map_or(run.technique.warm_up, |ageing| ageing.script),
+        script: ageing.map_or(run.technique.script.warm_up, |ageing| ageing.script),
         seconds: ageing.map_or(plan.warm_up_seconds, |ageing| plan.ageing_seconds(ageing.seconds)),
         rate: ageing.map_or(rate, |Ageing { rate, .. }| Some(plan.rate(rate))),
         rows: plan.rows(run.scenario),
@@ -55,23 +48,17 @@ pub async fn measure(
         number,
         warmed_up: None,
     };
-    let per_second = match checked(plan, testbed, &warm_up).await? {
-        Ok(loaded) => loaded.answers.per_second,
-        Err(failure) => return Ok(Err(Failure(format!("warm-up: {}", failure.0)))),
-    };
+    let warmed_up = checked(plan, testbed, &warm_up).await.map_err(|failure| failure.of("warm-up"))?;
     let part = Part {
         ages: false,
-        script: run.technique.script,
+        script: run.technique.script.measured,
         seconds: plan.seconds,
         rate,
-        warmed_up: Some(per_second),
+        warmed_up: Some(warmed_up.answers.per_second),
         ..warm_up
     };
     let watch = if run.technique.is_watched() { Some(Watch::start(testbed.server()).await?) } else { None };
-    let loaded = match checked(plan, testbed, &part).await? {
-        Ok(loaded) => loaded,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let loaded = checked(plan, testbed, &part).await?;
     let server = match watch {
         Some(watch) => Some(watch.finish(loaded.work.done).await?),
         None => None,
@@ -80,14 +67,13 @@ pub async fn measure(
         && let Some(flush_us) = server.as_ref().and_then(|work| work.flush_us)
         && flush_us < f64::from(LONGER_US)
     {
-        return Ok(Err(Failure(format!("a flush took {flush_us:.0} µs and was not delayed"))));
+        return Err(Failure(format!("a flush took {flush_us:.0} µs and was not delayed")).into());
     }
-    if let Some(snapshot) = snapshot
-        && let Err(lost) = snapshot.release().await
-    {
-        return Ok(Err(Failure(format!("the snapshot was not held to the end: {lost}"))));
+    if let Some(snapshot) = snapshot {
+        let lost = |lost| Failure(format!("the snapshot was not held to the end: {lost}"));
+        snapshot.release().await.map_err(lost)?;
     }
-    Ok(Ok(loaded.measured(run, server)))
+    Ok(loaded.measured(run, server))
 }
 
 /// A part that was made and checked.
@@ -120,149 +106,65 @@ impl Loaded {
     }
 }
 
-/// A run's warm-up, or what is measured after it.
-struct Part {
-    run: Run,
-    /// A number that no other run has.
-    number: u32,
-    /// It makes the rows old, by pgbench, whoever makes the technique's own load.
-    ages: bool,
-    script: &'static str,
-    seconds: u32,
-    /// Requests a second, in an open loop.
-    rate: Option<u32>,
-    rows: u32,
-    /// What the warm-up did in a second, once there was one.
-    warmed_up: Option<f64>,
-}
-
-impl Part {
-    fn load_by(&self) -> LoadBy {
-        if self.ages { LoadBy::Pgbench } else { self.run.technique.load_by }
-    }
-
-    fn protocol(&self) -> Protocol {
-        if self.ages { Protocol::Prepared } else { self.run.technique.protocol }
-    }
-
-    fn logged_part(&self) -> f64 {
-        self.warmed_up.map_or(0.0, |per_second| (LOGGED_PER_SECOND / per_second).min(1.0))
-    }
-
-    /// redis-benchmark and queues that others wrote are told a number, not a time.
-    fn requests(&self) -> u64 {
-        const IN_A_WARM_UP: f64 = 5_000.0;
-        (self.warmed_up.unwrap_or(IN_A_WARM_UP) * f64::from(self.seconds)) as u64 + 1
-    }
-}
-
 /// Makes a part and compares the rows with its answers.
-async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Loaded, Failure>, Error> {
+async fn checked(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Loaded, NoFigure> {
     let Run { scenario, technique, .. } = part.run;
-    if let Err(failure) = enqueue(testbed, part).await {
-        return Ok(Err(failure));
+    if let LoadBy::Peer(peer) = part.load_by() {
+        testbed.peers.enqueue(&job(testbed, part, peer)?).await?;
     }
-    let unreadable = |error: Error| Ok(Err(Failure(format!("its check failed to run: {error}"))));
-    let before = match testbed.read(scenario, technique).await {
-        Ok(before) => before,
-        Err(error) => return unreadable(error),
-    };
+    let unreadable = |error: Error| Failure(format!("its check failed to run: {error}"));
+    let before = testbed.read(scenario, technique).await.map_err(unreadable)?;
     let wal_began = testbed.control.wal_position().await?;
-    let answers = match load(plan, testbed, part).await? {
-        Ok(answers) => answers,
-        Err(failure) => return Ok(Err(testbed.explain(technique.through, failure))),
+    let answers = match load(plan, testbed, part).await {
+        Err(NoFigure::Failed(failure)) => return Err(testbed.explain(technique.through, failure).into()),
+        answers => answers?,
     };
     let wal_bytes = testbed.control.wal_position().await?.saturating_sub(wal_began);
-    if let Some(payments) = &testbed.payments
-        && let Err(failure) = payments.settle().await?
-    {
-        return Ok(Err(failure));
+    if let Some(payments) = &testbed.payments {
+        payments.settle().await?;
     }
-    let after = match testbed.read(scenario, technique).await {
-        Ok(after) => after,
-        Err(error) => return unreadable(error),
-    };
+    let after = testbed.read(scenario, technique).await.map_err(unreadable)?;
     let told = Told { acknowledged: answers.acknowledged, beside: answers.beside };
-    Ok(match judge(technique.worth, told, before, after) {
-        Ok(work) => Ok(Loaded { answers, work, wal_bytes }),
-        Err(disagreement) => Err(Failure(disagreement)),
-    })
+    let work = judge(technique.worth, told, before, after).map_err(Failure)?;
+    Ok(Loaded { answers, work, wal_bytes })
 }
 
-/// What a program of `peers/` is to do, if it makes this technique's load.
-fn job<'a>(testbed: &'a Testbed, part: &Part) -> Result<Option<Job<'a>>, Failure> {
+/// The job of a program of `peers/`, which works off the orders that it has enqueued before.
+fn job<'a>(testbed: &'a Testbed, part: &'a Part, peer: Peer) -> Result<Job<'a>, Failure> {
+    let endpoint = testbed.endpoint(part.run.technique.through, part.run.clients)?;
+    Ok(Job { peer, part, server: testbed.server(), endpoint })
+}
+
+/// Makes the load of a part.
+async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers, NoFigure> {
     let Run { technique, clients, .. } = part.run;
-    let LoadBy::Peer(peer) = part.load_by() else { return Ok(None) };
-    Ok(Some(Job {
-        peer,
-        technique: technique.name,
-        server: testbed.server(),
-        endpoint: testbed.endpoint(technique.through, clients).map_err(Failure)?,
-        orders: part.requests(),
-        workers: clients,
-        run: part.number,
-    }))
-}
-
-/// Such a program works off what it has put in before.
-async fn enqueue(testbed: &Testbed, part: &Part) -> Result<(), Failure> {
-    match job(testbed, part)? {
-        Some(job) => testbed.peers.enqueue(&job).await,
-        None => Ok(()),
-    }
-}
-
-/// Lets whoever makes this technique's load make it.
-async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<Answers, Failure>, Error> {
-    let (Run { technique, clients, .. }, rate) = (part.run, part.rate);
-    if part.load_by() == LoadBy::RedisBenchmark {
-        return match testbed.redis() {
-            Ok(redis) => redis.reserve(clients, part.requests()).await,
-            Err(reason) => Ok(Err(Failure(reason))),
-        };
-    }
-    match job(testbed, part) {
-        Ok(None) => {}
-        Ok(Some(job)) => return Ok(testbed.peers.work(&job).await),
-        Err(failure) => return Ok(Err(failure)),
-    }
-    if part.load_by() == LoadBy::FreshConnections {
-        return fresh::run(plan, testbed, part.run, part.seconds).await;
-    }
-    if part.load_by() == LoadBy::Http {
-        return Ok(over_http(testbed, part).await);
-    }
-    if let LoadBy::Payments { gateway_dies } = part.load_by() {
-        return pay(testbed, part, gateway_dies).await;
-    }
-    let endpoint = match testbed.endpoint(technique.through, clients) {
-        Ok(endpoint) => endpoint,
-        Err(reason) => return Ok(Err(Failure(reason))),
+    let endpoint = || testbed.endpoint(technique.through, clients);
+    let answers = match part.load_by() {
+        LoadBy::Pgbench => return by_pgbench(testbed, endpoint()?, part).await,
+        LoadBy::RedisBenchmark => return testbed.redis()?.reserve(clients, part.requests()).await,
+        LoadBy::FreshConnections => return fresh::run(plan, testbed, part).await,
+        LoadBy::Payments { gateway_dies } => return pay(testbed, part, gateway_dies).await,
+        LoadBy::Applications(batching) => applications::run(endpoint()?, batching, part).await,
+        LoadBy::Workers(steps) => workers::run(endpoint()?, steps, part).await,
+        LoadBy::Peer(peer) => testbed.peers.work(&job(testbed, part, peer)?).await,
+        LoadBy::Connections => connections::run(endpoint()?, part).await,
+        LoadBy::Http => http::run(&testbed.http_addresses()?, http::Commands::of(part), part).await,
     };
-    if part.load_by() == LoadBy::Connections {
-        return Ok(connections::run(endpoint, clients, part.seconds).await);
-    }
-    if let LoadBy::Workers(steps) = part.load_by() {
-        let (run, seconds) = (part.number, part.seconds);
-        return Ok(workers::run(&workers::Load { endpoint, steps, run, workers: clients, seconds }).await);
-    }
-    if let LoadBy::Applications(batching) = part.load_by() {
-        let counter = &part.number.to_string();
-        let (seconds, checked) = (part.seconds, part.warmed_up.is_none());
-        let load =
-            applications::Load { endpoint, batching, counter, callers: clients, seconds, rate, checked };
-        return Ok(applications::run(&load).await);
-    }
+    Ok(answers?)
+}
+
+/// Runs pgbench, and a second time beside it if the technique has a second load.
+async fn by_pgbench(testbed: &Testbed, endpoint: &Endpoint, part: &Part) -> Result<Answers, NoFigure> {
+    let Run { technique, clients, .. } = part.run;
+    let logged_part = |per_second: f64| (LOGGED_PER_SECOND / per_second).min(1.0);
     let load = pgbench::Load {
         endpoint,
         script: part.script,
         protocol: testbed.protocol(technique.through, part.protocol()),
         clients,
-        seconds: part.seconds,
-        rate,
-        rows: part.rows,
-        run: part.number,
-        logged_part: part.logged_part(),
+        rate: part.rate,
+        logged_part: part.warmed_up.map_or(0.0, logged_part),
+        part,
     };
     let Some(beside) = technique.beside else { return testbed.pgbench.run(&load).await };
     let others = pgbench::Load {
@@ -273,39 +175,22 @@ async fn load(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Result<
         ..load.clone()
     };
     let (answers, others) = tokio::join!(testbed.pgbench.run(&load), testbed.pgbench.run(&others));
-    Ok(match (answers?, others?) {
-        (Ok(answers), Ok(others)) => Ok(Answers { beside: others.acknowledged, ..answers }),
-        (Err(failure), _) => Err(failure),
-        (Ok(_), Err(failure)) => Err(Failure(format!("the second load: {}", failure.0))),
-    })
+    let answers = answers?;
+    let others = others.map_err(|failure| failure.of("the second load"))?;
+    Ok(Answers { beside: others.acknowledged, ..answers })
 }
 
-/// Commands on a counter over HTTP.
-async fn over_http(testbed: &Testbed, part: &Part) -> Result<Answers, Failure> {
-    let addresses = testbed.http_addresses().map_err(Failure)?;
-    let kind = http::Commands { counter: part.number.to_string(), checked: part.warmed_up.is_none() };
-    let (connections, rate) = (part.run.clients, part.rate);
-    http::run(http::Load { addresses, kind, connections, seconds: part.seconds, rate }).await
-}
-
-/// Payments over HTTP. After the warm-up, which every payment gateway survives, one of them may die halfway.
-async fn pay(
-    testbed: &mut Testbed,
-    part: &Part,
-    gateway_dies: bool,
-) -> Result<Result<Answers, Failure>, Error> {
+/// Payments over HTTP. After the warm-up, which every payment gateway survives, one of them may die in the first third.
+async fn pay(testbed: &mut Testbed, part: &Part, gateway_dies: bool) -> Result<Answers, NoFigure> {
     let Some(payments) = &mut testbed.payments else {
-        return Ok(Err(Failure("the payment service is not running".into())));
+        return Err(Failure("the payment service is not running".into()).into());
     };
-    let measured = part.warmed_up.is_some();
     let addresses = [payments.address];
-    let kind = http::Orders::new(format!("{}-{measured}", part.number));
-    let (connections, rate) = (part.run.clients, part.rate);
-    let load =
-        http::run(http::Load { addresses: &addresses, kind, connections, seconds: part.seconds, rate });
+    let orders = http::Orders::new(format!("{}-{}", part.number, !part.is_warm_up()));
+    let load = http::run(&addresses, orders, part);
     let death = async {
-        if measured && gateway_dies {
-            let third = Duration::from_secs(part.seconds.into()) / 3;
+        if !part.is_warm_up() && gateway_dies {
+            let third = part.lasting() / 3;
             tokio::time::sleep(third).await;
             return payments.lose_a_gateway(third).await;
         }
@@ -313,5 +198,5 @@ async fn pay(
     };
     let (answers, died) = tokio::join!(load, death);
     died?;
-    Ok(answers)
+    Ok(answers?)
 }

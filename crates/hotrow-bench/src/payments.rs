@@ -4,10 +4,10 @@
 use crate::change_stream::{ChangeStream, Reader};
 use crate::child::Child;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
-use crate::error::refused;
+use crate::error::{Error, refused};
+use crate::files::temporary_folder;
 use crate::http::{Connection, Post};
-use crate::load::Failure;
+use crate::load::{Failure, NoFigure};
 use crate::payment_books::{self, Done};
 use hyper::{Method, StatusCode};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::process::Command;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 /// The programs, where they are built.
 #[derive(Debug, Clone)]
@@ -27,16 +27,16 @@ pub struct Programs {
 
 impl Programs {
     /// Beside Hotrow; an answer of `Err` says how to get them.
-    pub fn beside(hotrow: &Path) -> Result<Self, String> {
+    pub fn beside(hotrow: &Path) -> Result<Self, Failure> {
         let folder = hotrow.parent().unwrap_or(Path::new(""));
         let programs = Self { service: folder.join("payments"), gateways: folder.join("payment-gateways") };
         if programs.service.is_file() && programs.gateways.is_file() {
             return Ok(programs);
         }
-        Err(format!(
+        Err(Failure(format!(
             "there is no payment service in {}: build it with `cargo build --release --package payments`",
             folder.display()
-        ))
+        )))
     }
 }
 
@@ -61,7 +61,8 @@ pub struct Payments {
     gateway_addresses: Vec<SocketAddr>,
     manners: Manners,
     books: TempDir,
-    service: Child,
+    /// The service itself.
+    pub service: Child,
     worker: Child,
     /// Where it serves HTTP.
     pub address: SocketAddr,
@@ -86,8 +87,7 @@ impl Payments {
         reader: Option<Reader>,
     ) -> Result<Self, Error> {
         let control = server.connect().await?;
-        let books = tempfile::Builder::new().prefix("hotrow-bench-").tempdir();
-        let books = books.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let books = temporary_folder()?;
         let (mut gateways, mut gateway_addresses) = (Vec::new(), Vec::new());
         for _ in GATEWAYS {
             let (gateway, address) = start_gateway(programs, books.path(), "127.0.0.1:0").await?;
@@ -111,9 +111,8 @@ impl Payments {
             Some(reader) => Some(ChangeStream::start(reader, server, &control).await?),
             None => None,
         };
-        let programs = programs.clone();
         let payments = Self {
-            programs,
+            programs: programs.clone(),
             gateways,
             gateway_addresses,
             manners,
@@ -159,7 +158,7 @@ impl Payments {
     }
 
     /// Waits until every payment's outcome is known and all its events have arrived.
-    pub async fn settle(&self) -> Result<Result<(), Failure>, Error> {
+    pub async fn settle(&self) -> Result<(), NoFigure> {
         const UNSETTLED: &str = "select count(*) from payments.attempt where due_at is not null";
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -169,48 +168,35 @@ impl Payments {
                 break;
             }
             if Instant::now() > deadline {
-                return Ok(Err(Failure(format!("{left} payments have no outcome after {PATIENCE:?}"))));
+                return Err(Failure(format!("{left} payments have no outcome after {PATIENCE:?}")).into());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        if let Err(failure) = self.compare_books().await? {
-            return Ok(Err(failure));
-        }
+        self.compare_books().await?;
         match &self.change_stream {
-            Some(stream) => Ok(stream.all_arrived(&self.control).await?.map(drop)),
-            None => Ok(Ok(())),
+            Some(stream) => stream.all_arrived(&self.control).await,
+            None => Ok(()),
         }
     }
 
-    /// Whether the payment gateways have done what our attempts say, and nothing else.
-    async fn compare_books(&self) -> Result<Result<(), Failure>, Error> {
+    /// Whether the payment gateways have done what the attempts of the service say, and nothing else.
+    async fn compare_books(&self) -> Result<(), NoFigure> {
         const SUCCEEDED: &str = "select id::text as attempt, gateway, kind, amount from payments.attempt where state = 'succeeded'";
         let rows = self.control.query(SUCCEEDED, &[]).await.map_err(refused("read the attempts"))?;
-        let ours: BTreeSet<Done> = rows
-            .iter()
-            .map(|row| Done {
-                attempt: row.get("attempt"),
-                gateway: row.get("gateway"),
-                kind: row.get("kind"),
-                amount: row.get("amount"),
-            })
-            .collect();
+        let done = |row: &Row| Done {
+            attempt: row.get("attempt"),
+            gateway: row.get("gateway"),
+            kind: row.get("kind"),
+            amount: row.get("amount"),
+        };
+        let ours: BTreeSet<Done> = rows.iter().map(done).collect();
         let mut theirs = BTreeSet::new();
         for name in GATEWAYS {
             let path = self.books.path().join(format!("{name}.jsonl"));
-            let book = std::fs::read_to_string(&path).map_err(|source| Error::File {
-                what: "read",
-                path,
-                source,
-            })?;
+            let book = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
             theirs.extend(payment_books::done(name, &book));
         }
-        Ok(payment_books::difference(&ours, &theirs).map_or(Ok(()), |said| Err(Failure(said))))
-    }
-
-    /// If the service has ended by itself: how, and its last words.
-    pub fn obituary(&mut self) -> Option<String> {
-        self.service.obituary()
+        Ok(payment_books::difference(&ours, &theirs).map_or(Ok(()), |said| Err(Failure(said)))?)
     }
 
     /// Ends all of it.

@@ -2,7 +2,7 @@
 //! told how many orders to enqueue and then to work off; what they do with them is theirs.
 
 use crate::endpoint::Endpoint;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, Part};
 use crate::scenario::Peer;
 use crate::statistics::Latencies;
 use serde::Deserialize;
@@ -14,8 +14,8 @@ use tokio::process::Command;
 /// The programs on this machine; where one can't be run, why not.
 #[derive(Debug)]
 pub struct Peers {
-    node: Result<Program, String>,
-    go: Result<Program, String>,
+    node: Result<Program, Failure>,
+    go: Result<Program, Failure>,
 }
 
 /// One that says its versions.
@@ -29,20 +29,14 @@ struct Program {
 /// What a program is to do.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// Which one.
+    /// The program.
     pub peer: Peer,
-    /// With which queue: the technique's name.
-    pub technique: &'static str,
+    /// The part of a run that it makes, with the queue's name as the technique's name.
+    pub part: &'a Part,
     /// The server.
     pub server: &'a Endpoint,
     /// Where its workers connect to, if they are Hotrow's.
     pub endpoint: &'a Endpoint,
-    /// How many orders.
-    pub orders: u64,
-    /// How many of them at once.
-    pub workers: u32,
-    /// The run's number.
-    pub run: u32,
 }
 
 /// What it says when it is done.
@@ -56,9 +50,9 @@ impl Peers {
     /// Looks for them.
     pub async fn find(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else {
-            let why =
-                || Err("install its program with `make peers` and name the folder with --peers".to_owned());
-            return Self { node: why(), go: why() };
+            let reason = "install its program with `make peers` and name the folder with --peers";
+            let missing = || Err(Failure(reason.to_owned()));
+            return Self { node: missing(), go: missing() };
         };
         let node = folder.join("node");
         let script = node.join("work.js");
@@ -74,11 +68,11 @@ impl Peers {
     }
 
     /// Whether a program can be run.
-    pub fn can_run(&self, peer: Peer) -> Result<(), String> {
+    pub fn can_run(&self, peer: Peer) -> Result<(), Failure> {
         self.program(peer).map(drop)
     }
 
-    fn program(&self, peer: Peer) -> Result<&Program, String> {
+    fn program(&self, peer: Peer) -> Result<&Program, Failure> {
         match peer {
             Peer::Node => self.node.as_ref().map_err(Clone::clone),
             Peer::Go => self.go.as_ref().map_err(Clone::clone),
@@ -94,23 +88,18 @@ impl Peers {
     pub async fn work(&self, job: &Job<'_>) -> Result<Answers, Failure> {
         let said = self.run(job, "work").await?;
         let done: Done = serde_json::from_str(said.trim())
-            .map_err(|error| Failure(format!("{} said {said:?}: {error}", job.technique)))?;
-        Ok(Answers {
-            acknowledged: done.orders,
-            beside: 0,
-            per_second: done.orders as f64 / done.seconds,
-            latencies: Latencies::new(),
-            pace: None,
-        })
+            .map_err(|error| Failure(format!("{} said {said:?}: {error}", job.part.run.technique.name)))?;
+        Ok(Answers::new(done.orders, done.orders as f64 / done.seconds, Latencies::new()))
     }
 
     async fn run(&self, job: &Job<'_>, what: &str) -> Result<String, Failure> {
         // Far more than any run should take.
         const PATIENCE: Duration = Duration::from_secs(300);
-        let program = self.program(job.peer).map_err(Failure)?;
+        let program = self.program(job.peer)?;
         let mut command = program.command();
-        command.args([what, job.technique]);
-        command.args([job.orders, job.workers.into(), job.run.into()].map(|number: u64| number.to_string()));
+        command.args([what, job.part.run.technique.name]);
+        let (workers, run) = (job.part.run.clients.into(), job.part.number.into());
+        command.args([job.part.requests(), workers, run].map(|number: u64| number.to_string()));
         command.env("DATABASE_URL", job.server.url()).env("GATEWAY_URL", job.endpoint.url());
         let path = program.path.display();
         let Ok(output) = tokio::time::timeout(PATIENCE, command.output()).await else {
@@ -125,18 +114,18 @@ impl Peers {
 }
 
 impl Program {
-    async fn find(path: PathBuf, script: Option<PathBuf>) -> Result<Self, String> {
+    async fn find(path: PathBuf, script: Option<PathBuf>) -> Result<Self, Failure> {
         let mut program = Self { path, script, versions: String::new() };
         let output = program.command().arg("versions").output().await;
         let path = program.path.display();
-        let output =
-            output.map_err(|error| format!("{path} can't be run ({error}): `make peers` installs it"))?;
+        let output = output
+            .map_err(|error| Failure(format!("{path} can't be run ({error}): `make peers` installs it")))?;
         if !output.status.success() {
-            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(format!(
-                "{path} ended with {} ({complaint}): `make peers` installs it",
-                output.status
-            ));
+            let (status, complaint) = (output.status, String::from_utf8_lossy(&output.stderr));
+            let complaint = complaint.trim();
+            return Err(Failure(format!(
+                "{path} ended with {status} ({complaint}): `make peers` installs it"
+            )));
         }
         program.versions = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(program)

@@ -5,7 +5,8 @@ mod output;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::load::{Answers, Failure};
+use crate::files::temporary_folder;
+use crate::load::{Answers, Failure, NoFigure, Part};
 use crate::scenario::Protocol;
 use hotrow_postgres::Binaries;
 use std::path::{Path, PathBuf};
@@ -25,24 +26,20 @@ pub struct Pgbench {
 /// What one run of pgbench is to do.
 #[derive(Debug, Clone)]
 pub struct Load<'a> {
-    /// Whom to connect to.
+    /// Where to connect.
     pub endpoint: &'a Endpoint,
-    /// What each transaction does.
+    /// The script. It finds the variables `rows`, `run`, `clients`, and `previous`, which is 0 until the script sets it.
     pub script: &'a str,
     /// How its statements are sent.
     pub protocol: Protocol,
-    /// How many connections.
+    /// The number of connections.
     pub clients: u32,
-    /// How long.
-    pub seconds: u32,
-    /// Requests a second, unless each client sends its next one when it has its answer.
+    /// Requests per second, unless each client sends its next one when it has its answer.
     pub rate: Option<u32>,
-    /// The script's variable `rows`. Beside it, `run` and `clients` it finds `previous`, which is 0 until it sets it.
-    pub rows: u32,
-    /// The script's variable `run`: a number that no other run has.
-    pub run: u32,
-    /// Which part of the transactions to log; none are at zero.
+    /// The share of the transactions to log; none are logged at zero.
     pub logged_part: f64,
+    /// The part of a run that it makes.
+    pub part: &'a Part,
 }
 
 impl Pgbench {
@@ -50,7 +47,7 @@ impl Pgbench {
     pub async fn find(server: Option<&Binaries>) -> Result<Self, Error> {
         let program = crate::programs::find("pgbench", server).ok_or(Error::NoPgbench)?;
         let output = Command::new(&program).arg("--version").output().await;
-        let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
+        let output = output.map_err(Error::file("run", &program))?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         // Half of the cores: what is measured shares the machine with its load, and must be what is short.
@@ -58,42 +55,28 @@ impl Pgbench {
         Ok(Self { program, version, threads })
     }
 
-    /// Runs a load to its end. What goes wrong with the load is a failure; what goes wrong with this machine is an error.
-    pub async fn run(&self, load: &Load<'_>) -> Result<Result<Answers, Failure>, Error> {
-        let folder = tempfile::Builder::new().prefix("hotrow-bench-").tempdir();
-        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+    /// Runs a load to its end.
+    pub async fn run(&self, load: &Load<'_>) -> Result<Answers, NoFigure> {
+        let folder = temporary_folder()?;
         let script = folder.path().join("script.sql");
-        std::fs::write(&script, load.script).map_err(|source| Error::File {
-            what: "write",
-            path: script.clone(),
-            source,
-        })?;
+        std::fs::write(&script, load.script).map_err(Error::file("write", &script))?;
 
         let child = self.command(load, &script, &folder.path().join("log")).output();
         let Ok(output) = tokio::time::timeout(patience(load), child).await else {
-            return Ok(Err(Failure(format!(
-                "pgbench had not ended {:?} after it was started, for a run of {} s",
-                patience(load),
-                load.seconds
-            ))));
+            let (waited, seconds) = (patience(load), load.part.seconds);
+            let reason =
+                format!("pgbench had not ended {waited:?} after it was started, for a run of {seconds} s");
+            return Err(Failure(reason).into());
         };
-        let output =
-            output.map_err(|source| Error::File { what: "run", path: self.program.clone(), source })?;
+        let output = output.map_err(Error::file("run", &self.program))?;
         if !output.status.success() {
-            return Ok(Err(Failure(complaint(&output))));
+            return Err(Failure(complaint(&output)).into());
         }
         let counts = output::parse(&String::from_utf8_lossy(&output.stdout))?;
         if counts.failed > 0 {
-            return Ok(Err(Failure(format!("{} transactions failed", counts.failed))));
+            return Err(Failure(format!("{} transactions failed", counts.failed)).into());
         }
-        let latencies = log::read(folder.path())?;
-        Ok(Ok(Answers {
-            acknowledged: counts.processed,
-            beside: 0,
-            per_second: counts.per_second,
-            latencies,
-            pace: None,
-        }))
+        Ok(Answers::new(counts.processed, counts.per_second, log::read(folder.path())?))
     }
 
     fn command(&self, load: &Load<'_>, script: &Path, log: &Path) -> Command {
@@ -101,9 +84,9 @@ impl Pgbench {
         command.arg("--no-vacuum").arg("--protocol").arg(load.protocol.name());
         command.arg("--client").arg(load.clients.to_string());
         command.arg("--jobs").arg(load.clients.min(self.threads).to_string());
-        command.arg("--time").arg((load.seconds + seconds_to_connect(load)).to_string());
-        command.arg("--define").arg(format!("rows={}", load.rows));
-        command.arg("--define").arg(format!("run={}", load.run));
+        command.arg("--time").arg((load.part.seconds + seconds_to_connect(load)).to_string());
+        command.arg("--define").arg(format!("rows={}", load.part.rows));
+        command.arg("--define").arg(format!("run={}", load.part.number));
         command.arg("--define").arg(format!("clients={}", load.clients));
         command.arg("--define").arg("previous=0");
         command.arg("--file").arg(script);
@@ -132,13 +115,13 @@ impl Pgbench {
 /// no time left to do anything, and neither would a few on a busy machine in a run of a second.
 fn seconds_to_connect(load: &Load<'_>) -> u32 {
     const CONNECTIONS_A_SECOND: u32 = 250;
-    load.clients / CONNECTIONS_A_SECOND + u32::from(load.seconds == 1)
+    load.clients / CONNECTIONS_A_SECOND + u32::from(load.part.seconds == 1)
 }
 
 /// How long to wait for the end: connecting and the last transactions take their time where hundreds wait for one row.
 fn patience(load: &Load<'_>) -> Duration {
     const FOR_CONNECTING_AND_ENDING: Duration = Duration::from_secs(60);
-    Duration::from_secs((load.seconds + seconds_to_connect(load)).into()) + FOR_CONNECTING_AND_ENDING
+    Duration::from_secs((load.part.seconds + seconds_to_connect(load)).into()) + FOR_CONNECTING_AND_ENDING
 }
 
 /// The first thing pgbench complained of: what follows is mostly its echo.

@@ -3,11 +3,10 @@
 use crate::child::Child;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::files::{temporary_folder, write_private};
 use crate::scenario::Protocol;
 use std::net::TcpListener;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+use std::path::PathBuf;
 use tokio::process::Command;
 
 /// PgBouncer on this machine.
@@ -38,17 +37,16 @@ impl Installed {
 /// A PgBouncer that this benchmark started.
 #[derive(Debug)]
 pub struct PgBouncer {
-    child: Child,
-    _folder: TempDir,
-    /// Where its clients connect to.
+    /// The process.
+    pub child: Child,
+    /// Where its clients connect.
     pub endpoint: Endpoint,
 }
 
 impl PgBouncer {
     /// Starts it before a server, on a free port.
     pub async fn start(installed: &Installed, upstream: &Endpoint) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("hotrow-bench-pgbouncer-").tempdir();
-        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let folder = temporary_folder()?;
         let port = free_port()?;
         let ini = folder.path().join("pgbouncer.ini");
         write_private(&ini, &configuration(port, upstream, installed.keeps_prepared_statements))?;
@@ -58,19 +56,9 @@ impl PgBouncer {
             // It refuses to run as root; the file is read before it changes its user.
             command.args(["-u", "nobody"]);
         }
-        let mut child = Child::start(&installed.program, command)?;
+        let mut child = Child::start_with(&installed.program, command, folder)?;
         child.ready(|line| line.contains("process up").then_some(())).await?;
-        Ok(Self { child, _folder: folder, endpoint: upstream.at("127.0.0.1", port) })
-    }
-
-    /// If it has ended by itself: how, and its last words.
-    pub fn obituary(&mut self) -> Option<String> {
-        self.child.obituary()
-    }
-
-    /// Ends it.
-    pub async fn stop(self) -> Result<(), Error> {
-        self.child.stop().await
+        Ok(Self { child, endpoint: upstream.at("127.0.0.1", port) })
     }
 }
 
@@ -92,20 +80,7 @@ fn version_number(version: &str) -> Option<(u32, u32)> {
 /// A port that was free a moment ago.
 pub fn free_port() -> Result<u16, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener
-        .map(|address| address.port())
-        .map_err(|source| Error::System { what: "find a free port", source })
-}
-
-/// The server's password may stand in it, so nobody else may read it.
-fn write_private(path: &Path, text: &str) -> Result<(), Error> {
-    use std::io::Write;
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|source| Error::File {
-        what: "write",
-        path: path.to_owned(),
-        source,
-    })
+    listener.map(|address| address.port()).map_err(Error::system("find a free port"))
 }
 
 #[cfg(test)]

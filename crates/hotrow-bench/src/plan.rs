@@ -4,6 +4,7 @@ use crate::args::Args;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::scenario::{Clients, Rows, Scenario, Technique};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -56,14 +57,15 @@ impl Plan {
             (Some(_), _) if args.upstream.is_none() => return Err(Error::GatewayWithoutUpstream),
             (Some(url), _) => GatewaySource::Running(Endpoint::parse(&url)?),
             (None, Some(program)) => GatewaySource::Program(program),
-            (None, None) => GatewaySource::Program(
-                std::env::current_exe()
-                    .map_err(|source| Error::System { what: "name this program", source })?,
-            ),
+            (None, None) => {
+                GatewaySource::Program(std::env::current_exe().map_err(Error::system("name this program"))?)
+            }
         };
         let started = SystemTime::now();
         let out = args.out.unwrap_or_else(|| default_folder(started, args.scenario.name()));
         let quick = args.quick;
+        let (mut clients, mut seen) = (args.clients, HashSet::new());
+        clients.retain(|count| seen.insert(*count));
         Ok(Self {
             scenarios,
             upstream: args.upstream,
@@ -77,7 +79,7 @@ impl Plan {
             change_stream: args.change_stream,
             peers: args.peers,
             rate: args.rate,
-            clients: without_repeats(args.clients),
+            clients,
             techniques: args.techniques,
         })
     }
@@ -137,18 +139,9 @@ impl Plan {
         scenario.techniques.iter().filter(|technique| wanted(technique)).collect()
     }
 
-    /// Whether the server has to let its log be decoded.
-    pub fn decodes_log(&self) -> bool {
-        self.scenarios
-            .iter()
-            .flat_map(|scenario| scenario.techniques)
-            .any(|technique| technique.change_stream)
-    }
-
-    /// Whether the server has to time its flushes.
-    pub fn times_flushes(&self) -> bool {
-        let mut techniques = self.scenarios.iter().flat_map(|scenario| scenario.techniques);
-        techniques.any(|technique| technique.is_watched())
+    /// Whether any technique of its scenarios is like this.
+    pub fn has_technique(&self, wanted: fn(&Technique) -> bool) -> bool {
+        self.scenarios.iter().flat_map(|scenario| scenario.techniques).any(wanted)
     }
 
     /// The most clients that any scenario is run with.
@@ -166,16 +159,6 @@ fn check_techniques(asked: &[String], scenarios: &[&'static Scenario]) -> Result
         Some(name) => Err(Error::UnknownTechnique { name: name.clone(), known: known.join(", ") }),
         None => Ok(()),
     }
-}
-
-fn without_repeats(clients: Vec<u32>) -> Vec<u32> {
-    let mut once = Vec::new();
-    for count in clients {
-        if !once.contains(&count) {
-            once.push(count);
-        }
-    }
-    once
 }
 
 fn default_folder(started: SystemTime, scenario: &str) -> PathBuf {

@@ -1,9 +1,9 @@
 //! What a person sees while the benchmark runs: a bar on a terminal, plain lines elsewhere; the report is not written here.
 
+use crate::load::Run;
 use crate::plan::Plan;
 use crate::report::numbers::{milliseconds, whole};
 use crate::results::Round;
-use crate::run::Run;
 use crate::scenario::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;

@@ -5,7 +5,8 @@ mod output;
 
 use crate::child::Child;
 use crate::error::Error;
-use crate::load::{Answers, Failure};
+use crate::files::temporary_folder;
+use crate::load::{Answers, Failure, NoFigure};
 use crate::verdict::Reading;
 use nix::unistd::User;
 use std::os::unix::fs::chown;
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Redis on this machine: the server and both of its tools.
@@ -43,12 +43,12 @@ impl Installed {
 #[derive(Debug)]
 pub struct Redis {
     installed: Installed,
-    child: Child,
+    /// The process.
+    pub child: Child,
     port: u16,
     script: String,
     /// How often redis-benchmark was started.
     loads: AtomicU32,
-    _folder: TempDir,
 }
 
 const RESERVE: &str = include_str!("../sql/redis/reserve.lua");
@@ -67,18 +67,17 @@ fn request_id(load: u32) -> String {
 impl Redis {
     /// Starts it on a free port of this machine, in a private folder, and gives it the script.
     pub async fn start(installed: &Installed) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("hotrow-bench-redis-").tempdir();
-        let folder = folder.map_err(|source| Error::System { what: "make a temporary folder", source })?;
+        let folder = temporary_folder()?;
         let port = crate::pgbouncer::free_port()?;
         let mut command = Command::new(&installed.server);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
         // As durable as PostgreSQL: a command is answered when it is on the disk.
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(folder.path());
         run_unprivileged(&mut command, folder.path())?;
-        let mut child = Child::start(&installed.server, command)?;
+        let mut child = Child::start_with(&installed.server, command, folder)?;
         child.ready(|line| line.contains("Ready to accept connections").then_some(())).await?;
         let (script, loads) = (String::new(), AtomicU32::new(0));
-        let mut redis = Self { installed: installed.clone(), child, port, script, loads, _folder: folder };
+        let mut redis = Self { installed: installed.clone(), child, port, script, loads };
         redis.script = redis.ask(&["script", "load", RESERVE]).await?;
         Ok(redis)
     }
@@ -99,7 +98,7 @@ impl Redis {
     }
 
     /// Makes this many reservations with so many clients.
-    pub async fn reserve(&self, clients: u32, requests: u64) -> Result<Result<Answers, Failure>, Error> {
+    pub async fn reserve(&self, clients: u32, requests: u64) -> Result<Answers, NoFigure> {
         // Far more than any run should take; each request of redis-benchmark waits for ever.
         const PATIENCE: Duration = Duration::from_secs(300);
         let program = &self.installed.benchmark;
@@ -110,28 +109,15 @@ impl Redis {
         let request_id = request_id(self.loads.fetch_add(1, Relaxed));
         command.args(["evalsha", &self.script, "0", "__rand_int__", &request_id]);
         command.stdin(Stdio::null()).kill_on_drop(true);
-        let Ok(output) = tokio::time::timeout(PATIENCE, command.output()).await else {
-            return Ok(Err(Failure(format!(
-                "redis-benchmark had not ended {PATIENCE:?} after it was started"
-            ))));
-        };
-        let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
-        let said = String::from_utf8_lossy(&output.stdout);
+        let ended = tokio::time::timeout(PATIENCE, command.output()).await;
+        let late = |_| Failure(format!("redis-benchmark had not ended {PATIENCE:?} after it was started"));
+        let output = ended.map_err(late)?.map_err(Error::file("run", program))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Ok(Err(Failure(format!("redis-benchmark ended with {}: {complaint}", output.status))));
+            return Err(Failure(format!("redis-benchmark ended with {}: {complaint}", output.status)).into());
         }
-        Ok(output::parse(&said).ok_or_else(|| Failure("redis-benchmark's output has no summary".into())))
-    }
-
-    /// If it has ended by itself: how, and its last words.
-    pub fn obituary(&mut self) -> Option<String> {
-        self.child.obituary()
-    }
-
-    /// Ends it.
-    pub async fn stop(self) -> Result<(), Error> {
-        self.child.stop().await
+        let answers = output::parse(&String::from_utf8_lossy(&output.stdout));
+        Ok(answers.ok_or_else(|| Failure("redis-benchmark's output has no summary".into()))?)
     }
 
     async fn ask(&self, words: &[&str]) -> Result<String, Error> {
@@ -139,7 +125,7 @@ impl Redis {
         let mut command = Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-e"]).args(words);
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
-        let output = output.map_err(|source| Error::File { what: "run", path: program.clone(), source })?;
+        let output = output.map_err(Error::file("run", program))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
@@ -149,21 +135,16 @@ impl Redis {
     }
 }
 
-/// Root starts it as `nobody`, to whom the folder then belongs.
+/// If the benchmark runs as root, Redis runs as `nobody`, who then owns the folder.
 fn run_unprivileged(command: &mut Command, folder: &Path) -> Result<(), Error> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
     }
-    let refused = |source| Error::System { what: "find the account nobody", source };
-    let Some(nobody) = User::from_name("nobody").map_err(|error| refused(error.into()))? else {
-        return Err(refused(std::io::ErrorKind::NotFound.into()));
-    };
+    let nobody = User::from_name("nobody").map_err(std::io::Error::from);
+    let nobody = nobody.and_then(|user| user.ok_or(std::io::ErrorKind::NotFound.into()));
+    let nobody = nobody.map_err(Error::system("find the account nobody"))?;
     let (uid, gid) = (nobody.uid.as_raw(), nobody.gid.as_raw());
-    chown(folder, Some(uid), Some(gid)).map_err(|source| Error::File {
-        what: "hand over",
-        path: folder.to_owned(),
-        source,
-    })?;
+    chown(folder, Some(uid), Some(gid)).map_err(Error::file("hand over", folder))?;
     command.uid(uid).gid(gid);
     Ok(())
 }

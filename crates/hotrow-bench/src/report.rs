@@ -11,17 +11,13 @@ use std::path::Path;
 
 /// Writes report.md, report.json and plot.svg into a folder, and returns the text of report.md.
 pub fn write(report: &Report, folder: &Path) -> Result<String, Error> {
-    std::fs::create_dir_all(folder).map_err(|source| Error::File {
-        what: "create",
-        path: folder.to_owned(),
-        source,
-    })?;
+    std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     let markdown = markdown::render(report);
     for (name, text) in
         [("report.md", &markdown), ("report.json", &json::render(report)), ("plot.svg", &svg::render(report))]
     {
         let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|source| Error::File { what: "write", path, source })?;
+        std::fs::write(&path, text).map_err(Error::file("write", &path))?;
     }
     Ok(markdown)
 }

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::gathering::{Gathering, Trouble};
+use crate::load::{Failure, NoFigure, Run};
 use crate::measure::measure;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{Cell, ScenarioResult, TechniqueResult};
-use crate::run::Run;
 use crate::scenario::{Arrivals, Scenario, Technique, Through};
 use crate::testbed::Testbed;
 
@@ -29,9 +29,10 @@ pub async fn run(
                 let run = Run { scenario, technique: techniques[turn], clients, rate: gathering.rate };
                 progress.begin(run, round);
                 if gathering.is_open() {
-                    match measure(plan, testbed, run).await? {
+                    match measure(plan, testbed, run).await {
                         Ok(measured) => gathering.add(measured),
-                        Err(failure) => gathering.fail(failure.0),
+                        Err(NoFigure::Failed(Failure(reason))) => gathering.fail(reason),
+                        Err(NoFigure::Error(error)) => return Err(error),
                     }
                 }
                 progress.end(run, round, gathering.last());
@@ -64,7 +65,7 @@ fn prepare(
     clients: u32,
     closed: &Result<f64, Trouble>,
 ) -> Gathering {
-    if let Err(reason) = testbed.can_be_reached(technique, clients) {
+    if let Err(Failure(reason)) = testbed.can_be_reached(technique, clients) {
         return Gathering::hopeless(Trouble::Skipped(reason));
     }
     match (technique.arrivals, closed) {
@@ -91,15 +92,16 @@ async fn closed(
     else {
         return Ok(Err(Trouble::Skipped("no technique needs the rate of a baseline".into())));
     };
-    if let Err(reason) = testbed.can_be_reached(yardstick, clients) {
+    if let Err(Failure(reason)) = testbed.can_be_reached(yardstick, clients) {
         return Ok(Err(Trouble::Skipped(reason)));
     }
     progress.note(&format!("{}: measuring the maximum of `{}`", scenario.name, yardstick.name));
     let run = Run { scenario, technique: yardstick, clients, rate: None };
-    Ok(match measure(plan, testbed, run).await? {
-        Ok(best) => Ok(best.round.per_second),
-        Err(failure) => Err(Trouble::Failed(format!("cannot determine a rate: {}", failure.0))),
-    })
+    match measure(plan, testbed, run).await.map_err(|failure| failure.of("cannot determine a rate")) {
+        Ok(best) => Ok(Ok(best.round.per_second)),
+        Err(NoFigure::Failed(Failure(reason))) => Ok(Err(Trouble::Failed(reason))),
+        Err(NoFigure::Error(error)) => Err(error),
+    }
 }
 
 fn empty_result(testbed: &Testbed, technique: &'static Technique) -> TechniqueResult {

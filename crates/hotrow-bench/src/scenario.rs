@@ -97,10 +97,8 @@ pub struct Technique {
     pub beside: Option<Beside>,
     /// Who makes its load.
     pub load_by: LoadBy,
-    /// The pgbench script.
-    pub script: &'static str,
-    /// The script of the warm-up: where the rows can't tell a wrong answer, it checks each one.
-    pub warm_up: &'static str,
+    /// The pgbench scripts.
+    pub script: Script,
     /// Where the clients connect to.
     pub through: Through,
     /// How they send their statements.
@@ -118,9 +116,35 @@ pub struct Technique {
 }
 
 impl Technique {
-    /// Whether it is also looked at what its runs cost the server.
+    /// Whether the cost of its runs for the server is measured too.
     pub fn is_watched(&self) -> bool {
         matches!(self.load_by, LoadBy::Payments { .. })
+    }
+
+    /// The same requests by clients of Hotrow, as the technique `hotrow`.
+    pub const fn through_hotrow(self, about: &'static str) -> Self {
+        Self { name: "hotrow", about, through: Through::Hotrow, ..self }
+    }
+
+    /// The same requests by clients of PgBouncer, as the technique `pgbouncer`.
+    pub const fn through_pgbouncer(self, about: &'static str) -> Self {
+        Self { name: "pgbouncer", about, through: Through::PgBouncer, ..self }
+    }
+}
+
+/// The pgbench scripts of a technique.
+#[derive(Debug, Clone, Copy)]
+pub struct Script {
+    /// The script that is measured.
+    pub measured: &'static str,
+    /// The script of the warm-up. If the rows cannot show a wrong answer, it checks every answer.
+    pub warm_up: &'static str,
+}
+
+impl Script {
+    /// One script for both.
+    pub const fn same(text: &'static str) -> Self {
+        Self { measured: text, warm_up: text }
     }
 }
 

@@ -1,42 +1,50 @@
-//! The list of scenarios, and the parts that several of them share. Each scenario has its own file.
+//! The list of scenarios, and the parts that several of them share. Scenarios that share tables share a file.
 
-mod connect;
+/// The text of a file in `sql/`.
+macro_rules! sql {
+    ($file:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $file))
+    };
+}
+
+/// Scripts of pgbench in `sql/`: the file of the measurement, and the file of the warm-up if it is another one.
+macro_rules! script {
+    ($both:literal) => {
+        crate::scenario::Script::same(sql!($both))
+    };
+    ($measured:literal, $warm_up:literal) => {
+        crate::scenario::Script { measured: sql!($measured), warm_up: sql!($warm_up) }
+    };
+}
+
 mod counter;
-mod counter_http;
-mod counter_restart;
-mod counter_zipf;
 mod feed;
-mod hot_row;
-mod open_loop;
-mod pass_through;
+mod inventory;
 mod payments;
-mod platform;
 mod queue;
-mod reads;
 mod sale;
-mod single;
-mod sold_out;
-mod spread;
 mod transaction;
 
-use crate::scenario::{Arrivals, LoadBy, Protocol, Scenario, Technique, Through, Worth};
+use crate::scenario::{
+    Arrivals, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Technique, Through, Worth,
+};
 
 /// All scenarios, in the order of `hotrow bench all`, which leaves out those that take long.
 pub static ALL: [&Scenario; 29] = [
-    &hot_row::HOT_ROW,
-    &single::SINGLE,
-    &spread::SPREAD,
-    &reads::READS,
-    &pass_through::PASS_THROUGH,
+    &inventory::HOT_ROW,
+    &inventory::SINGLE,
+    &inventory::SPREAD,
+    &inventory::READS,
+    &inventory::PASS_THROUGH,
     &transaction::TRANSACTION,
-    &connect::CONNECT,
-    &open_loop::OPEN_LOOP,
+    &inventory::CONNECT,
+    &inventory::OPEN_LOOP,
     &counter::COUNTER,
     &counter::COUNTER_OPEN_LOOP,
-    &counter_http::COUNTER_HTTP,
-    &counter_zipf::COUNTER_ZIPF,
+    &counter::COUNTER_HTTP,
+    &counter::COUNTER_ZIPF,
     &sale::SALE,
-    &sold_out::SOLD_OUT,
+    &sale::SOLD_OUT,
     &queue::QUEUE_TAKE,
     &queue::QUEUE_LEASE,
     &queue::QUEUE_BATCH,
@@ -45,22 +53,32 @@ pub static ALL: [&Scenario; 29] = [
     &feed::FEED_POST,
     &feed::FEED_CONSUME,
     &feed::FEED_BUSY,
-    &platform::PLATFORM,
+    &inventory::PLATFORM,
     &queue::QUEUE_HELD,
     &queue::QUEUE_BATCH_HELD,
-    &counter_restart::COUNTER_RESTART,
+    &counter::COUNTER_RESTART,
     &payments::PAYMENTS,
     &payments::PAYMENTS_OPEN_LOOP,
     &payments::MATCH_DAY,
 ];
 
-const INVENTORY: &str = include_str!("../sql/inventory.sql");
-const INVENTORY_FILL: &str = include_str!("../sql/inventory_fill.sql");
-const INVENTORY_REFILL: &str = include_str!("../sql/inventory_refill.sql");
-const INVENTORY_READING: &str = include_str!("../sql/inventory_reading.sql");
-const INVENTORY_TABLES: &[&str] = &["hotrow_bench.inv"];
-
-const SELL: &str = include_str!("../sql/pgbench/sell.sql");
+/// The properties that most scenarios share. Each scenario has its own name, text, SQL and techniques.
+const USUAL: Scenario = Scenario {
+    name: "",
+    shows: "",
+    set_up: "",
+    fill: "",
+    pack: false,
+    takes_long: false,
+    before_run: "",
+    tables: &[],
+    reading: "",
+    rows: Rows::One,
+    clients: Clients::Usually(&[64]),
+    figure: Figure::Throughput,
+    techniques: &[],
+    remarks: &[],
+};
 
 /// The plain statement, sent directly to the server: the baseline of the other techniques.
 const SELL_DIRECT: Technique = Technique {
@@ -71,8 +89,7 @@ const SELL_DIRECT: Technique = Technique {
     ageing: None,
     beside: None,
     load_by: LoadBy::Pgbench,
-    script: SELL,
-    warm_up: SELL,
+    script: script!("pgbench/sell.sql"),
     through: Through::Direct,
     protocol: Protocol::Prepared,
     worth: Worth::Sold,
@@ -82,20 +99,11 @@ const SELL_DIRECT: Technique = Technique {
     against: "direct",
 };
 
-/// The same statement from the same clients, connected to Hotrow.
-const SELL_HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the plain statement, through Hotrow",
-    through: Through::Hotrow,
-    ..SELL_DIRECT
-};
-
 /// The cheapest request.
 const SELECT_ONE: Technique = Technique {
     name: "select-1",
     about: "`select 1`, directly to the server: the cost of any request",
-    script: include_str!("../sql/pgbench/select_one.sql"),
-    warm_up: include_str!("../sql/pgbench/select_one_checked.sql"),
+    script: script!("pgbench/select_one.sql", "pgbench/select_one_checked.sql"),
     worth: Worth::Read,
     ..SELL_DIRECT
 };

@@ -1,7 +1,9 @@
 //! The server that a benchmark runs on: found or started; what is done on it is elsewhere.
 
 use crate::error::Error;
+use crate::load::joined;
 use crate::plan::Plan;
+use crate::scenario::Technique;
 use hotrow_postgres::{Binaries, PrivateServer};
 
 /// The server that was named, or a private one; with the programs installed beside it, if any, and its URL.
@@ -9,8 +11,9 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
     const FOR_OTHERS: u32 = 100;
     let connections = (plan.most_clients() + FOR_OTHERS).max(1_000).to_string();
     // Only where it is needed: a log that can be decoded is longer.
-    let wal_level = if plan.decodes_log() { "logical" } else { "replica" };
-    let timing = if plan.times_flushes() { "on" } else { "off" };
+    let wal_level =
+        if plan.has_technique(|technique| technique.change_stream) { "logical" } else { "replica" };
+    let timing = if plan.has_technique(Technique::is_watched) { "on" } else { "off" };
     let named = plan.upstream.clone();
     let find = move || {
         if let Some(url) = named {
@@ -25,8 +28,5 @@ pub async fn find_server(plan: &Plan) -> Result<(Option<Binaries>, Option<Privat
         Ok((Some(binaries), Some(server), url))
     };
     // Starting blocks for a second or two, so it is done beside the runtime.
-    match tokio::task::spawn_blocking(find).await {
-        Ok(found) => found,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
+    joined(tokio::task::spawn_blocking(find).await)
 }

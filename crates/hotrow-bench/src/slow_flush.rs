@@ -2,6 +2,7 @@
 //! they do; what a flush then takes is measured elsewhere.
 
 use crate::error::Error;
+use crate::load::joined;
 use crate::programs;
 use hotrow_postgres::PrivateServer;
 use std::ffi::OsString;
@@ -51,10 +52,8 @@ impl SlowFlush {
         }
         let server = Arc::clone(server);
         let strace = if slowly { self.strace.clone() } else { Vec::new() };
-        match tokio::task::spawn_blocking(move || server.restart_by(&strace)).await {
-            Ok(restarted) => restarted.map(|()| true).map_err(Error::from),
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
+        joined(tokio::task::spawn_blocking(move || server.restart_by(&strace)).await)?;
+        Ok(true)
     }
 }
 

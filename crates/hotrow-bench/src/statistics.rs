@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The rounds of one figure in three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -52,6 +52,11 @@ impl Latencies {
     /// the fastest, by an unknown measure.
     pub fn record(&mut self, microseconds: u64) {
         self.record_many(microseconds, 1);
+    }
+
+    /// Adds a request that was due at this time and has just been answered.
+    pub fn record_since(&mut self, due: Instant) {
+        self.record(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
 
     /// Adds so many requests that took equally long.

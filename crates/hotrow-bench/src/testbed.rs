@@ -1,14 +1,12 @@
 //! What runs are made on: the server, the gateways before it, and pgbench, from start to clean-up; decides no order of runs.
 
-use crate::certificate::speaks_tls;
 use crate::change_stream::Reader;
-use crate::control::Control;
+use crate::child::Child;
+use crate::control::{Control, Snapshot, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::gateway::Gateway;
-use crate::http::Gateways;
+use crate::gateway::{Gateway, speaks_tls};
 use crate::load::Failure;
-use crate::pack;
 use crate::payments::{Manners, Payments, Programs};
 use crate::peers::Peers;
 use crate::pgbench::Pgbench;
@@ -21,7 +19,6 @@ use crate::report::numbers::whole;
 use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through};
 use crate::server::find_server;
 use crate::slow_flush::SlowFlush;
-use crate::snapshot::Snapshot;
 use crate::verdict::Reading;
 use hotrow_postgres::PrivateServer;
 use std::net::SocketAddr;
@@ -43,14 +40,15 @@ pub struct Testbed {
     pub peers: Peers,
     /// The payment service, during the runs that need it.
     pub payments: Option<Payments>,
-    payment_programs: Result<Programs, String>,
-    change_stream_reader: Result<Reader, String>,
-    slow_flush: Result<SlowFlush, String>,
+    payment_programs: Result<Programs, Failure>,
+    change_stream_reader: Result<Reader, Failure>,
+    slow_flush: Result<SlowFlush, Failure>,
     server: Option<Arc<PrivateServer>>,
     upstream_url: String,
     upstream: Endpoint,
     gateway: Option<Gateway>,
-    http_gateways: Option<Gateways>,
+    /// Those that serve HTTP.
+    http_gateways: Vec<Gateway>,
     running_gateway: Option<Endpoint>,
     with_tls: Option<Endpoint>,
     pgbouncer: Option<PgBouncer>,
@@ -61,6 +59,9 @@ pub struct Testbed {
     pack_is_ours: bool,
     runs: u32,
 }
+
+/// The number of gateways that serve HTTP in front of one server.
+const HTTP_GATEWAYS: usize = 2;
 
 impl Testbed {
     /// Finds the tools, and starts a private server or connects to the one that was named.
@@ -77,31 +78,28 @@ impl Testbed {
         };
         let payment_programs = match &plan.gateway {
             GatewaySource::Program(hotrow) => Programs::beside(hotrow),
-            GatewaySource::Running(_) => Err("the benchmark did not start the gateway, see --gateway".into()),
+            GatewaySource::Running(_) => {
+                Err(Failure("the benchmark did not start the gateway, see --gateway".into()))
+            }
         };
-        let recv_logical = || {
-            let program = programs::find("pg_recvlogical", binaries.as_ref()).map(Reader::RecvLogical);
-            program.ok_or_else(|| "pg_recvlogical is not installed".to_owned())
-        };
-        let change_stream_reader = match &plan.change_stream {
-            Some(script) => Ok(Reader::Debezium(script.clone())),
-            None => recv_logical(),
-        };
+        let recv_logical = || programs::find("pg_recvlogical", binaries.as_ref()).map(Reader::RecvLogical);
+        let change_stream_reader = plan.change_stream.clone().map(Reader::Debezium).or_else(recv_logical);
+        let not_installed = || Failure("pg_recvlogical is not installed".into());
         Ok(Self {
             pgbench,
             control,
             payments: None,
             payment_programs,
-            change_stream_reader,
+            change_stream_reader: change_stream_reader.ok_or_else(not_installed),
             pgbouncer_installed: Installed::find().await,
             redis_installed: redis::Installed::find().await,
             peers: Peers::find(plan.peers.as_deref()).await,
-            slow_flush: SlowFlush::find().await,
+            slow_flush: SlowFlush::find().await.map_err(Failure),
             server: server.map(Arc::new),
             upstream_url,
             upstream,
             gateway: None,
-            http_gateways: None,
+            http_gateways: Vec::new(),
             running_gateway,
             with_tls: None,
             pgbouncer: None,
@@ -121,11 +119,11 @@ impl Testbed {
         scenario: &'static Scenario,
         progress: &Progress,
     ) -> Result<(), Error> {
-        self.control.expect_no_schema().await?;
+        self.control.expect_no_schema("hotrow_bench", Error::SchemaExists).await?;
         if scenario.pack {
-            self.control.expect_no_pack().await?;
+            self.control.expect_no_schema("hotrow", Error::PackExists).await?;
             self.pack_is_ours = true;
-            pack::install(&self.upstream).await?;
+            install_pack(&self.upstream).await?;
         }
         // From here on an interruption may come at any time, and must find it to be dropped.
         self.schema_is_ours = true;
@@ -140,15 +138,16 @@ impl Testbed {
             self.fresh_gateway(plan).await?;
         }
         if used(Through::HotrowTls) {
-            let gateway = self.endpoint(Through::Hotrow, 0).ok().cloned();
-            self.with_tls = match gateway {
-                Some(gateway) if speaks_tls(&gateway).await => Some(gateway.with_tls()),
+            self.with_tls = match self.endpoint(Through::Hotrow, 0) {
+                Ok(gateway) if speaks_tls(gateway).await => Some(gateway.with_tls()),
                 _ => None,
             };
         }
         if let (true, GatewaySource::Program(program)) = (used(Through::HotrowHttp), &plan.gateway) {
-            let gateways = Gateways::start(program, &self.upstream_url, &self.upstream).await?;
-            self.http_gateways = Some(gateways);
+            for _ in 0..HTTP_GATEWAYS {
+                let gateway = Gateway::start(program, &self.upstream_url, &self.upstream, true).await?;
+                self.http_gateways.push(gateway);
+            }
         }
         if let (true, Some(installed)) = (used(Through::PgBouncer), &self.pgbouncer_installed) {
             self.pgbouncer = Some(PgBouncer::start(installed, &self.upstream).await?);
@@ -162,10 +161,10 @@ impl Testbed {
     /// Starts a gateway in the place of the one that is running, if any; one that isn't the benchmark's own is left alone.
     pub async fn fresh_gateway(&mut self, plan: &Plan) -> Result<(), Error> {
         if let Some(gateway) = self.gateway.take() {
-            gateway.stop().await?;
+            gateway.child.stop().await?;
         }
         if let GatewaySource::Program(program) = &plan.gateway {
-            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream).await?);
+            self.gateway = Some(Gateway::start(program, &self.upstream_url, &self.upstream, false).await?);
         }
         Ok(())
     }
@@ -173,19 +172,14 @@ impl Testbed {
     /// Ends the gateways and drops the rows. May be called at any time, and again.
     pub async fn tear_down(&mut self) -> Result<(), Error> {
         self.stop_payments().await?;
-        if let Some(gateway) = self.gateway.take() {
-            gateway.stop().await?;
+        let gateways = self.gateway.take().into_iter().chain(self.http_gateways.drain(..));
+        let mut programs: Vec<Child> = gateways.map(|gateway| gateway.child).collect();
+        programs.extend(self.pgbouncer.take().map(|pgbouncer| pgbouncer.child));
+        programs.extend(self.redis.take().map(|redis| redis.child));
+        for program in programs {
+            program.stop().await?;
         }
         self.flush_slowly(false).await?;
-        if let Some(gateways) = self.http_gateways.take() {
-            gateways.stop().await?;
-        }
-        if let Some(pgbouncer) = self.pgbouncer.take() {
-            pgbouncer.stop().await?;
-        }
-        if let Some(redis) = self.redis.take() {
-            redis.stop().await?;
-        }
         if std::mem::take(&mut self.schema_is_ours) {
             self.control.tear_down().await?;
         }
@@ -202,39 +196,41 @@ impl Testbed {
     }
 
     /// Whether a technique can be run with this many clients; an answer of `Err` says why it can't.
-    pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), String> {
+    pub fn can_be_reached(&self, technique: &Technique, clients: u32) -> Result<(), Failure> {
         let own_gateway = self.running_gateway.is_none();
         let clients = clients + technique.beside.map_or(0, |beside| beside.clients);
         if let Some(extension) = technique.extension {
-            if self.server.is_none() {
-                return Err(format!("the extension {extension} is created on a private server only"));
-            }
+            self.is_private(&format!("the extension {extension} is created"))?;
             if !self.extensions.iter().any(|available| available == extension) {
-                return Err(format!("the server has no extension {extension}"));
+                return Err(Failure(format!("the server has no extension {extension}")));
             }
         }
         match (technique.load_by, technique.through) {
             (LoadBy::FreshConnections, Through::Hotrow) if !own_gateway => {
-                Err("the benchmark did not start the gateway and cannot restart it, see --gateway".into())
+                let reason = "the benchmark did not start the gateway and cannot restart it, see --gateway";
+                Err(Failure(reason.into()))
             }
             (LoadBy::RedisBenchmark, _) => self.redis().map(drop),
             (LoadBy::Http, _) => self.http_addresses().map(drop),
-            (LoadBy::Peer(_), _) if self.server.is_none() => {
-                Err("queues of other projects create schemas, on a private server only".into())
-            }
             (LoadBy::Peer(peer), through) => {
-                self.peers.can_run(peer).and_then(|()| self.endpoint(through, clients).map(drop))
+                self.is_private("queues of other projects create schemas,")?;
+                self.peers.can_run(peer)?;
+                self.endpoint(through, clients).map(drop)
             }
             (LoadBy::Payments { .. }, _) => self.payments_can_run(technique),
             (_, through) => self.endpoint(through, clients).map(drop),
         }
     }
 
-    /// The payment service makes tables and slots, which it may only on a server of its own.
-    fn payments_can_run(&self, technique: &Technique) -> Result<(), String> {
-        if self.server.is_none() {
-            return Err("the payment service runs on a private server only".into());
-        }
+    /// Whether the server is the benchmark's own; what needs that is said in the reason.
+    fn is_private(&self, needing: &str) -> Result<(), Failure> {
+        let reason = || Failure(format!("{needing} on a private server only"));
+        self.server.as_ref().map(drop).ok_or_else(reason)
+    }
+
+    /// The payment service creates tables and slots.
+    fn payments_can_run(&self, technique: &Technique) -> Result<(), Failure> {
+        self.is_private("the payment service runs")?;
         if technique.change_stream {
             self.change_stream_reader.clone()?;
         }
@@ -288,39 +284,42 @@ impl Testbed {
     }
 
     /// Redis, if it is there.
-    pub fn redis(&self) -> Result<&Redis, String> {
-        self.redis.as_ref().ok_or_else(|| {
-            "Redis is not installed (redis-server, redis-cli and redis-benchmark are needed)".into()
-        })
+    pub fn redis(&self) -> Result<&Redis, Failure> {
+        let reason = "Redis is not installed (redis-server, redis-cli and redis-benchmark are needed)";
+        self.redis.as_ref().ok_or_else(|| Failure(reason.into()))
     }
 
     /// Where gateways serve HTTP, if they could be started.
-    pub fn http_addresses(&self) -> Result<&[SocketAddr], String> {
-        self.http_gateways.as_ref().map(|gateways| gateways.addresses.as_slice()).ok_or_else(|| {
-            "the benchmark did not start the gateway and cannot start two with HTTP, see --gateway".into()
-        })
+    pub fn http_addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let addresses: Vec<_> = self.http_gateways.iter().filter_map(|gateway| gateway.http).collect();
+        if addresses.is_empty() {
+            let reason =
+                "the benchmark did not start the gateway and cannot start two with HTTP, see --gateway";
+            return Err(Failure(reason.into()));
+        }
+        Ok(addresses)
     }
 
-    /// Where the clients of a technique connect to; an answer of `Err` says why they can't.
-    pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, String> {
+    /// Where the clients of a technique connect; an answer of `Err` says why they can't.
+    pub fn endpoint(&self, through: Through, clients: u32) -> Result<&Endpoint, Failure> {
         let gateway = self.gateway.as_ref().map(|gateway| &gateway.endpoint);
-        match through {
-            Through::Direct if clients > self.room => Err(format!(
-                "the server has room for {} of {clients} connections (max_connections less reserved and used ones)",
-                self.room
-            )),
-            Through::Direct | Through::Application => Ok(&self.upstream),
-            Through::Hotrow => {
-                gateway.or(self.running_gateway.as_ref()).ok_or_else(|| "no gateway is running".into())
+        let (found, reason) = match through {
+            Through::Direct if clients > self.room => {
+                return Err(Failure(format!(
+                    "the server has room for {} of {clients} connections (max_connections less reserved and used ones)",
+                    self.room
+                )));
             }
-            Through::HotrowTls => self.with_tls.as_ref().ok_or_else(|| "the gateway has no TLS".into()),
-            Through::PgBouncer => match &self.pgbouncer {
-                Some(pgbouncer) => Ok(&pgbouncer.endpoint),
-                None => Err("PgBouncer is not installed".into()),
-            },
-            Through::HotrowHttp => Err("HTTP is not PostgreSQL's protocol".into()),
-            Through::Redis => Err("Redis does not speak PostgreSQL's protocol".into()),
-        }
+            Through::Direct | Through::Application => return Ok(&self.upstream),
+            Through::Hotrow => (gateway.or(self.running_gateway.as_ref()), "no gateway is running"),
+            Through::HotrowTls => (self.with_tls.as_ref(), "the gateway has no TLS"),
+            Through::PgBouncer => {
+                (self.pgbouncer.as_ref().map(|pgbouncer| &pgbouncer.endpoint), "PgBouncer is not installed")
+            }
+            Through::HotrowHttp => (None, "HTTP is not PostgreSQL's protocol"),
+            Through::Redis => (None, "Redis does not speak PostgreSQL's protocol"),
+        };
+        found.ok_or_else(|| Failure(reason.into()))
     }
 
     /// The protocol that clients can speak there.
@@ -333,17 +332,21 @@ impl Testbed {
 
     /// Adds to a failure that the program in between had ended, if that is what happened.
     pub fn explain(&mut self, through: Through, failure: Failure) -> Failure {
-        if let Some(obituary) = self.payments.as_mut().and_then(Payments::obituary) {
-            return Failure(format!("{}; {obituary}", failure.0));
+        let mut programs: Vec<_> = self.payments.iter_mut().map(|payments| &mut payments.service).collect();
+        match through {
+            Through::Direct | Through::Application => {}
+            Through::Hotrow | Through::HotrowTls => {
+                programs.extend(self.gateway.iter_mut().map(|gateway| &mut gateway.child));
+            }
+            Through::HotrowHttp => {
+                programs.extend(self.http_gateways.iter_mut().map(|gateway| &mut gateway.child));
+            }
+            Through::PgBouncer => {
+                programs.extend(self.pgbouncer.iter_mut().map(|pgbouncer| &mut pgbouncer.child));
+            }
+            Through::Redis => programs.extend(self.redis.iter_mut().map(|redis| &mut redis.child)),
         }
-        let obituary = match through {
-            Through::Direct | Through::Application => None,
-            Through::Hotrow | Through::HotrowTls => self.gateway.as_mut().and_then(Gateway::obituary),
-            Through::HotrowHttp => self.http_gateways.as_mut().and_then(Gateways::obituary),
-            Through::PgBouncer => self.pgbouncer.as_mut().and_then(PgBouncer::obituary),
-            Through::Redis => self.redis.as_mut().and_then(Redis::obituary),
-        };
-        match obituary {
+        match programs.into_iter().find_map(Child::obituary) {
             Some(obituary) => Failure(format!("{}; {obituary}", failure.0)),
             None => failure,
         }

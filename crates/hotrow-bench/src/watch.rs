@@ -1,8 +1,8 @@
 //! What the server does for a load: commits, flushes, a walsender's time, and what its sessions wait for; makes no load.
 
 use crate::endpoint::Endpoint;
-use crate::error::Error;
-use crate::error::refused;
+use crate::error::{Error, refused};
+use crate::load::joined;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -69,10 +69,7 @@ impl Watch {
         let after = counters(&self.client).await?;
         // Whoever samples has ended by itself only if its connection is gone, which it reports.
         let _ = self.end.send(());
-        let waits = match self.sampling.await {
-            Ok(waits) => waits.map_err(refused("say what its sessions wait for"))?,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        };
+        let waits = joined(self.sampling.await).map_err(refused("say what its sessions wait for"))?;
         let per_unit = |count: f64| count / units as f64;
         let flushes = (after.flushes - self.before.flushes) as f64;
         let flushing_us = (after.flushing_ms - self.before.flushing_ms) * 1000.0;

@@ -2,29 +2,14 @@
 //! keeps no rows; the SQL is the technique's.
 
 use crate::endpoint::Endpoint;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, Part, joined};
 use crate::scenario::Steps;
 use crate::statistics::Latencies;
 use bytes::BytesMut;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-
-/// What the workers are to do.
-#[derive(Debug)]
-pub struct Load<'a> {
-    /// Whom they connect to.
-    pub endpoint: &'a Endpoint,
-    /// How they work.
-    pub steps: Steps,
-    /// The run's number.
-    pub run: u32,
-    /// How many there are.
-    pub workers: u32,
-    /// How long.
-    pub seconds: u32,
-}
 
 /// Orders that one worker completed, and how long a batch took it from asking for it to its completion.
 struct Done {
@@ -33,33 +18,27 @@ struct Done {
 }
 
 /// Runs a load to its end. Each order counts, and not each batch.
-pub async fn run(load: &Load<'_>) -> Result<Answers, Failure> {
+pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answers, Failure> {
     let mut clients = Vec::new();
-    for _ in 0..load.workers {
-        let (client, connection) = load.endpoint.config().connect(NoTls).await.map_err(failure)?;
+    for _ in 0..part.run.clients {
+        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(failure)?;
         // Its end shows up as an error of the worker's next statement.
         tokio::spawn(connection);
         clients.push(client);
     }
     let began = Instant::now();
-    let end = began + Duration::from_secs(load.seconds.into());
-    let named = |text: &str| text.replace(":run", &load.run.to_string());
-    let (take, complete) = (named(load.steps.take), named(load.steps.complete));
+    let named = |text: &str| text.replace(":run", &part.number.to_string());
     let mut workers = JoinSet::new();
     for client in clients {
-        workers.spawn(work(client, take.clone(), complete.clone(), end));
+        workers.spawn(work(client, named(steps.take), named(steps.complete), began + part.lasting()));
     }
     let mut all = Done { orders: 0, latencies: Latencies::new() };
     while let Some(ended) = workers.join_next().await {
-        let done = match ended {
-            Ok(done) => done?,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        };
+        let done = joined(ended)?;
         all.orders += done.orders;
         all.latencies.add(&done.latencies);
     }
-    let per_second = all.orders as f64 / began.elapsed().as_secs_f64();
-    Ok(Answers { acknowledged: all.orders, beside: 0, per_second, latencies: all.latencies, pace: None })
+    Ok(Answers::since(began, all.orders, all.latencies))
 }
 
 /// One worker, until the time is over.
@@ -90,7 +69,7 @@ async fn work(
         }
         done.orders += receipts.len() as u64;
         client.query(&complete, &[&Receipts(receipts)]).await.map_err(failure)?;
-        done.latencies.record(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        done.latencies.record_since(began);
     }
     Ok(done)
 }

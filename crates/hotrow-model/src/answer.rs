@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Id, Time};
+use crate::{Id, SaleTerms, Time};
 
 /// Every value of a status column. Those after the first line are refusals or mean that nothing was left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,10 +56,7 @@ pub struct SaleView {
     pub remaining: i64,
     pub held: i64,
     pub sold: i64,
-    pub per_buyer: Option<i64>,
-    pub starts_at: Option<Time>,
-    pub ends_at: Option<Time>,
-    pub hold: Option<Time>,
+    pub terms: SaleTerms,
 }
 
 /// One row.
@@ -95,18 +92,11 @@ impl fmt::Display for Answer {
             Self::Extended { status, expires_at } => write!(f, "{status} {}", or_null(expires_at)),
             Self::Restocked { status, remaining } => write!(f, "{status} {}", or_null(remaining)),
             Self::Sale(None) => write!(f, "no row"),
-            Self::Sale(Some(sale)) => write!(
-                f,
-                "{} {} {} {} {} {} {} {}",
-                sale.item,
-                sale.remaining,
-                sale.held,
-                sale.sold,
-                or_null(&sale.per_buyer),
-                or_null(&sale.starts_at),
-                or_null(&sale.ends_at),
-                or_null(&sale.hold)
-            ),
+            Self::Sale(Some(SaleView { item, remaining, held, sold, terms })) => {
+                write!(f, "{item} {remaining} {held} {sold}")?;
+                let settings = [terms.per_buyer, terms.starts_at, terms.ends_at, terms.hold];
+                settings.iter().try_for_each(|setting| write!(f, " {}", or_null(setting)))
+            }
         }
     }
 }

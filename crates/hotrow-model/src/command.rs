@@ -1,10 +1,10 @@
-//! The commands: one for each function of counters and sales that has a model, with its arguments. The answers are in
-//! `world.rs`.
+//! The commands: one for each function of counters and sales that has a model, with its arguments. Invalid arguments are
+//! errors, and their batch fails as a whole. The answers, and refusals that depend on the state, are in `world.rs`.
 
 use std::fmt;
 
 use crate::functions::functions;
-use crate::{Id, Time};
+use crate::{CounterSettings, Id, SaleTerms, Time};
 
 /// How a counter keeps its history. Its answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,64 +29,18 @@ impl fmt::Display for Strategy {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the fields are the functions' parameters, which docs and SQL describe")]
 pub enum Command {
-    CreateCounter {
-        counter: String,
-        strategy: Strategy,
-        min: Option<i64>,
-        max: Option<i64>,
-    },
-    Increment {
-        counter: String,
-        amount: i64,
-        request: Option<Id>,
-    },
-    Drain {
-        counter: String,
-        request: Option<Id>,
-    },
-    Counter {
-        counter: String,
-    },
-    CreateSale {
-        item: String,
-        stock: i64,
-        per_buyer: Option<i64>,
-        starts_at: Option<Time>,
-        ends_at: Option<Time>,
-        hold: Option<Time>,
-    },
-    Reserve {
-        item: String,
-        buyer: String,
-        quantity: i64,
-        request: Option<Id>,
-        new: Id,
-    },
-    ReserveAll {
-        items: Vec<String>,
-        quantities: Vec<i64>,
-        buyer: String,
-        request: Option<Id>,
-        new: Vec<Id>,
-    },
-    Confirm {
-        reservation: Id,
-    },
-    Cancel {
-        reservation: Id,
-    },
-    Extend {
-        reservation: Id,
-        hold: Time,
-    },
-    Restock {
-        item: String,
-        quantity: i64,
-        request: Option<Id>,
-    },
-    Sale {
-        item: String,
-    },
+    CreateCounter { counter: String, settings: CounterSettings },
+    Increment { counter: String, amount: i64, request: Option<Id> },
+    Drain { counter: String, request: Option<Id> },
+    Counter { counter: String },
+    CreateSale { item: String, terms: SaleTerms },
+    Reserve { item: String, buyer: String, quantity: i64, request: Option<Id>, new: Id },
+    ReserveAll { items: Vec<String>, quantities: Vec<i64>, buyer: String, request: Option<Id>, new: Vec<Id> },
+    Confirm { reservation: Id },
+    Cancel { reservation: Id },
+    Extend { reservation: Id, hold: Time },
+    Restock { item: String, quantity: i64, request: Option<Id> },
+    Sale { item: String },
 }
 
 functions! {
@@ -105,6 +59,20 @@ functions! {
     Sale "sale",
 }
 
+/// Longer names are an error.
+const NAME_BYTES_MAX: usize = 500;
+
+/// An error of a call. All of them are SQLSTATE 22023.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Fault {
+    /// An argument that is invalid in every state.
+    #[error("an argument is out of range; see the function's documentation")]
+    Argument,
+    /// The ID was used for another command or with other arguments.
+    #[error("the request id was used for something else; make a new id for a new request")]
+    RequestReused,
+}
+
 impl Command {
     /// The request ID, by which a retry is recognised.
     pub fn request(&self) -> Option<Id> {
@@ -116,6 +84,39 @@ impl Command {
             | Self::Restock { request, .. } => *request,
             _ => None,
         }
+    }
+
+    /// Checks the arguments without the state.
+    pub fn check(&self) -> Result<(), Fault> {
+        let fine = match self {
+            Self::CreateCounter { counter, settings: CounterSettings { min, max, .. } } => {
+                name(counter) && min.zip(*max).is_none_or(|(min, max)| min <= max)
+            }
+            Self::Increment { counter, .. } | Self::Drain { counter, .. } | Self::Counter { counter } => {
+                name(counter)
+            }
+            Self::CreateSale { item, terms } => {
+                let SaleTerms { stock, per_buyer, starts_at, ends_at, hold } = terms;
+                name(item)
+                    && *stock >= 0
+                    && per_buyer.is_none_or(|limit| limit > 0)
+                    && hold.is_none_or(|hold| hold > 0)
+                    && starts_at.zip(*ends_at).is_none_or(|(starts_at, ends_at)| starts_at < ends_at)
+            }
+            Self::Reserve { item, buyer, quantity, .. } => name(item) && name(buyer) && *quantity > 0,
+            Self::ReserveAll { items, quantities, buyer, .. } => {
+                name(buyer)
+                    && !items.is_empty()
+                    && items.len() == quantities.len()
+                    && items.iter().all(|item| name(item))
+                    && quantities.iter().all(|quantity| *quantity > 0)
+            }
+            Self::Confirm { .. } | Self::Cancel { .. } => true,
+            Self::Extend { hold, .. } => *hold > 0,
+            Self::Restock { item, quantity, .. } => name(item) && *quantity > 0,
+            Self::Sale { item } => name(item),
+        };
+        fine.then_some(()).ok_or(Fault::Argument)
     }
 
     /// The same command without its request ID and without the IDs of new reservations. A retry must be equal to it.
@@ -146,14 +147,14 @@ impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.function())?;
         match self {
-            Self::CreateCounter { counter, strategy, min, max } => {
+            Self::CreateCounter { counter, settings: CounterSettings { strategy, min, max } } => {
                 write!(f, " {counter} {strategy}")?;
                 option(f, "min", *min)?;
                 option(f, "max", *max)
             }
             Self::Increment { counter, amount, .. } => write!(f, " {counter} {amount}"),
             Self::Drain { counter, .. } | Self::Counter { counter } => write!(f, " {counter}"),
-            Self::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
+            Self::CreateSale { item, terms: SaleTerms { stock, per_buyer, starts_at, ends_at, hold } } => {
                 write!(f, " {item} {stock}")?;
                 option(f, "per_buyer", *per_buyer)?;
                 option(f, "starts", *starts_at)?;
@@ -176,4 +177,8 @@ impl fmt::Display for Command {
 
 fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<i64>) -> fmt::Result {
     value.map_or(Ok(()), |value| write!(f, " {name}={value}"))
+}
+
+fn name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
 }

@@ -8,12 +8,12 @@ use crate::{Answer, Status, Strategy};
 pub struct Counter {
     value: i64,
     version: i64,
-    settings: Settings,
+    settings: CounterSettings,
 }
 
 /// The settings given to `create_counter`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Settings {
+pub struct CounterSettings {
     /// The form of its history.
     pub strategy: Strategy,
     /// A command must not bring the value below this.
@@ -23,11 +23,11 @@ pub struct Settings {
 }
 
 impl Counter {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: CounterSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> CounterSettings {
         self.settings
     }
 

@@ -13,22 +13,19 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `command.rs`, `parse.rs` | the commands of counters and sales, and how scripts write them |
+//! | `command.rs`, `parse.rs` | the commands of counters and sales, their invalid arguments, and how scripts write them |
 //! | `functions.rs` | the names of the functions that commands call |
-//! | `arguments.rs` | which arguments are errors instead of refusals |
 //! | `id.rs` | IDs of requests and reservations |
 //! | `answer.rs` | the answers, and how they are written |
 //! | `counter.rs` | a counter: value, version, bounds |
-//! | `sale.rs`, `reservation.rs` | items and their stock, reservations and their life |
+//! | `sale.rs` | items and their stock, reservations and their life |
 //! | `queue.rs` | an ordered queue, with commands and answers of its own |
-//! | `requests.rs` | the recorded answers, which a repeated request gets |
-//! | `world.rs` | counters and sales together |
+//! | `world.rs` | counters and sales together, and the recorded answers, which a repeated request gets |
 //! | `feed.rs`, `feed_command.rs` | feeds, their commands and how they are written |
 //! | `script.rs` | scripts that the model and the SQL both run |
 //! | `linear.rs` | whether one order explains the answers that concurrent clients got |
 
 mod answer;
-mod arguments;
 mod command;
 mod counter;
 mod feed;
@@ -38,20 +35,19 @@ mod id;
 pub mod linear;
 mod parse;
 mod queue;
-mod requests;
-mod reservation;
 mod sale;
 pub mod script;
 mod world;
 
 pub use answer::{Answer, SaleView, Status};
-pub use arguments::Fault;
-pub use command::{Command, Strategy};
+pub use command::{Command, Fault, Strategy};
+pub use counter::CounterSettings;
 pub use feed::{FeedLimits, Feeds};
 pub use feed_command::{FeedCommand, Message, Sort};
 pub use id::Id;
 pub use parse::ParseError;
-pub use queue::{Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};
+pub use queue::{NewOrder, Queue, QueueAnswer, QueueCommand, QueueTerms, Receipt};
+pub use sale::SaleTerms;
 pub use world::World;
 
 /// A moment, counted in steps. The caller of the model decides how long a step is.

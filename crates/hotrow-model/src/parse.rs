@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use crate::{Command, Id, Strategy};
+use crate::{Command, CounterSettings, Id, SaleTerms, Strategy};
 
 /// A word that a script cannot have there.
 #[derive(Debug, thiserror::Error)]
@@ -79,24 +79,28 @@ impl FromStr for Command {
         let command = match words.text()?.as_str() {
             "create_counter" => Self::CreateCounter {
                 counter: words.text()?,
-                strategy: match words.plain.next() {
-                    None | Some("ledger") => Strategy::Ledger,
-                    Some("log") => Strategy::Log,
-                    Some(other) => return Err(ParseError::new("`ledger` or `log`", other)),
+                settings: CounterSettings {
+                    strategy: match words.plain.next() {
+                        None | Some("ledger") => Strategy::Ledger,
+                        Some("log") => Strategy::Log,
+                        Some(other) => return Err(ParseError::new("`ledger` or `log`", other)),
+                    },
+                    min: words.option("min")?,
+                    max: words.option("max")?,
                 },
-                min: words.option("min")?,
-                max: words.option("max")?,
             },
             "increment" => Self::Increment { counter: words.text()?, amount: words.number_or(1)?, request },
             "drain" => Self::Drain { counter: words.text()?, request },
             "counter" => Self::Counter { counter: words.text()? },
             "create_sale" => Self::CreateSale {
                 item: words.text()?,
-                stock: words.number()?,
-                per_buyer: words.option("per_buyer")?,
-                starts_at: words.option("starts")?,
-                ends_at: words.option("ends")?,
-                hold: words.option("hold")?,
+                terms: SaleTerms {
+                    stock: words.number()?,
+                    per_buyer: words.option("per_buyer")?,
+                    starts_at: words.option("starts")?,
+                    ends_at: words.option("ends")?,
+                    hold: words.option("hold")?,
+                },
             },
             "reserve" => Self::Reserve {
                 item: words.text()?,

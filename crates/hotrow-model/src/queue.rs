@@ -27,41 +27,30 @@ pub struct Receipt {
     order: u64,
 }
 
-/// A call. Orders are named by numbers.
+/// A call. Orders are named by numbers. A take without a lease completes its orders at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the functions' parameters")]
 pub enum QueueCommand {
-    Enqueue {
-        order: u64,
-        group: Option<String>,
-        created_at: Option<Time>,
-        not_before: Option<Time>,
-        priority: i64,
-    },
-    /// Without a lease the orders are done at once.
-    Take {
-        max: usize,
-        lease: Option<Time>,
-    },
-    Complete {
-        receipt: Receipt,
-    },
-    Fail {
-        receipt: Receipt,
-        retry_in: Option<Time>,
-    },
-    Release {
-        receipt: Receipt,
-    },
-    ExtendLease {
-        receipt: Receipt,
-        lease: Time,
-    },
-    Redrive {
-        max: usize,
-    },
+    Enqueue(NewOrder),
+    Take { max: usize, lease: Option<Time> },
+    Complete { receipt: Receipt },
+    Fail { receipt: Receipt, retry_in: Option<Time> },
+    Release { receipt: Receipt },
+    ExtendLease { receipt: Receipt, lease: Time },
+    Redrive { max: usize },
     Pause,
     Resume,
+}
+
+/// The parameters of `enqueue`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the function's parameters")]
+pub struct NewOrder {
+    pub order: u64,
+    pub group: Option<String>,
+    pub created_at: Option<Time>,
+    pub not_before: Option<Time>,
+    pub priority: i64,
 }
 
 functions! {
@@ -163,9 +152,8 @@ impl Queue {
     pub fn apply(&mut self, commands: &[QueueCommand], at: Time) -> Vec<QueueAnswer> {
         let base = self.last_id;
         let answers = commands.iter().enumerate().map(|(place, command)| match command {
-            QueueCommand::Enqueue { order, group, created_at, not_before, priority } => {
-                let id = base + 1 + i64::try_from(place).unwrap_or(i64::MAX);
-                self.enqueue(*order, id, group.clone(), *created_at, *not_before, *priority, at)
+            QueueCommand::Enqueue(new) => {
+                self.enqueue(new, base + 1 + i64::try_from(place).unwrap_or(i64::MAX), at)
             }
             QueueCommand::Take { max, lease } => QueueAnswer::Taken(self.take(*max, *lease, at)),
             QueueCommand::Complete { receipt } => self.settle(*receipt, at, |queue, order, _| {
@@ -234,17 +222,8 @@ impl Queue {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the function's")]
-    fn enqueue(
-        &mut self,
-        order: u64,
-        id: i64,
-        group: Option<String>,
-        created_at: Option<Time>,
-        not_before: Option<Time>,
-        priority: i64,
-        at: Time,
-    ) -> QueueAnswer {
+    fn enqueue(&mut self, new: &NewOrder, id: i64, at: Time) -> QueueAnswer {
+        let NewOrder { order, ref group, created_at, not_before, priority } = *new;
         if let Some(known) = self.orders.get(&order) {
             return QueueAnswer::Enqueued { id: known.id, duplicate: true };
         }
@@ -256,7 +235,7 @@ impl Queue {
         if in_line {
             self.last_in_line = Some(rank);
         }
-        let group = group.filter(|_| self.terms.strict_groups);
+        let group = group.clone().filter(|_| self.terms.strict_groups);
         let (state, attempt, member) = (State::Arrived, 0, false);
         self.orders.insert(order, Order { id, rank, in_line, group, not_before, state, attempt, member });
         QueueAnswer::Enqueued { id, duplicate: false }

@@ -1,13 +1,13 @@
-//! Sales: items with their stock, limits and times, and their reservations. Requests are in `requests.rs`.
+//! Sales: items with their stock, limits and times, and their reservations, which are held, then confirmed, cancelled or
+//! expired for good. Requests are in `world.rs`.
 
 use std::collections::BTreeMap;
 
-use crate::reservation::{Reservation, State};
 use crate::{Answer, Id, SaleView, Status, Time};
 
 /// The settings given to `create_sale`, and the stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Terms {
+pub struct SaleTerms {
     /// The number of all pieces that were ever put up for sale, restocks included.
     pub stock: i64,
     /// The most pieces that one buyer can hold and have bought together.
@@ -22,8 +22,51 @@ pub struct Terms {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sale {
-    terms: Terms,
+    terms: SaleTerms,
     remaining: i64,
+}
+
+/// The state of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// Held until this time; without a time, until it is confirmed or cancelled.
+    Held { expires_at: Option<Time> },
+    /// Sold.
+    Confirmed,
+    /// The buyer has given the pieces back.
+    Cancelled,
+    /// The hold has expired and the pieces are back in stock.
+    Expired,
+}
+
+/// Some pieces of an item for a buyer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Reservation {
+    item: String,
+    buyer: String,
+    quantity: i64,
+    state: State,
+}
+
+impl Reservation {
+    /// Returns whether the hold has expired. It expires at its time, not after it.
+    fn is_due(&self, at: Time) -> bool {
+        matches!(self.state, State::Held { expires_at: Some(expires_at) } if expires_at <= at)
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self.state, State::Held { .. })
+    }
+
+    /// The answer to a command on a reservation that is no longer held; None while it is held.
+    fn decided(&self) -> Option<Status> {
+        match self.state {
+            State::Held { .. } => None,
+            State::Confirmed => Some(Status::Confirmed),
+            State::Cancelled => Some(Status::Cancelled),
+            State::Expired => Some(Status::Expired),
+        }
+    }
 }
 
 /// All items and all reservations.
@@ -34,7 +77,7 @@ pub struct Sales {
 }
 
 impl Sales {
-    pub fn create(&mut self, item: &str, terms: Terms) -> Status {
+    pub fn create(&mut self, item: &str, terms: SaleTerms) -> Status {
         match self.items.get(item) {
             None => {
                 self.items.insert(item.to_owned(), Sale { terms, remaining: terms.stock });
@@ -110,15 +153,12 @@ impl Sales {
         let Some(reservation) = self.reservations.get_mut(&id) else {
             return Answer::Extended { status: Status::UnknownReservation, expires_at: None };
         };
-        match &mut reservation.state {
-            State::Held { expires_at } => {
-                *expires_at = expires_at.map(|expires_at| expires_at.max(at + hold));
-                Answer::Extended { status: Status::Extended, expires_at: *expires_at }
-            }
-            State::Confirmed => Answer::Extended { status: Status::Confirmed, expires_at: None },
-            State::Cancelled => Answer::Extended { status: Status::Cancelled, expires_at: None },
-            State::Expired => Answer::Extended { status: Status::Expired, expires_at: None },
-        }
+        let status = reservation.decided().unwrap_or(Status::Extended);
+        let State::Held { expires_at } = &mut reservation.state else {
+            return Answer::Extended { status, expires_at: None };
+        };
+        *expires_at = expires_at.map(|expires_at| expires_at.max(at + hold));
+        Answer::Extended { status, expires_at: *expires_at }
     }
 
     pub fn restock(&mut self, item: &str, quantity: i64) -> Answer {
@@ -140,15 +180,12 @@ impl Sales {
             remaining: sale.remaining,
             held: sum(Reservation::is_held),
             sold: sum(|reservation| reservation.state == State::Confirmed),
-            per_buyer: sale.terms.per_buyer,
-            starts_at: sale.terms.starts_at,
-            ends_at: sale.terms.ends_at,
-            hold: sale.terms.hold,
+            terms: sale.terms,
         }))
     }
 }
 
 fn give_back(items: &mut BTreeMap<String, Sale>, reservation: &Reservation) {
-    let sale = items.get_mut(&reservation.item).expect("a reservation is of an item that there is");
+    let sale = items.get_mut(&reservation.item).expect("the item of a reservation exists");
     sale.remaining += reservation.quantity;
 }

@@ -1,11 +1,11 @@
-//! Counters, sales and requests together: one command, one answer. `counter.rs` and `sale.rs` judge the commands.
+//! Counters, sales and requests together: one command, one answer. `counter.rs` and `sale.rs` judge the commands. A repeated
+//! request gets its recorded answer, also a refusal.
 
 use std::collections::BTreeMap;
 
-use crate::counter::{Counter, Settings};
-use crate::requests::Requests;
-use crate::sale::{Sales, Terms};
-use crate::{Answer, Command, Fault, Id, Status, Time};
+use crate::counter::Counter;
+use crate::sale::Sales;
+use crate::{Answer, Command, CounterSettings, Fault, Id, Status, Time};
 
 /// The state of counters, sales and requests in the schema pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,18 +43,13 @@ impl World {
 
     fn judge(&mut self, command: &Command, at: Time) -> Answer {
         match command {
-            Command::CreateCounter { counter, strategy, min, max } => {
-                let settings = Settings { strategy: *strategy, min: *min, max: *max };
-                Answer::Status { status: self.create_counter(counter, settings) }
+            Command::CreateCounter { counter, settings } => {
+                Answer::Status { status: self.create_counter(counter, *settings) }
             }
             Command::Increment { counter, amount, .. } => self.counter(counter).increment(*amount),
             Command::Drain { counter, .. } => self.counter(counter).drain(),
             Command::Counter { counter } => self.counters.get(counter).unwrap_or(&Counter::default()).view(),
-            Command::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
-                let (stock, per_buyer, hold) = (*stock, *per_buyer, *hold);
-                let terms = Terms { stock, per_buyer, starts_at: *starts_at, ends_at: *ends_at, hold };
-                Answer::Status { status: self.sales.create(item, terms) }
-            }
+            Command::CreateSale { item, terms } => Answer::Status { status: self.sales.create(item, *terms) },
             Command::Reserve { item, buyer, quantity, new, .. } => {
                 self.sales.reserve(item, buyer, *quantity, *new, at)
             }
@@ -74,7 +69,7 @@ impl World {
         self.counters.entry(name.to_owned()).or_default()
     }
 
-    fn create_counter(&mut self, name: &str, settings: Settings) -> Status {
+    fn create_counter(&mut self, name: &str, settings: CounterSettings) -> Status {
         match self.counters.get(name) {
             None => {
                 self.counters.insert(name.to_owned(), Counter::new(settings));
@@ -102,11 +97,8 @@ impl World {
             match next.reserve(item, buyer, *quantity, id, at) {
                 Answer::Reserved { reservation: Some(reservation), .. } => reservations.push(reservation),
                 Answer::Reserved { status, .. } => {
-                    return Answer::ReservedAll {
-                        status,
-                        reservations: None,
-                        refused_item: Some(item.clone()),
-                    };
+                    let refused_item = Some(item.clone());
+                    return Answer::ReservedAll { status, reservations: None, refused_item };
                 }
                 other => unreachable!("a reservation is not answered with {other}"),
             }
@@ -114,5 +106,31 @@ impl World {
         self.sales = next;
         let (status, reservations) = (Status::Reserved, Some(reservations));
         Answer::ReservedAll { status, reservations, refused_item: None }
+    }
+}
+
+/// All answers that were given under a request ID.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Requests {
+    recorded: BTreeMap<Id, (Command, Answer)>,
+}
+
+impl Requests {
+    /// The recorded answer of this request. Reusing an ID for another command is an error.
+    fn look_up(&self, command: &Command) -> Result<Option<Answer>, Fault> {
+        let Some((recorded, answer)) = command.request().and_then(|id| self.recorded.get(&id)) else {
+            return Ok(None);
+        };
+        if *recorded != command.canonical() {
+            return Err(Fault::RequestReused);
+        }
+        Ok(Some(answer.clone()))
+    }
+
+    /// Records the answer of a request that has an ID.
+    fn record(&mut self, command: &Command, answer: &Answer) {
+        if let Some(id) = command.request() {
+            self.recorded.insert(id, (command.canonical(), answer.clone()));
+        }
     }
 }

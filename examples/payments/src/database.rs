@@ -1,4 +1,5 @@
-//! A pool of connections: each statement takes one, prepares it once there, commits by itself. Knows no payment.
+//! A pool of connections. Each statement takes a connection, is prepared there once, and has its own commit. Never knows what
+//! a payment is.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,22 +9,22 @@ use tokio::sync::Semaphore;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
-/// For a free connection, for a new one, and for an answer.
+/// The time limit for a free connection, for a new one, and for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// All connections are busy.
     #[error("no connection to the database became free in time")]
     Busy,
-    /// It is slow, or gone.
+    /// The database is slow or gone.
     #[error("the database did not answer in time")]
     Slow,
-    /// What the driver or the server says.
+    /// The driver or the server reports an error.
     #[error("the database: {}", .0.as_db_error().map_or_else(|| .0.to_string(), ToString::to_string))]
     Driver(#[from] tokio_postgres::Error),
-    /// What the database holds is not what this program writes.
+    /// A row in the database that this program did not write.
     #[error("an invalid row: {0}")]
     Nonsense(String),
 }
@@ -44,27 +45,27 @@ struct Session {
 }
 
 impl Database {
-    /// None is opened yet.
+    /// A pool without an open connection.
     pub fn new(config: Config, connections: usize) -> Self {
         Self { config, room: Semaphore::new(connections), idle: Mutex::default() }
     }
 
-    /// How many rows a statement has changed.
+    /// Runs a statement and returns the number of rows that it has changed.
     pub async fn execute(&self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Error> {
         self.run(sql, async |client, statement| client.execute(statement, values).await).await
     }
 
-    /// The rows that a statement answers.
+    /// Runs a statement and returns its rows.
     pub async fn rows(&self, sql: &'static str, values: &[Value<'_>]) -> Result<Vec<Row>, Error> {
         self.run(sql, async |client, statement| client.query(statement, values).await).await
     }
 
-    /// The first of them.
+    /// Runs a statement that returns at most one row.
     pub async fn row(&self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<Row>, Error> {
         Ok(self.rows(sql, values).await?.pop())
     }
 
-    /// Several statements of a script, as the server runs them.
+    /// Runs the statements of a script.
     pub async fn script(&self, text: &str) -> Result<(), Error> {
         let _permit = self.permit().await?;
         Ok(self.session().await?.client.batch_execute(text).await?)
@@ -75,7 +76,7 @@ impl Database {
         Ok(permit.expect("nobody closes it"))
     }
 
-    /// A connection is kept only if its statement has succeeded: whatever an error left behind goes with it.
+    /// A connection is kept only if its statement has succeeded, because an error can leave something behind in it.
     async fn run<T>(
         &self,
         sql: &'static str,
@@ -99,7 +100,7 @@ impl Database {
         answer.await.map_err(|_| Error::Slow)?
     }
 
-    /// The one used last, so that the others may go unused.
+    /// Takes the connection that was used last, or opens one.
     async fn session(&self) -> Result<Session, tokio_postgres::Error> {
         loop {
             let session = self.idle.lock().expect("nothing panics while it holds the list").pop();

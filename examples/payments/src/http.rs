@@ -1,4 +1,4 @@
-//! A client of other people's HTTP servers: bounded in time and size, and exact about whether anything was sent.
+//! An HTTP client with limits for time and size, whose errors say whether the request was sent.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// For a connection.
+/// The time limit for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Connections without a request are kept for so long, and so many of each host.
+/// Connections without a request are kept for this time, and at most this number for each host.
 const IDLE: Duration = Duration::from_secs(30);
 const IDLE_MOST: usize = 256;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// The other side has surely not seen the request.
+    /// The server has certainly not received the request.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// It may have.
+    /// The server may have received the request.
     #[error("no answer: {0}")]
     Lost(String),
 }
 
-/// Connections to all hosts; clones share them.
+/// Connections to all hosts. Clones share them.
 #[derive(Clone)]
 pub struct Client(Pooled<HttpConnector, Full<Bytes>>);
 
@@ -48,7 +48,7 @@ impl Default for Client {
 type Response = Result<(u16, Bytes), Unanswered>;
 
 impl Client {
-    /// Sends JSON.
+    /// Sends a POST request with JSON.
     pub async fn post(
         &self,
         url: &str,
@@ -59,7 +59,7 @@ impl Client {
         self.send("POST", url, headers, body.into(), limit).await
     }
 
-    /// Asks.
+    /// Sends a GET request.
     pub async fn get(&self, url: &str, limit: Duration) -> Response {
         self.send("GET", url, &[], Bytes::new(), limit).await
     }

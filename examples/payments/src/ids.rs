@@ -1,4 +1,4 @@
-//! Ids that follow from others, so that whoever makes them makes the same.
+//! IDs that are derived from others: all programs that derive an ID get the same one.
 
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
@@ -9,17 +9,17 @@ fn derive(what: &str, from: impl AsRef<[u8]>) -> Uuid {
     Builder::from_custom_bytes(half).into_uuid()
 }
 
-/// The event of an attempt.
+/// The ID of the event of an attempt.
 pub fn event_of(attempt: Uuid) -> Uuid {
     derive("event of ", attempt)
 }
 
-/// The name of a webhook that doesn't say it.
+/// The ID of a webhook that contains none.
 pub fn webhook_of(body: &[u8]) -> Uuid {
     derive("webhook of ", body)
 }
 
-/// The attempt after one that was not executed.
+/// The ID of the attempt after one that was not executed.
 pub fn attempt_after(attempt: Uuid) -> Uuid {
     derive("attempt after ", attempt)
 }

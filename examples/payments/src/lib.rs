@@ -1,15 +1,15 @@
-//! A payment service on PostgreSQL, as many are: about ten statements a payment, each committing by itself, on a plain
-//! driver and a pool. It knows nothing of Hotrow the gateway; what it gains from it, it gains by changing its port.
+//! A payment service on PostgreSQL, written like many others: about ten statements per payment, each with its own commit, on
+//! a plain driver and a pool. It does not know the gateway Hotrow. To use it, only the port of its database URL changes.
 //!
 //! | to understand | read |
 //! |---|---|
-//! | what a payment may do | `machine`: pure |
-//! | how it moves, and survives any crash | `flow`, with the statements in `sql/` |
-//! | which gateway is asked | `routing` |
-//! | what a gateway can do | `gateway` |
+//! | the steps that a payment can take | `machine`: pure |
+//! | how a payment moves, and survives any crash | `flow`, with the statements in `sql/` |
+//! | the choice of a payment gateway | `routing` |
+//! | requests to a payment gateway, and its answers | `gateway` |
 //! | requests and answers | `api`, `requests` for idempotency keys; `openapi.json` |
-//! | what nobody waits for | `worker`; `notifications` for what dependent services are told |
-//! | the gateways that the demo and the tests talk to | `simulated`: a program of its own |
+//! | work in the background | `worker`; `notifications` for messages to dependent services |
+//! | the payment gateways of the demo and the tests | `simulated`: a program of its own |
 
 mod api;
 mod database;

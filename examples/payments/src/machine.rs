@@ -1,5 +1,5 @@
-//! The life of a payment: which step may be taken from which state, and where an attempt's outcome leads. Pure: no
-//! clock, no database; everything that changes a payment asks here first.
+//! The life of a payment: the steps that each state allows, and the state after an attempt's outcome. Pure: no clock and no
+//! database. All code that changes a payment asks here first.
 //!
 //! ```text
 //! created ──confirm──> authorizing ──┬─> authorized ──capture──> capturing ──> authorized | captured
@@ -12,21 +12,21 @@
 use crate::words::worded;
 
 worded! {
-    /// Where an intent is. The states that end in `ing` have an attempt under way: nothing else may begin.
+    /// The state of a payment. In a state that ends in `ing` an attempt is under way, and no other attempt can begin.
     State {
-        /// Nobody has been asked for money.
+        /// No gateway has been asked for money.
         Created = "created",
         /// A gateway has been asked to hold it, or to take it.
         Authorizing = "authorizing",
-        /// It is held; a part of it may have been captured.
+        /// A gateway holds it; a part of it may have been captured.
         Authorized = "authorized",
         /// A gateway has been asked to take some of what is held.
         Capturing = "capturing",
-        /// All that will be taken has been.
+        /// All of the money that will be taken was taken.
         Captured = "captured",
         /// A gateway has been asked to let go of what is held.
         Canceling = "canceling",
-        /// Nothing was taken.
+        /// No money was taken.
         Canceled = "canceled",
         /// A gateway has been asked to give some of it back.
         Refunding = "refunding",
@@ -38,7 +38,7 @@ worded! {
 }
 
 worded! {
-    /// What an attempt asks of a gateway.
+    /// The order of an attempt to a gateway.
     Kind {
         /// Hold the money.
         Authorize = "authorize",
@@ -54,29 +54,29 @@ worded! {
 }
 
 worded! {
-    /// Where an attempt is.
+    /// The state of an attempt.
     AttemptState {
         /// Written down; the gateway may have been asked.
         Started = "started",
         /// The gateway was asked and its answer is not known.
         Unknown = "unknown",
-        /// It did it.
+        /// The gateway did it.
         Succeeded = "succeeded",
-        /// It refused.
+        /// The gateway refused.
         Declined = "declined",
-        /// It surely never did and never will.
+        /// The gateway certainly never did it and never will.
         NotExecuted = "not_executed",
     }
 }
 
 worded! {
-    /// What became of an attempt for good.
+    /// The final outcome of an attempt.
     Outcome {
         /// The gateway did it.
         Succeeded = "succeeded",
         /// The gateway refused.
         Declined = "declined",
-        /// The gateway surely never did and never will.
+        /// The gateway certainly never did it and never will.
         NotExecuted = "not_executed",
     }
 }
@@ -92,7 +92,7 @@ impl From<Outcome> for AttemptState {
 }
 
 impl AttemptState {
-    /// What became of it, if that is known.
+    /// The outcome, if it is known.
     pub fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Started | Self::Unknown => None,
@@ -103,46 +103,46 @@ impl AttemptState {
     }
 }
 
-/// What is asked of a payment.
+/// A command on a payment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Get the money.
     Confirm,
-    /// Take so much of it, or all that is left.
+    /// Take this amount, or all that is left.
     Capture(Option<i64>),
-    /// Let go of what is held.
+    /// Release the money that is held.
     Cancel,
-    /// Give so much back, or all that is left.
+    /// Give this amount back, or all that is left.
     Refund(Option<i64>),
 }
 
-/// How much of a payment is where.
+/// The sums of a payment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sums {
-    /// What the customer agreed to.
+    /// The amount that the customer agreed to.
     pub amount: i64,
-    /// What was taken.
+    /// The amount that was taken.
     pub captured: i64,
-    /// What was given back.
+    /// The amount that was given back.
     pub refunded: i64,
 }
 
 /// The step a command leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What to ask of the gateway.
+    /// The order to the gateway.
     pub kind: Kind,
-    /// About how much.
+    /// The amount.
     pub amount: i64,
 }
 
-/// Why there is no step.
+/// The reason why there is no step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// Another attempt is under way.
     #[error("another step of this payment is under way")]
     UnderWay,
-    /// Not from this state.
+    /// The state does not allow the command.
     #[error("the payment's state does not allow it")]
     WrongState,
     /// The sums would not add up.
@@ -181,7 +181,7 @@ pub fn begin(state: State, sums: Sums, capture_at_once: bool, command: Command) 
 }
 
 impl Kind {
-    /// Where the intent is while an attempt of this kind is under way.
+    /// The state of the payment while an attempt of this kind is under way.
     pub fn under_way(self) -> State {
         match self {
             Self::Authorize | Self::Purchase => State::Authorizing,
@@ -191,13 +191,13 @@ impl Kind {
         }
     }
 
-    /// Whether it is the first that its gateway hears of the payment: any gateway will do.
+    /// Whether it is the first order for the payment, which any gateway can get.
     pub fn asks_for_money(self) -> bool {
         matches!(self, Self::Authorize | Self::Purchase)
     }
 }
 
-/// Where an intent was before this kind of attempt began; `held` says whether a gateway holds money for it.
+/// The state of the payment before an attempt of this kind; `held` says whether a gateway holds money for it.
 pub fn state_before(kind: Kind, held: bool) -> State {
     match kind {
         Kind::Authorize | Kind::Purchase => State::Created,
@@ -207,7 +207,7 @@ pub fn state_before(kind: Kind, held: bool) -> State {
     }
 }
 
-/// Where an intent goes when an attempt about `amount` is decided, and its sums then.
+/// The state and the sums of the payment after an attempt with this amount is decided.
 pub fn settle(kind: Kind, amount: i64, outcome: Outcome, held: bool, before: Sums) -> (State, Sums) {
     let mut sums = before;
     let state = match (kind, outcome) {

@@ -1,6 +1,7 @@
-//! The programs from start to end: settings, tables, sockets. No payment is moved here.
+//! The programs from start to end: settings, tables, sockets. Never moves a payment.
 
 use std::io::Write;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -8,7 +9,7 @@ use tokio::net::TcpListener;
 use crate::api;
 use crate::database::{self, Database};
 use crate::flow::Payments;
-use crate::gateway::{Gateway, Simulated};
+use crate::gateway::Gateway;
 use crate::http::Client;
 use crate::notifications::Notifications;
 use crate::server::{asked_to_stop, serve};
@@ -17,31 +18,39 @@ use crate::worker::Worker;
 
 const SCHEMA: &str = include_str!("../sql/schema.sql");
 
-/// Why a program ends before it was asked to.
+/// The reason why a program ends before it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The settings.
+    /// A setting is missing or invalid.
     #[error(transparent)]
     Settings(#[from] settings::Error),
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] database::Error),
-    /// The system.
-    #[error("the system refuses: {0}")]
+    /// The operating system reports an error.
+    #[error("the operating system reports an error: {0}")]
     System(#[from] std::io::Error),
-    /// The command line.
-    #[error("say `payments service` or `payments worker`, not {0:?}")]
+    /// The command line is invalid.
+    #[error("invalid arguments {0:?}: use `payments service` or `payments worker`")]
     Usage(Vec<String>),
 }
 
-/// What is logged, and where.
-pub fn log() {
+/// Runs a program to its end, and reports why it ended before it was asked to.
+pub async fn run(name: &str, program: impl Future<Output = Result<(), Error>>) -> ExitCode {
+    log();
+    let Err(error) = program.await else { return ExitCode::SUCCESS };
+    eprintln!("{name}: {error}");
+    ExitCode::FAILURE
+}
+
+/// Sends log lines to standard error.
+fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOG")
         .unwrap_or_else(|_| "info,tokio_postgres=warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
-/// `payments`: takes requests; `payments worker`: does what nobody waits for.
+/// `payments service` answers requests. `payments worker` does the work in the background.
 pub async fn payments(arguments: &[String]) -> Result<(), Error> {
     let is_worker = match arguments {
         [role] if role == "service" => false,
@@ -57,40 +66,33 @@ pub async fn payments(arguments: &[String]) -> Result<(), Error> {
     let notifications = Notifications::new(&settings.notify_again_after);
     let payments = Payments::new(database, gateways, notifications, settings.gateway_limit, first_look);
     let payments = Arc::new(payments);
-    let stop = async {
-        if let Err(error) = asked_to_stop().await {
-            tracing::error!(%error, "nobody can ask this program to stop");
-            std::future::pending::<()>().await;
-        }
-    };
     if is_worker {
         say("payments: working")?;
-        Worker::new(payments, client, &settings.reconcile_after).run(stop).await;
+        Worker::new(payments, client, &settings.reconcile_after).run(asked_to_stop()).await;
     } else {
         let listener = TcpListener::bind(settings.listen).await?;
         say(&format!("payments: listening on {}", listener.local_addr()?))?;
-        serve(listener, api::router(payments, settings.key_lease), stop).await;
+        serve(listener, api::router(payments, settings.key_lease), asked_to_stop()).await;
     }
     Ok(())
 }
 
-/// The simulated gateways, at one address or at one each.
-fn gateways(settings: &Settings, client: &Client) -> Result<Vec<Box<dyn Gateway>>, settings::Error> {
+/// The payment gateways, all at one address or each at its own.
+fn gateways(settings: &Settings, client: &Client) -> Result<Vec<Gateway>, settings::Error> {
     let urls = &settings.gateways;
-    if urls.len() != 1 && urls.len() != Simulated::ALL.len() {
-        let wanted = format!("{} addresses, where 1 or {} are needed", urls.len(), Simulated::ALL.len());
+    if urls.len() != 1 && urls.len() != Gateway::ALL.len() {
+        let wanted = format!("{} addresses, where 1 or {} are needed", urls.len(), Gateway::ALL.len());
         return Err(settings::Error::Wrong("GATEWAYS_URL", wanted));
     }
     let gateway = |(index, named): (usize, _)| {
         let url = urls.get(index).unwrap_or(&urls[0]);
         let secret = settings.gateway_secrets[index].as_str();
-        let gateway = Simulated::new(named, url, secret, client.clone(), settings.gateway_limit);
-        Box::new(gateway) as Box<dyn Gateway>
+        Gateway::new(named, url, secret, client.clone(), settings.gateway_limit)
     };
-    Ok(Simulated::ALL.into_iter().enumerate().map(gateway).collect())
+    Ok(Gateway::ALL.into_iter().enumerate().map(gateway).collect())
 }
 
-/// A line for whoever started the program and waits for it.
+/// Writes a line to standard output, for a program or person that waits for it.
 pub(crate) fn say(line: &str) -> Result<(), std::io::Error> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -1,4 +1,4 @@
-//! The rows of the database as this program sees them; never where they come from.
+//! The rows of the database as values. Never reads the database.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,111 +11,111 @@ use crate::database::Error;
 use crate::machine::{self, AttemptState, Kind, Outcome, State, Sums};
 use crate::routing::Mode;
 
-/// What a merchant wants.
+/// A payment that a merchant wants.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Intent {
-    /// Its name.
+    /// Its ID.
     pub id: Uuid,
-    /// Who gets the money.
+    /// The merchant, who gets the money.
     pub merchant: String,
-    /// Who pays.
+    /// The customer, who pays.
     pub customer: String,
-    /// How.
+    /// The mode of payment.
     pub mode: Mode,
-    /// How much, in minor units.
+    /// The amount in minor units.
     pub amount: i64,
-    /// Of what.
+    /// The currency.
     pub currency: String,
     /// Whether to take the money with the first request.
     pub capture_at_once: bool,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// How many steps it has taken.
+    /// The number of steps it has taken.
     pub version: i64,
     /// The last attempt that began.
     pub attempt: Option<Uuid>,
     /// The attempt that holds the money.
     #[serde(skip)]
     pub authorization: Option<Uuid>,
-    /// Where it is held.
+    /// The payment gateway that holds the money.
     pub gateway: Option<String>,
-    /// What was taken.
+    /// The amount that was taken.
     pub captured: i64,
-    /// What was given back.
+    /// The amount that was given back.
     pub refunded: i64,
-    /// Since when it is there.
+    /// The time of its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// When it last changed.
+    /// The time of its last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
 }
 
-/// One thing asked of one gateway.
+/// One order to one payment gateway.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Attempt {
-    /// What the gateway knows it by.
+    /// Its ID, also at the payment gateway.
     pub id: Uuid,
-    /// Whose it is.
+    /// The payment it belongs to.
     #[serde(skip)]
     pub intent: Uuid,
     /// The intent's version once it has begun.
     pub intent_version: i64,
-    /// What is asked.
+    /// What is ordered.
     pub kind: Kind,
-    /// Of whom.
+    /// The name of the payment gateway.
     pub gateway: String,
     /// The attempt that holds the money.
     #[serde(skip)]
     pub authorization: Uuid,
-    /// About how much.
+    /// The amount in minor units.
     pub amount: i64,
-    /// Who gets it.
+    /// The merchant.
     #[serde(skip)]
     pub merchant: String,
-    /// Of what.
+    /// The currency.
     #[serde(skip)]
     pub currency: String,
     /// The intent's sums when it began.
     #[serde(skip)]
     pub before: Sums,
-    /// Where it is.
+    /// Its state.
     pub state: AttemptState,
-    /// How often that has changed.
+    /// The number of changes of its state.
     #[serde(skip)]
     pub version: i64,
-    /// Why not, in the gateway's words.
+    /// The payment gateway's reason of a refusal.
     pub code: Option<String>,
-    /// The day in whose totals it counts.
+    /// The day whose totals contain it.
     pub settled_on: Option<Date>,
-    /// Until when the gateway would do it.
+    /// The payment gateway refuses it after this time.
     #[serde(skip)]
     pub valid_until: Timestamp,
-    /// How often a worker has looked.
+    /// The number of times that a worker has looked at it.
     #[serde(skip)]
     pub tries: i32,
 }
 
-/// A gateway's name for what none is asked for.
+/// The gateway's name of an attempt that needs no payment gateway.
 pub const NO_GATEWAY: &str = "none";
 
 impl Attempt {
-    /// Whether a gateway held money when it began.
+    /// Whether a payment gateway held money when it began.
     fn held(&self) -> bool {
         self.authorization != self.id
     }
 
-    /// Where the intent was before.
+    /// The state of the payment before it.
     pub fn state_before(&self) -> State {
         machine::state_before(self.kind, self.held())
     }
 
-    /// Where the intent goes from here, and its sums then.
+    /// The state and the sums of the payment after it.
     pub fn leads_to(&self, outcome: Outcome) -> (State, Sums) {
         machine::settle(self.kind, self.amount, outcome, self.held(), self.before)
     }
 
-    /// The attempt and the gateway that hold money once it is decided.
+    /// The attempt and the payment gateway that hold money after it is decided.
     pub fn holds(&self, outcome: Outcome) -> (Option<Uuid>, Option<&str>) {
         let holds = self.held() || (self.kind.asks_for_money() && outcome == Outcome::Succeeded);
         if holds { (Some(self.authorization), Some(&self.gateway)) } else { (None, None) }
@@ -123,18 +123,18 @@ impl Attempt {
 }
 
 impl Intent {
-    /// How much is where.
+    /// Its sums.
     pub fn sums(&self) -> Sums {
         Sums { amount: self.amount, captured: self.captured, refunded: self.refunded }
     }
 }
 
-/// A column, or why its value is invalid.
+/// The value of a column; an error if it is invalid.
 pub fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, Error> {
     row.try_get(column).map_err(|error| Error::Nonsense(format!("{column}: {error}")))
 }
 
-/// A word of an enumeration.
+/// The value of a column that contains a word of an enumeration.
 pub fn word<T: std::str::FromStr<Err: ToString>>(row: &Row, column: &str) -> Result<T, Error> {
     get::<&str>(row, column)?.parse().map_err(|error: T::Err| Error::Nonsense(error.to_string()))
 }

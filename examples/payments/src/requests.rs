@@ -1,4 +1,5 @@
-//! Idempotency keys: one request does the work, the same one again gets its answer, another one is told so.
+//! Idempotency keys: one request does the work, its repetition gets the same answer, and another request with the same key is
+//! rejected.
 
 use std::time::Duration;
 
@@ -24,24 +25,24 @@ pub struct Claim {
     pub intent: Uuid,
     /// The attempt it makes.
     pub attempt: Uuid,
-    /// Somebody may have begun before.
+    /// Whether another program may have begun it before.
     pub again: bool,
 }
 
-/// What is to be done about a request.
+/// The next action for a request.
 #[derive(Debug)]
 pub enum Claimed {
     /// Carry it out.
     Ours(Claim),
-    /// It was: this is the answer.
+    /// It has been carried out: this is the answer.
     Answered(u16, String),
     /// Another request has this key.
     Different,
-    /// Somebody works on it.
+    /// Another program works on it.
     Running,
 }
 
-/// What tells requests apart.
+/// A digest by which different requests are told apart.
 pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let mut digest = Sha256::new();
     for part in [method.as_bytes(), path.as_bytes(), body] {
@@ -51,8 +52,8 @@ pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-/// Finds out what is to be done about a request about this payment, or about a new one. Who has worked on it for longer
-/// than the lease is taken to have died.
+/// Determines the next action for a request about this payment, or about a new one. A program that has worked on the request
+/// for longer than the lease is taken to be dead.
 pub async fn claim(
     database: &Database,
     key: &str,
@@ -86,19 +87,19 @@ pub async fn claim(
 }
 
 impl Claim {
-    /// The answer, for whoever asks again. False if somebody has taken the request over meanwhile, and answered first.
+    /// Records the answer for repetitions. False if another program has taken the request over meanwhile, and answered first.
     pub async fn answer(&self, database: &Database, status: u16, answer: &str) -> Result<bool, Error> {
         let values: [Value<'_>; 3] = [&self.key, &i32::from(status), &answer];
         Ok(database.execute(ANSWER, &values).await? == 1)
     }
 
-    /// The refusal, for whoever asks again. False if somebody has taken the request over meanwhile.
+    /// Records the refusal for repetitions. False if another program has taken the request over meanwhile.
     pub async fn refuse(&self, database: &Database, status: u16, problem: &str) -> Result<bool, Error> {
         let values: [Value<'_>; 4] = [&self.key, &self.run, &i32::from(status), &problem];
         Ok(database.execute(REFUSE, &values).await? == 1)
     }
 
-    /// There is no answer worth keeping: whoever asks again takes over at once.
+    /// Records that there is no answer to keep: a repetition takes over at once.
     pub async fn release(&self, database: &Database) -> Result<(), Error> {
         database.execute(RELEASE, &[&self.key, &self.run]).await?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Which payment gateway is asked: by the customer's mode of payment, by weight, and by health. Pure: the time and the
-//! dice are arguments.
+//! The choice of a payment gateway: by the customer's mode of payment, by weight, and by health. Pure: the time and the
+//! random number are arguments.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,16 @@ worded! {
     }
 }
 
-/// A gateway whose own mode this is gets so many of ten payments; the others share the rest.
+/// The weight of a gateway that is best at the mode of payment, and of any other one.
 const OWN: u32 = 8;
 const OTHERS: u32 = 1;
 
-/// So many failures in a row and a gateway is left out.
+/// A gateway is left out after this number of failures in a row.
 const FAILURES: u32 = 5;
-/// For so long; then one payment tries it again.
+/// A gateway is left out for this time. Then one payment tries it again.
 const LEFT_OUT: Duration = Duration::from_secs(5);
 
-/// How a gateway does.
+/// The health of a gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Health {
     failures: u32,
@@ -34,7 +34,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether it may be asked. Of a gateway whose time is over, the one who asks this is the one who tries it.
+    /// Whether it may be asked. After the time of a gateway that was left out, only the first caller may ask it.
     pub fn admits(&mut self, now: Instant) -> bool {
         match self.left_out_until {
             None => true,
@@ -46,12 +46,12 @@ impl Health {
         }
     }
 
-    /// It has answered, whatever the answer was.
+    /// Records an answer, whatever it was.
     pub fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// It has not.
+    /// Records that there was no answer.
     pub fn failed(&mut self, now: Instant) {
         self.failures += 1;
         if self.failures >= FAILURES {
@@ -70,9 +70,9 @@ impl Health {
 pub struct Choice {
     /// The mode it is best at.
     pub own: Mode,
-    /// How it does.
+    /// Its health.
     pub health: Health,
-    /// It has been tried for this payment.
+    /// Whether it has been tried for this payment.
     pub tried: bool,
 }
 

@@ -1,4 +1,4 @@
-//! An HTTP server: connections with bounds, and a graceful end. What is asked on them is not known here.
+//! An HTTP server: connections with bounds, and a graceful end. Never looks at requests.
 
 use std::future::Future;
 use std::io;
@@ -11,13 +11,14 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-/// Connections at once; one more waits to be accepted.
+/// The most connections at the same time. Others wait to be accepted.
 const CONNECTIONS_MAX: usize = 10_000;
-/// For the headers of a request: also how long a connection may be idle.
+/// The time limit for the headers of a request, and thereby for an idle connection.
 const HEADERS_LIMIT: Duration = Duration::from_secs(60);
-/// For what is under way when the server is told to stop.
+/// The time limit for requests that are under way when the server is told to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// Serves until `stop` is ready, then lets requests that are under way finish.
@@ -63,10 +64,16 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
 }
 
 /// Ready when the process is asked to end.
-pub async fn asked_to_stop() -> io::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        result = tokio::signal::ctrl_c() => result,
+pub async fn asked_to_stop() {
+    let asked = async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = terminate.recv() => Ok(()),
+            result = tokio::signal::ctrl_c() => result,
+        }
+    };
+    if let Err(error) = asked.await {
+        tracing::error!(%error, "this program cannot be asked to stop");
+        std::future::pending::<()>().await;
     }
 }

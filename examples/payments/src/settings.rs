@@ -1,48 +1,48 @@
-//! What the environment says, read once.
+//! The settings in the environment, read once.
 
 use std::collections::HashSet;
 use std::env::{VarError, var};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::gateway::Simulated;
+use crate::gateway::Gateway;
 
-/// Why the program can't start.
+/// The reason why the program cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing is there and there is no default.
+    /// A setting without a default is missing.
     #[error("{0} is not set: {1}")]
     Missing(&'static str, &'static str),
-    /// It is invalid.
+    /// A setting is invalid.
     #[error("{0}: {1}")]
     Wrong(&'static str, String),
 }
 
-/// Of the service and of its workers.
+/// The settings of the service and of its workers.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where the database is.
+    /// The address of the database.
     pub database: tokio_postgres::Config,
-    /// At most so many connections to it.
+    /// The most connections to it.
     pub connections: usize,
-    /// Where the service listens.
+    /// The address where the service listens.
     pub listen: SocketAddr,
-    /// Where the payment gateways are: one address for all, or one for each.
+    /// The addresses of the payment gateways: one for all, or one for each.
     pub gateways: Vec<String>,
-    /// What each payment gateway signs its webhooks with.
+    /// The secret with which each payment gateway signs its webhooks.
     pub gateway_secrets: Vec<String>,
-    /// How long a payment gateway may take for an answer; it refuses orders that are twice as old.
+    /// The time limit for an answer of a payment gateway. It refuses orders that are twice as old.
     pub gateway_limit: Duration,
-    /// Who has worked on a request for so long without an answer has died.
+    /// A program that has worked on a request for this time without an answer is taken to be dead.
     pub key_lease: Duration,
-    /// When an attempt that is not finished is looked at: so long after it began, then after the last look.
+    /// The times after which a worker looks at an unfinished attempt: after its begin, then after each look.
     pub reconcile_after: Vec<Duration>,
-    /// When a notification that was not taken is sent again.
+    /// The times after which a notification that was not taken is sent again.
     pub notify_again_after: Vec<Duration>,
 }
 
 impl Settings {
-    /// Those of the environment.
+    /// Reads them from the environment.
     pub fn read() -> Result<Self, Error> {
         let database = needed("DATABASE_URL", "the database, as in postgres://user@host/database")?;
         Ok(Self {
@@ -50,7 +50,7 @@ impl Settings {
             connections: or("CONNECTIONS", "64")?,
             listen: or("LISTEN", "127.0.0.1:8090")?,
             gateways: text("GATEWAYS_URL", "http://127.0.0.1:8091")?.split(',').map(str::to_owned).collect(),
-            gateway_secrets: gateway_secrets(Simulated::ALL.len())?,
+            gateway_secrets: gateway_secrets(Gateway::ALL.len())?,
             gateway_limit: seconds("GATEWAY_SECONDS", "10")?[0],
             key_lease: seconds("KEY_SECONDS", "60")?[0],
             reconcile_after: seconds("RECONCILE_SECONDS", "60,300,3600,86400")?,
@@ -59,8 +59,8 @@ impl Settings {
     }
 }
 
-/// What each of so many payment gateways signs its webhooks with. No two share a secret: each could then report outcomes
-/// of the other's attempts.
+/// The secrets with which the payment gateways sign their webhooks. No two share a secret, because each could then report
+/// outcomes of the other's attempts.
 pub fn gateway_secrets(gateways: usize) -> Result<Vec<String>, Error> {
     const NAME: &str = "GATEWAY_SECRETS";
     let text = needed(NAME, "what the payment gateways sign their webhooks with, separated by commas")?;
@@ -84,7 +84,7 @@ pub fn needed(name: &'static str, what: &'static str) -> Result<String, Error> {
     }
 }
 
-/// A setting with one.
+/// A setting with a default.
 pub fn text(name: &'static str, default: &str) -> Result<String, Error> {
     match var(name) {
         Ok(value) => Ok(value),
@@ -93,7 +93,7 @@ pub fn text(name: &'static str, default: &str) -> Result<String, Error> {
     }
 }
 
-/// A setting that is not just text.
+/// A setting with a default that is not just text.
 pub fn or<T: std::str::FromStr<Err: ToString>>(name: &'static str, default: &str) -> Result<T, Error> {
     parse(name, &text(name, default)?)
 }

@@ -11,16 +11,16 @@ pub const HEADER: &str = "payment-signature";
 /// How old a message may be, and how far ahead the sender's clock.
 pub const TOLERANCE_SECONDS: i64 = 300;
 
-/// Why a message is not believed.
+/// The reason why a message is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Distrust {
-    /// Not of the form.
+    /// The signature has another form.
     #[error("the signature is not of the form t=<seconds>,v1=<hex>")]
     Malformed,
-    /// Somebody else's, or another body.
+    /// The signature has another secret or is of another body.
     #[error("the signature is not that of this body")]
     Wrong,
-    /// Too old, or of the future.
+    /// The signature is too old, or from the future.
     #[error("the signature is more than {TOLERANCE_SECONDS} seconds off")]
     Stale,
 }
@@ -42,8 +42,8 @@ pub fn sign(secret: &str, at: i64, body: &[u8]) -> String {
     value
 }
 
-/// Whether the message is from whoever knows the secret, and recent. One of several `v1` is enough: a secret that is
-/// being changed has two.
+/// Whether the message is recent and its sender knows the secret. One valid `v1` of several is enough: while a secret is
+/// replaced, there are two.
 pub fn verify(secret: &str, now: i64, header: &str, body: &[u8]) -> Result<(), Distrust> {
     let mut at = None;
     let mut signatures = Vec::new();

@@ -1,6 +1,6 @@
-//! Enumerations that are a word in the database and in JSON: one place says which word each one is.
+//! Enumerations that are words in the database and in JSON. Each word is written in one place.
 
-/// Why a word means nothing.
+/// The error for an unknown word: the word, and the known ones.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is not one of {1}")]
 pub struct NotAWord(pub String, pub String);
@@ -14,10 +14,10 @@ macro_rules! worded {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Its word.
+            /// The word of this value.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }

@@ -2,7 +2,7 @@
 //!
 //! SIGTERM or SIGINT: the order in hand is finished, the others go back, and a take that waits is cancelled.
 
-#![expect(clippy::print_stdout, reason = "what it has done is all it has to say")]
+#![expect(clippy::print_stdout, reason = "the number of completed orders is its output")]
 
 mod session;
 
@@ -30,11 +30,11 @@ struct Settings {
     lease: Duration,
     /// How long the work of one order takes.
     work: Duration,
-    /// For whoever wants to see the end of it: without this it works until it is stopped.
+    /// Whether to end when the queue is empty. Without this setting it works until it is stopped.
     stop_when_empty: bool,
 }
 
-/// An order that is this worker's for as long as its lease lasts.
+/// An order that belongs to this worker as long as its lease lasts.
 struct Order {
     receipt: i64,
     payload: Option<Value>,
@@ -45,7 +45,7 @@ struct Worker {
     settings: Arc<Settings>,
     session: Session,
     stop: watch::Receiver<bool>,
-    /// The receipt in hand. All that one take gave ends together, so that one receipt keeps all of it.
+    /// The receipt in hand. The leases of all orders of one take end together, so one receipt extends all of them.
     in_hand: Arc<Mutex<Option<i64>>>,
     completed: u64,
 }
@@ -60,8 +60,7 @@ impl Worker {
             for order in orders {
                 self.hold(Some(order.receipt));
                 if *self.stop.borrow() {
-                    let values = [&self.settings.queue as Parameter<'_>, &order.receipt as Parameter<'_>];
-                    self.session.call(RELEASE, &values, None).await?;
+                    self.session.call(RELEASE, &[&self.settings.queue, &order.receipt], None).await?;
                 } else {
                     self.settle(order).await?;
                 }
@@ -74,38 +73,22 @@ impl Worker {
     async fn take(&mut self) -> Result<Vec<Order>, Error> {
         let wait = Duration::from_secs(if self.settings.stop_when_empty { 1 } else { 20 });
         let (lease, wait) = (Interval(self.settings.lease), Interval(wait));
-        let values = [
-            &self.settings.queue as Parameter<'_>,
-            &ORDERS_PER_TAKE as Parameter<'_>,
-            &lease as Parameter<'_>,
-            &wait as Parameter<'_>,
-        ];
+        let values: [Parameter<'_>; 4] = [&self.settings.queue, &ORDERS_PER_TAKE, &lease, &wait];
         let rows = self.session.call(TAKE, &values, Some(&mut self.stop)).await?;
-        Ok(rows
-            .iter()
-            .map(|row| Order { receipt: row.get(0), payload: row.get(1), attempt: row.get(2) })
-            .collect())
+        let order = |row: &Row| Order { receipt: row.get(0), payload: row.get(1), attempt: row.get(2) };
+        Ok(rows.iter().map(order).collect())
     }
 
     async fn settle(&mut self, order: Order) -> Result<(), Error> {
         match handle(&order, self.settings.work).await {
             Ok(result) => {
-                let values = [
-                    &self.settings.queue as Parameter<'_>,
-                    &order.receipt as Parameter<'_>,
-                    &result as Parameter<'_>,
-                ];
+                let values: [Parameter<'_>; 3] = [&self.settings.queue, &order.receipt, &result];
                 let rows = self.session.call(COMPLETE, &values, None).await?;
                 self.completed += u64::from(outcome(&rows) == "completed");
             }
-            // Whatever it is, another attempt may do better.
+            // Another attempt may succeed.
             Err(error) => {
-                let values = [
-                    &self.settings.queue as Parameter<'_>,
-                    &order.receipt as Parameter<'_>,
-                    &error as Parameter<'_>,
-                ];
-                self.session.call(FAIL, &values, None).await?;
+                self.session.call(FAIL, &[&self.settings.queue, &order.receipt, &error], None).await?;
             }
         }
         Ok(())
@@ -116,7 +99,7 @@ impl Worker {
     }
 }
 
-/// Here a shop would ship. Work may be done twice when a lease ends too early: let it recognise the order's id.
+/// Here a shop would ship the order. If a lease ends too early, the work is done twice, so it must recognise the order's id.
 async fn handle(order: &Order, work: Duration) -> Result<Value, String> {
     let fails = order.payload.as_ref().and_then(|payload| payload.get("fails")).and_then(Value::as_i64);
     if fails.unwrap_or(0) >= i64::from(order.attempt) {
@@ -134,9 +117,8 @@ async fn beat(settings: Arc<Settings>, in_hand: Arc<Mutex<Option<i64>>>) {
         tokio::time::sleep(settings.lease / 3).await;
         let receipt = *in_hand.lock().expect("nobody panics while it is locked");
         let Some(receipt) = receipt else { continue };
-        let values = [&settings.queue as Parameter<'_>, &receipt as Parameter<'_>, &lease as Parameter<'_>];
-        // Once it is settled it is lost: the next beat has another one.
-        let _ = session.call(EXTEND, &values, None).await;
+        // The lease of an order that is settled is lost. The next beat has another receipt.
+        let _ = session.call(EXTEND, &[&settings.queue, &receipt, &lease], None).await;
     }
 }
 

@@ -1,45 +1,22 @@
 //! The callers of the applications: each sends a command to its application's queue, waits for the answer and times it; none
 //! touches the server.
 
-use super::{APPLICATIONS, Answer, Command, Load, Queue};
+use super::{APPLICATIONS, Answer, Command, Queue};
 use crate::arrivals::arrivals;
-use crate::load::{Answers, Failure};
+use crate::load::{Answers, Failure, Part, joined};
 use crate::statistics::Latencies;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
-
-/// What the callers do.
-#[derive(Debug)]
-pub(super) struct Calls {
-    callers: u32,
-    lasting: Duration,
-    rate: Option<u32>,
-    checked: bool,
-    /// Makes this run's transaction ids its own.
-    name: String,
-}
-
-impl Calls {
-    pub(super) fn of(load: &Load<'_>) -> Self {
-        let kind = if load.checked { "warm-up" } else { "measured" };
-        Self {
-            callers: load.callers,
-            lasting: Duration::from_secs(load.seconds.into()),
-            rate: load.rate,
-            checked: load.checked,
-            name: format!("{}-{kind}", load.counter),
-        }
-    }
-}
 
 /// One command of so many is a drain.
 const COMMANDS_PER_DRAIN: i64 = 1000;
 
 /// What all callers of a run share.
 struct Crowd {
+    /// Makes this part's transaction ids its own.
     name: String,
     checked: bool,
     sent: AtomicI64,
@@ -49,33 +26,30 @@ struct Crowd {
 }
 
 /// Lets them call until the time is up and all have their answers.
-pub(super) async fn run(calls: &Calls, queues: Vec<Queue>) -> Result<Answers, Failure> {
+pub(super) async fn run(part: &Part, queues: Vec<Queue>) -> Result<Answers, Failure> {
     let began = Instant::now();
-    let end = began + calls.lasting;
+    let end = began + part.lasting();
+    let kind = if part.is_warm_up() { "warm-up" } else { "measured" };
     let crowd = Arc::new(Crowd {
-        name: calls.name.clone(),
-        checked: calls.checked,
+        name: format!("{}-{kind}", part.number),
+        checked: part.is_warm_up(),
         sent: AtomicI64::new(0),
         latencies: Mutex::new(Latencies::new()),
-        due: calls.rate.map(|rate| AsyncMutex::new(arrivals(rate, began, end))),
+        due: part.rate.map(|rate| AsyncMutex::new(arrivals(rate, began, end))),
         end,
     });
-    let callers: Vec<_> = (0..calls.callers as usize)
-        .map(|caller| {
-            tokio::spawn(call_until_the_end(Arc::clone(&crowd), queues[caller % APPLICATIONS].clone()))
-        })
-        .collect();
+    let mut callers = Vec::new();
+    for caller in 0..part.run.clients as usize {
+        let queue = queues[caller % APPLICATIONS].clone();
+        callers.push(tokio::spawn(call_until_the_end(Arc::clone(&crowd), queue)));
+    }
     drop(queues);
     let mut acknowledged = 0;
     for caller in callers {
-        match caller.await {
-            Ok(answered) => acknowledged += answered?,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
+        acknowledged += joined(caller.await)?;
     }
-    let per_second = acknowledged as f64 / began.elapsed().as_secs_f64();
     let latencies = crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Answers { acknowledged, beside: 0, per_second, latencies, pace: None })
+    Ok(Answers::since(began, acknowledged, latencies))
 }
 
 /// One caller: how many answers it got.
@@ -87,8 +61,7 @@ async fn call_until_the_end(crowd: Arc<Crowd>, queue: Queue) -> Result<u64, Fail
         queue.send(command).map_err(|_| lost())?;
         let answer = answer.await.map_err(|_| lost())?;
         crowd.check(answer)?;
-        let microseconds = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
-        crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).record(microseconds);
+        crowd.latencies.lock().unwrap_or_else(PoisonError::into_inner).record_since(due);
         answered += 1;
     }
     Ok(answered)

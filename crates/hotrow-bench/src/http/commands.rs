@@ -2,6 +2,7 @@
 
 use super::connection::Post;
 use super::{Kind, Outcome};
+use crate::load::Part;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use serde::Deserialize;
@@ -10,9 +11,9 @@ use serde::Deserialize;
 #[derive(Debug)]
 pub struct Commands {
     /// Its name.
-    pub counter: String,
+    counter: String,
     /// Whether all increment by one, and each answer must be the number of commands so far.
-    pub checked: bool,
+    checked: bool,
 }
 
 /// One command of so many is a drain.
@@ -24,6 +25,13 @@ struct Answer {
     value: i64,
     version: i64,
     status: String,
+}
+
+impl Commands {
+    /// The commands of a part, on a counter that no other run has.
+    pub fn of(part: &Part) -> Self {
+        Self { counter: part.number.to_string(), checked: part.is_warm_up() }
+    }
 }
 
 impl Kind for Commands {

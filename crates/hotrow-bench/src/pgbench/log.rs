@@ -8,18 +8,14 @@ use std::path::Path;
 
 /// Adds up all log files of a folder: pgbench writes one per thread.
 pub(super) fn read(folder: &Path) -> Result<Latencies, Error> {
-    let unreadable = |what, path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::File { what, path, source }
-    };
     let mut latencies = Latencies::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable("list", folder))? {
-        let path = entry.map_err(unreadable("list", folder))?.path();
+    for entry in std::fs::read_dir(folder).map_err(Error::file("list", folder))? {
+        let path = entry.map_err(Error::file("list", folder))?.path();
         let is_log = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log."));
         if is_log {
-            let file = File::open(&path).map_err(unreadable("read", &path))?;
+            let file = File::open(&path).map_err(Error::file("read", &path))?;
             for line in BufReader::new(file).lines() {
-                record(&line.map_err(unreadable("read", &path))?, &mut latencies);
+                record(&line.map_err(Error::file("read", &path))?, &mut latencies);
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn parse(said: &str) -> Option<Answers> {
         latencies.record_many((milliseconds * 1000.0) as u64, u64::saturating_sub(cumulative, counted));
         counted = cumulative;
     }
-    Some(Answers { acknowledged, beside: 0, per_second, latencies, pace: None })
+    Some(Answers::new(acknowledged, per_second, latencies))
 }
 
 /// `50.000% <= 0.431 milliseconds (cumulative count 6075)`

@@ -1,29 +1,25 @@
 //! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
-use super::SELL_DIRECT;
-use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Technique, Through, Worth};
+use super::{SELL_DIRECT, USUAL};
+use crate::scenario::{Arrivals, Beside, Clients, Figure, Rows, Scenario, Script, Technique, Worth};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
     name: "feed-push",
     shows: "Messages of 2,048 characters pushed to one inbox each: messages per second, by technique",
-    set_up: include_str!("../../sql/feed/tables.sql"),
-    fill: "",
+    set_up: sql!("feed/tables.sql"),
     pack: true,
-    takes_long: false,
-    before_run: include_str!("../../sql/feed/before_run.sql"),
-    tables: &[],
-    reading: include_str!("../../sql/feed/reading.sql"),
-    rows: Rows::One,
+    before_run: sql!("feed/before_run.sql"),
+    reading: sql!("feed/reading.sql"),
     clients: Clients::Usually(&[56]),
-    figure: Figure::Throughput,
-    techniques: &[PUSH, PUSH_DIRECT, through_hotrow(PUSH_DIRECT, "the schema pack's `push`, through Hotrow")],
+    techniques: &[PUSH, PUSH_DIRECT, PUSH_DIRECT.through_hotrow("the schema pack's `push`, through Hotrow")],
     remarks: &[
         ARTICLE,
         TEXT,
         CHECKS,
         "Inboxes are chosen from two billion, and nearly every message goes to a new inbox.",
     ],
+    ..USUAL
 };
 
 /// One post goes to a thousand followers.
@@ -37,16 +33,14 @@ pub static FEED_POST: Scenario = Scenario {
         Technique {
             name: "status-column-repeated",
             about: "`status-column` with the article's text, which compresses to a thirtieth",
-            script: POSTS_OF_THE_ARTICLE_BY_HAND,
-            warm_up: POSTS_OF_THE_ARTICLE_BY_HAND,
+            script: Script::same(POSTS_OF_THE_ARTICLE_BY_HAND),
             against: "status-column-repeated",
             ..POST
         },
         Technique {
             name: "hotrow-repeated",
             about: "`hotrow` with that text",
-            script: POSTS_OF_THE_ARTICLE,
-            warm_up: POSTS_OF_THE_ARTICLE,
+            script: Script::same(POSTS_OF_THE_ARTICLE),
             against: "status-column-repeated",
             ..POST_HOTROW
         },
@@ -115,24 +109,21 @@ const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };
 const PUSH: Technique = Technique {
     name: "status-column",
     about: "one row for each message and inbox, with a status, directly to the server",
-    script: PUSHES_BY_HAND,
-    warm_up: PUSHES_BY_HAND,
+    script: Script::same(PUSHES_BY_HAND),
     against: "status-column",
     ..SELL_DIRECT
 };
 
 const POST: Technique = Technique {
-    prepare: include_str!("../../sql/feed/follow_by_hand.sql"),
-    script: POSTS_BY_HAND,
-    warm_up: POSTS_BY_HAND,
+    prepare: sql!("feed/follow_by_hand.sql"),
+    script: Script::same(POSTS_BY_HAND),
     worth: Worth::Each(1_000),
     ..PUSH
 };
 
 const CONSUME: Technique = Technique {
-    prepare: include_str!("../../sql/feed/fill_by_hand.sql"),
-    script: include_str!("../../sql/feed/pgbench/consume_by_hand.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/consume_by_hand.sql"),
+    prepare: sql!("feed/fill_by_hand.sql"),
+    script: script!("feed/pgbench/consume_by_hand.sql"),
     worth: Worth::Each(20),
     ..PUSH
 };
@@ -140,38 +131,30 @@ const CONSUME: Technique = Technique {
 const PUSH_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `push`, directly to the server",
-    script: PUSHES,
-    warm_up: PUSHES,
+    script: Script::same(PUSHES),
     ..PUSH
 };
 
 const POST_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `post`, directly to the server",
-    prepare: include_str!("../../sql/feed/follow_hotrow.sql"),
-    script: POSTS,
-    warm_up: POSTS,
+    prepare: sql!("feed/follow_hotrow.sql"),
+    script: Script::same(POSTS),
     ..POST
 };
 
 const CONSUME_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `consume`, directly to the server",
-    prepare: include_str!("../../sql/feed/fill_hotrow.sql"),
-    script: include_str!("../../sql/feed/pgbench/consume.sql"),
-    warm_up: include_str!("../../sql/feed/pgbench/consume.sql"),
+    prepare: sql!("feed/fill_hotrow.sql"),
+    script: script!("feed/pgbench/consume.sql"),
     ..CONSUME
 };
 
-const POST_HOTROW: Technique = through_hotrow(POST_DIRECT, "the schema pack's `post`, through Hotrow");
+const POST_HOTROW: Technique = POST_DIRECT.through_hotrow("the schema pack's `post`, through Hotrow");
 
 const CONSUME_HOTROW: Technique =
-    through_hotrow(CONSUME_DIRECT, "the schema pack's `consume`, through Hotrow");
-
-/// The same calls by clients of Hotrow.
-const fn through_hotrow(direct: Technique, about: &'static str) -> Technique {
-    Technique { name: "hotrow", about, through: Through::Hotrow, ..direct }
-}
+    CONSUME_DIRECT.through_hotrow("the schema pack's `consume`, through Hotrow");
 
 /// A script whose calls send a text: the file that makes the text, then the file with the call.
 macro_rules! with_text {

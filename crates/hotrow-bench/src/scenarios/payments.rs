@@ -1,23 +1,17 @@
 //! The scenarios `payments`, `payments-open-loop` and `match-day`: an ordinary service that commits each statement; they
 //! hold no SQL and run nothing.
 
-use super::SELL_DIRECT;
-use crate::scenario::{Arrivals, Clients, Figure, LoadBy, Rows, Scenario, Technique, Through};
+use super::{SELL_DIRECT, USUAL};
+use crate::scenario::{Arrivals, Figure, LoadBy, Scenario, Technique};
 
 /// Payments per second, and the server's work for each.
 pub static PAYMENTS: Scenario = Scenario {
     name: "payments",
     shows: "A payment service that commits each of its statements: payments per second, and the cost of each for the server",
-    set_up: include_str!("../../sql/payments.sql"),
-    fill: "",
-    pack: false,
+    set_up: sql!("payments.sql"),
     takes_long: true,
-    before_run: include_str!("../../sql/payments_before_run.sql"),
-    tables: &[],
-    reading: include_str!("../../sql/payments_reading.sql"),
-    rows: Rows::One,
-    clients: Clients::Usually(&[64]),
-    figure: Figure::Throughput,
+    before_run: sql!("payments_before_run.sql"),
+    reading: sql!("payments_reading.sql"),
     techniques: &[
         DIRECT,
         HOTROW,
@@ -59,6 +53,7 @@ pub static PAYMENTS: Scenario = Scenario {
          The time per flush is measured by the server during the runs (`track_wal_io_timing`). It is longer if the \
          processors are busy, because strace waits for a processor too.",
     ],
+    ..USUAL
 };
 
 /// The latency of payments at a rate above the maximum without Hotrow.
@@ -107,15 +102,9 @@ const CHECKS: &str = "After each run, every acknowledged payment exists once and
      of the outbox must have arrived, and no other event.";
 
 const DIRECT: Technique = Technique {
-    name: "direct",
     about: "the service with its DATABASE_URL directly to the server",
     load_by: LoadBy::Payments { gateway_dies: false },
     ..SELL_DIRECT
 };
 
-const HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the service with its DATABASE_URL to Hotrow",
-    through: Through::Hotrow,
-    ..DIRECT
-};
+const HOTROW: Technique = DIRECT.through_hotrow("the service with its DATABASE_URL to Hotrow");

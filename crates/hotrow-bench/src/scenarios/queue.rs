@@ -2,20 +2,16 @@
 
 mod peers;
 
-use super::SELL_DIRECT;
-use crate::scenario::{
-    Ageing, Clients, Figure, LoadBy, Protocol, Rows, Scenario, Steps, Technique, Through, Worth,
-};
+use super::{SELL_DIRECT, USUAL};
+use crate::scenario::{Ageing, Clients, LoadBy, Protocol, Rows, Scenario, Script, Steps, Technique, Worth};
 
 /// One order per call, taken and completed in one step.
 pub static QUEUE_TAKE: Scenario = Scenario {
     name: "queue-take",
     shows: "Orders taken and completed in one step, one per call: orders per second, by technique and number of workers",
-    set_up: include_str!("../../sql/queue/tables.sql"),
-    fill: "",
+    set_up: sql!("queue/tables.sql"),
     pack: true,
-    takes_long: false,
-    before_run: include_str!("../../sql/queue/before_run.sql"),
+    before_run: sql!("queue/before_run.sql"),
     tables: &[
         "hotrow_bench.waiting",
         "hotrow_bench.sharded",
@@ -27,10 +23,9 @@ pub static QUEUE_TAKE: Scenario = Scenario {
         "hotrow.queue_head",
         "hotrow.queue_tail",
     ],
-    reading: include_str!("../../sql/queue/reading.sql"),
+    reading: sql!("queue/reading.sql"),
     rows: Rows::UsedUp { per_second: 100_000, besides: 0, in_a_hurry: 8_000 },
     clients: Clients::Usually(&[16, 64, 256]),
-    figure: Figure::Throughput,
     techniques: &[SKIP_LOCKED, ADVISORY, FOR_UPDATE, SHARDS, PACK_DIRECT, HOTROW],
     remarks: &[
         CHECKS,
@@ -38,6 +33,7 @@ pub static QUEUE_TAKE: Scenario = Scenario {
         "With `advisory`, a snapshot can still show an order that another worker has just taken. Such a call takes nothing \
          and counts as rejected. `shards` keeps the order within each of 64 shards only.",
     ],
+    ..USUAL
 };
 
 /// One order per call, taken in one transaction and completed in another.
@@ -90,7 +86,7 @@ pub static QUEUE_BATCH: Scenario = Scenario {
 pub static QUEUE_ENQUEUE: Scenario = Scenario {
     name: "queue-enqueue",
     shows: "Orders enqueued, one per call: orders per second, by technique",
-    reading: include_str!("../../sql/queue/enqueue_reading.sql"),
+    reading: sql!("queue/enqueue_reading.sql"),
     rows: Rows::One,
     clients: Clients::Usually(&[64]),
     techniques: &[INSERT, INSERT_LEAN, INSERT_PGQ, ENQUEUE_DIRECT, ENQUEUE_HOTROW],
@@ -107,36 +103,18 @@ pub static QUEUE_HELD: Scenario = Scenario {
     name: "queue-held",
     shows: "Orders taken while a snapshot is two minutes old: a million orders done in this time, a million left",
     takes_long: true,
-    reading: include_str!("../../sql/queue/held_reading.sql"),
+    reading: sql!("queue/held_reading.sql"),
     rows: Rows::UsedUp { per_second: 80_000, besides: 2_000_000, in_a_hurry: 20_000 },
     clients: Clients::Usually(&[64]),
     techniques: &[
-        Technique { prepare: FILL_WAITING_ALL, ..SKIP_LOCKED },
-        Technique {
-            name: "skip-locked-held",
-            prepare: FILL_WAITING_ALL,
-            ..held(SKIP_LOCKED, SKIP_LOCKED.warm_up)
-        },
-        Technique { against: "hotrow", ..HOTROW },
-        Technique { name: "hotrow-held", against: "hotrow", ..held(HOTROW, HOTROW.warm_up) },
-        Technique { name: "hotrow-lease", against: "hotrow-lease", ..LEASE_HOTROW },
-        Technique {
-            name: "hotrow-lease-held",
-            against: "hotrow-lease",
-            ..held(LEASE_HOTROW, LEASE_HOTROW.warm_up)
-        },
-        Technique {
-            name: "hotrow-enqueue",
-            prepare: FILL_HOTROW,
-            against: "hotrow-enqueue",
-            ..ENQUEUE_HOTROW
-        },
-        Technique {
-            name: "hotrow-enqueue-held",
-            prepare: FILL_HOTROW,
-            against: "hotrow-enqueue",
-            ..held(ENQUEUE_HOTROW, HOTROW.warm_up)
-        },
+        WAITING,
+        held("skip-locked-held", WAITING, WAITING.script),
+        TAKEN,
+        held("hotrow-held", TAKEN, TAKEN.script),
+        LEASED,
+        held("hotrow-lease-held", LEASED, LEASED.script),
+        ENQUEUED,
+        held("hotrow-enqueue-held", ENQUEUED, TAKEN.script),
     ],
     remarks: &[CHECKS, FAIR, HELD],
     ..QUEUE_TAKE
@@ -147,10 +125,7 @@ pub static QUEUE_BATCH_HELD: Scenario = Scenario {
     name: "queue-batch-held",
     shows: "A hundred orders at a time while a snapshot is two minutes old: a million done in this time, a million left",
     rows: Rows::UsedUp { per_second: 200_000, besides: 2_000_000, in_a_hurry: 400_000 },
-    techniques: &[
-        Technique { against: "hotrow", ..HUNDRED_HOTROW },
-        Technique { name: "hotrow-held", against: "hotrow", ..held(HUNDRED_HOTROW, HOTROW.warm_up) },
-    ],
+    techniques: &[HUNDRED_TAKEN, held("hotrow-held", HUNDRED_TAKEN, TAKEN.script)],
     remarks: &[CHECKS, FAIR, HELD],
     ..QUEUE_HELD
 };
@@ -158,14 +133,23 @@ pub static QUEUE_BATCH_HELD: Scenario = Scenario {
 const HELD: &str = "In the two minutes, up to 8,333 orders per second are taken, one at a time. The snapshot is released after the \
     measurement.";
 
-/// The same technique after two minutes of these requests.
-const fn held(technique: Technique, script: &'static str) -> Technique {
+/// The same technique after a snapshot was held for two minutes, while the warm-up of a script ran.
+const fn held(name: &'static str, technique: Technique, meanwhile: Script) -> Technique {
     Technique {
+        name,
         about: "the same while a snapshot is two minutes old",
-        ageing: Some(Ageing { seconds: 120, rate: 8_333, script }),
+        ageing: Some(Ageing { seconds: 120, rate: 8_333, script: meanwhile.warm_up }),
         ..technique
     }
 }
+
+// Baselines of the techniques with a held snapshot.
+const WAITING: Technique = Technique { prepare: FILL_WAITING_ALL, ..SKIP_LOCKED };
+const TAKEN: Technique = Technique { against: "hotrow", ..HOTROW };
+const LEASED: Technique = Technique { name: "hotrow-lease", against: "hotrow-lease", ..LEASE_HOTROW };
+const ENQUEUED: Technique =
+    Technique { name: "hotrow-enqueue", prepare: FILL_HOTROW, against: "hotrow-enqueue", ..ENQUEUE_HOTROW };
+const HUNDRED_TAKEN: Technique = Technique { against: "hotrow", ..HUNDRED_HOTROW };
 
 const CHECKS: &str = "After each run, every order must be either waiting or processed, no waiting order may be older than a processed \
     one, and the number of processed orders must be the number of acknowledged ones. In the warm-up, and always with batches, \
@@ -178,9 +162,8 @@ const FAIR: &str = "All techniques do the same work: an order with a unique id a
 const SKIP_LOCKED: Technique = Technique {
     name: "skip-locked",
     about: "deletes the first order without a lock (`for update skip locked`)",
-    prepare: include_str!("../../sql/queue/fill_waiting.sql"),
-    script: include_str!("../../sql/queue/pgbench/take_skip_locked.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_skip_locked_checked.sql"),
+    prepare: sql!("queue/fill_waiting.sql"),
+    script: script!("queue/pgbench/take_skip_locked.sql", "queue/pgbench/take_skip_locked_checked.sql"),
     against: "skip-locked",
     ..SELL_DIRECT
 };
@@ -188,8 +171,7 @@ const SKIP_LOCKED: Technique = Technique {
 const ADVISORY: Technique = Technique {
     name: "advisory",
     about: "deletes the first order whose id it can lock with `pg_try_advisory_xact_lock`",
-    script: include_str!("../../sql/queue/pgbench/take_advisory.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_advisory.sql"),
+    script: script!("queue/pgbench/take_advisory.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..SKIP_LOCKED
 };
@@ -197,17 +179,15 @@ const ADVISORY: Technique = Technique {
 const FOR_UPDATE: Technique = Technique {
     name: "for-update",
     about: "deletes the first order, and waits for its lock (`for update`)",
-    script: include_str!("../../sql/queue/pgbench/take_for_update.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_for_update_checked.sql"),
+    script: script!("queue/pgbench/take_for_update.sql", "queue/pgbench/take_for_update_checked.sql"),
     ..SKIP_LOCKED
 };
 
 const SHARDS: Technique = Technique {
     name: "shards",
     about: "`skip-locked` in one of 64 shards (`id % 64`, indexed), one per connection",
-    prepare: include_str!("../../sql/queue/fill_sharded.sql"),
-    script: include_str!("../../sql/queue/pgbench/take_shard.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_shard_checked.sql"),
+    prepare: sql!("queue/fill_sharded.sql"),
+    script: script!("queue/pgbench/take_shard.sql", "queue/pgbench/take_shard_checked.sql"),
     ..SKIP_LOCKED
 };
 
@@ -215,61 +195,46 @@ const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `take` without a lease, directly to the server",
     prepare: FILL_HOTROW,
-    script: include_str!("../../sql/queue/pgbench/take.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_checked.sql"),
+    script: script!("queue/pgbench/take.sql", "queue/pgbench/take_checked.sql"),
     ..SKIP_LOCKED
 };
 
-const HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the schema pack's `take` without a lease, through Hotrow",
-    through: Through::Hotrow,
-    ..PACK_DIRECT
-};
+const HOTROW: Technique =
+    PACK_DIRECT.through_hotrow("the schema pack's `take` without a lease, through Hotrow");
 
 const LEASE: Technique = Technique {
     about: "a column has the end of the lease; takes the first free order by `for update skip locked`; deletes it when completed",
-    prepare: include_str!("../../sql/queue/fill_leased.sql"),
-    script: include_str!("../../sql/queue/pgbench/lease.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/lease_checked.sql"),
+    prepare: sql!("queue/fill_leased.sql"),
+    script: script!("queue/pgbench/lease.sql", "queue/pgbench/lease_checked.sql"),
     ..SKIP_LOCKED
 };
 
 const LEASE_DIRECT: Technique = Technique {
     about: "the schema pack's `take` and `complete`, directly to the server",
-    script: include_str!("../../sql/queue/pgbench/take_complete.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_complete_checked.sql"),
+    script: script!("queue/pgbench/take_complete.sql", "queue/pgbench/take_complete_checked.sql"),
     ..PACK_DIRECT
 };
 
-const LEASE_HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the schema pack's `take` and `complete`, through Hotrow",
-    through: Through::Hotrow,
-    ..LEASE_DIRECT
-};
+const LEASE_HOTROW: Technique =
+    LEASE_DIRECT.through_hotrow("the schema pack's `take` and `complete`, through Hotrow");
 
 const HUNDRED_DIRECT: Technique = Technique {
     about: "the schema pack's `take` and `complete_all`, directly to the server",
     load_by: LoadBy::Workers(Steps {
-        take: include_str!("../../sql/queue/workers_take.sql"),
-        complete: include_str!("../../sql/queue/workers_complete_all.sql"),
+        take: sql!("queue/workers_take.sql"),
+        complete: sql!("queue/workers_complete_all.sql"),
     }),
     ..PACK_DIRECT
 };
 
-const HUNDRED_HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the schema pack's `take` and `complete_all`, through Hotrow",
-    through: Through::Hotrow,
-    ..HUNDRED_DIRECT
-};
+const HUNDRED_HOTROW: Technique =
+    HUNDRED_DIRECT.through_hotrow("the schema pack's `take` and `complete_all`, through Hotrow");
 
 const LEASE_HUNDRED: Technique = Technique {
-    prepare: include_str!("../../sql/queue/fill_leased_all.sql"),
+    prepare: sql!("queue/fill_leased_all.sql"),
     load_by: LoadBy::Workers(Steps {
-        take: include_str!("../../sql/queue/workers_lease.sql"),
-        complete: include_str!("../../sql/queue/workers_delete.sql"),
+        take: sql!("queue/workers_lease.sql"),
+        complete: sql!("queue/workers_delete.sql"),
     }),
     ..LEASE
 };
@@ -278,23 +243,21 @@ const SKIP_LOCKED_HUNDRED: Technique = Technique {
     name: "skip-locked-once",
     prepare: FILL_WAITING_ALL,
     about: "deletes the first hundred orders without a lock, in one step",
-    script: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_hundred.sql"),
+    script: script!("queue/pgbench/take_hundred.sql"),
     worth: Worth::Each(100),
     ..SKIP_LOCKED
 };
 
-const FILL_HOTROW: &str = include_str!("../../sql/queue/fill_hotrow.sql");
+const FILL_HOTROW: &str = sql!("queue/fill_hotrow.sql");
 
-const FILL_WAITING_ALL: &str = include_str!("../../sql/queue/fill_waiting_all.sql");
+const FILL_WAITING_ALL: &str = sql!("queue/fill_waiting_all.sql");
 
 const PGQ: Technique = Technique {
     name: "pgq",
     about: "PgQ's `next_batch`, `get_batch_events` and `finish_batch` in one transaction, with a tick every hundred orders",
     extension: Some("pgq"),
-    prepare: include_str!("../../sql/queue/fill_pgq.sql"),
-    script: include_str!("../../sql/queue/pgbench/take_pgq.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/take_pgq.sql"),
+    prepare: sql!("queue/fill_pgq.sql"),
+    script: script!("queue/pgbench/take_pgq.sql"),
     worth: Worth::Each(100),
     ..SKIP_LOCKED
 };
@@ -302,8 +265,7 @@ const PGQ: Technique = Technique {
 const INSERT: Technique = Technique {
     name: "insert",
     about: "a plain insert into a table with the columns and indexes of Hotrow's",
-    script: include_str!("../../sql/queue/pgbench/insert_same.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/insert_same.sql"),
+    script: script!("queue/pgbench/insert_same.sql"),
     protocol: Protocol::Simple,
     against: "insert",
     ..SELL_DIRECT
@@ -312,33 +274,26 @@ const INSERT: Technique = Technique {
 const INSERT_LEAN: Technique = Technique {
     name: "insert-lean",
     about: "a plain insert into the table of the other techniques: four columns, two indexes",
-    script: include_str!("../../sql/queue/pgbench/insert.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/insert.sql"),
+    script: script!("queue/pgbench/insert.sql"),
     ..INSERT
 };
 
 const ENQUEUE_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `enqueue`, directly to the server",
-    prepare: include_str!("../../sql/queue/create_queue.sql"),
-    script: include_str!("../../sql/queue/pgbench/enqueue.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/enqueue.sql"),
+    prepare: sql!("queue/create_queue.sql"),
+    script: script!("queue/pgbench/enqueue.sql"),
     ..INSERT
 };
 
-const ENQUEUE_HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the schema pack's `enqueue`, through Hotrow",
-    through: Through::Hotrow,
-    ..ENQUEUE_DIRECT
-};
+const ENQUEUE_HOTROW: Technique =
+    ENQUEUE_DIRECT.through_hotrow("the schema pack's `enqueue`, through Hotrow");
 
 const INSERT_PGQ: Technique = Technique {
     name: "pgq",
     about: "PgQ's `insert_event`",
     extension: Some("pgq"),
-    prepare: include_str!("../../sql/queue/enqueue_pgq.sql"),
-    script: include_str!("../../sql/queue/pgbench/insert_pgq.sql"),
-    warm_up: include_str!("../../sql/queue/pgbench/insert_pgq.sql"),
+    prepare: sql!("queue/enqueue_pgq.sql"),
+    script: script!("queue/pgbench/insert_pgq.sql"),
     ..INSERT
 };

@@ -1,22 +1,17 @@
-//! The scenario `sale`: reservations of one item with plenty of stock. Its SQL is in `sql/`.
+//! The scenarios `sale` and `sold-out`: reservations of one item with plenty of stock, or with none. Their SQL is in `sql/`.
 
-use super::SELL_DIRECT;
-use crate::scenario::{Clients, Figure, LoadBy, Protocol, Rows, Scenario, Technique, Through, Worth};
+use super::{SELECT_ONE, SELL_DIRECT, USUAL};
+use crate::scenario::{LoadBy, Protocol, Scenario, Technique, Through, Worth};
 
 /// One item that all buyers want: successful reservations per second.
 pub static SALE: Scenario = Scenario {
     name: "sale",
     shows: "Reservations of one item, with request id, limit per buyer and a row each: successful ones per second, by technique",
-    set_up: include_str!("../../sql/sale.sql"),
-    fill: "",
+    set_up: sql!("sale.sql"),
     pack: true,
-    takes_long: false,
-    before_run: include_str!("../../sql/sale_before_run.sql"),
+    before_run: sql!("sale_before_run.sql"),
     tables: &["hotrow_bench.item", "hotrow.sale"],
-    reading: include_str!("../../sql/sale_reading.sql"),
-    rows: Rows::One,
-    clients: Clients::Usually(&[64]),
-    figure: Figure::Throughput,
+    reading: sql!("sale_reading.sql"),
     techniques: &[CONDITIONAL_UPDATE, NOWAIT, TRY_LOCK, UNITS, PACK_DIRECT, HOTROW, REDIS],
     remarks: &[
         "All techniques do the same work: a request id that counts once, a limit for each of 100,000 buyers, a record of \
@@ -32,13 +27,41 @@ pub static SALE: Scenario = Scenario {
         "After each run, stock, reservations, buyers and requests must agree, no buyer may exceed the limit, and the number of \
          reservations must be the number of acknowledged ones.",
     ],
+    ..USUAL
+};
+
+/// Requests after the last unit: the cost of a refusal.
+pub static SOLD_OUT: Scenario = Scenario {
+    name: "sold-out",
+    shows: "Reservations of a sold-out item: answers per second, compared with the cheapest request",
+    set_up: sql!("sold_out.sql"),
+    pack: true,
+    before_run: sql!("sold_out_before_run.sql"),
+    tables: &["hotrow.sale"],
+    reading: sql!("sold_out_reading.sql"),
+    techniques: &[
+        Technique {
+            name: "select-1-pgbouncer",
+            about: "`select 1`, through PgBouncer with transaction pooling",
+            through: Through::PgBouncer,
+            against: "select-1-pgbouncer",
+            ..SELECT_ONE
+        },
+        Technique { against: "select-1-pgbouncer", ..SELECT_ONE },
+        SOLD_OUT_DIRECT,
+        SOLD_OUT_DIRECT.through_hotrow("the schema pack's `reserve` on a sold-out item, through Hotrow"),
+    ],
+    remarks: &[
+        "The reservations have no request id, because a refusal with a request id is recorded for a retry. The warm-up \
+                of each run checks every answer.",
+    ],
+    ..USUAL
 };
 
 const CONDITIONAL_UPDATE: Technique = Technique {
     name: "conditional-update",
     about: "`update ... where remaining >= 1` at the end of a function that does the other steps, directly to the server",
-    script: include_str!("../../sql/pgbench/reserve_update.sql"),
-    warm_up: include_str!("../../sql/pgbench/reserve_update.sql"),
+    script: script!("pgbench/reserve_update.sql"),
     protocol: Protocol::Simple,
     against: "conditional-update",
     ..SELL_DIRECT
@@ -47,8 +70,7 @@ const CONDITIONAL_UPDATE: Technique = Technique {
 const NOWAIT: Technique = Technique {
     name: "nowait",
     about: "`select for update nowait`, then the same: a client that does not get the lock is rejected",
-    script: include_str!("../../sql/pgbench/reserve_nowait.sql"),
-    warm_up: include_str!("../../sql/pgbench/reserve_nowait.sql"),
+    script: script!("pgbench/reserve_nowait.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..CONDITIONAL_UPDATE
 };
@@ -56,8 +78,7 @@ const NOWAIT: Technique = Technique {
 const TRY_LOCK: Technique = Technique {
     name: "try-lock",
     about: "`pg_try_advisory_xact_lock`, then the same: a client that does not get the lock is rejected",
-    script: include_str!("../../sql/pgbench/reserve_try_lock.sql"),
-    warm_up: include_str!("../../sql/pgbench/reserve_try_lock.sql"),
+    script: script!("pgbench/reserve_try_lock.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..CONDITIONAL_UPDATE
 };
@@ -65,26 +86,19 @@ const TRY_LOCK: Technique = Technique {
 const UNITS: Technique = Technique {
     name: "units",
     about: "a row for each of 300,000 units: the first one without a lock, by `for update skip locked`",
-    prepare: include_str!("../../sql/sale_units.sql"),
-    script: include_str!("../../sql/pgbench/reserve_unit.sql"),
-    warm_up: include_str!("../../sql/pgbench/reserve_unit.sql"),
+    prepare: sql!("sale_units.sql"),
+    script: script!("pgbench/reserve_unit.sql"),
     ..CONDITIONAL_UPDATE
 };
 
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `reserve`, directly to the server",
-    script: include_str!("../../sql/pgbench/reserve.sql"),
-    warm_up: include_str!("../../sql/pgbench/reserve.sql"),
+    script: script!("pgbench/reserve.sql"),
     ..CONDITIONAL_UPDATE
 };
 
-const HOTROW: Technique = Technique {
-    name: "hotrow",
-    about: "the schema pack's `reserve`, through Hotrow",
-    through: Through::Hotrow,
-    ..PACK_DIRECT
-};
+const HOTROW: Technique = PACK_DIRECT.through_hotrow("the schema pack's `reserve`, through Hotrow");
 
 const REDIS: Technique = Technique {
     name: "redis",
@@ -92,4 +106,13 @@ const REDIS: Technique = Technique {
     load_by: LoadBy::RedisBenchmark,
     through: Through::Redis,
     ..CONDITIONAL_UPDATE
+};
+
+const SOLD_OUT_DIRECT: Technique = Technique {
+    name: "pack-direct",
+    about: "the schema pack's `reserve` on a sold-out item, directly to the server",
+    script: script!("pgbench/reserve_sold_out.sql", "pgbench/reserve_sold_out_checked.sql"),
+    worth: Worth::Read,
+    against: "select-1-pgbouncer",
+    ..SELL_DIRECT
 };

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hotrow_model::linear::{Operation, check};
-use hotrow_model::{Command, Id, Strategy, World};
+use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Strategy, World};
 use hotrow_testkit::line::Report;
 
 use crate::client::{Client, connect};
@@ -137,23 +137,18 @@ impl Clients {
 impl Shared {
     fn creations(&self) -> Vec<Command> {
         let name = |name: &str| format!("{}{name}", self.mark);
-        let counter =
-            |counter, strategy, max| Command::CreateCounter { counter, strategy, min: Some(-20), max };
+        let counter = |counter, strategy, max| Command::CreateCounter {
+            counter,
+            settings: CounterSettings { strategy, min: Some(-20), max },
+        };
         let mut commands = vec![
             counter(name("a"), Strategy::Ledger, None),
             counter(name("b"), Strategy::Ledger, Some(40)),
             counter(name("log"), Strategy::Log, Some(60)),
         ];
         for (item, stock, per_buyer) in [(name("shoe"), 40, Some(9)), (name("sock"), 25, None)] {
-            let hold = Some(9);
-            commands.push(Command::CreateSale {
-                item,
-                stock,
-                per_buyer,
-                starts_at: None,
-                ends_at: None,
-                hold,
-            });
+            let terms = SaleTerms { stock, per_buyer, starts_at: None, ends_at: None, hold: Some(9) };
+            commands.push(Command::CreateSale { item, terms });
         }
         commands
     }

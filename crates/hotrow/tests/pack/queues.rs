@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use hotrow_model::{QueueAnswer, QueueCommand, QueueTerms, Receipt};
+use hotrow_model::{NewOrder, QueueAnswer, QueueCommand, QueueTerms, Receipt};
 use hotrow_testkit::line::Line;
 
 use crate::planted::{Fault, missed, seeds};
@@ -136,7 +136,7 @@ impl Stage<'_> {
         let hours = |time: i64| Some(format!("{time} hours"));
         let receipt = |receipt: &Receipt| Some(self.receipts[receipt].clone());
         match command {
-            QueueCommand::Enqueue { order, group, created_at, not_before, priority } => {
+            QueueCommand::Enqueue(NewOrder { order, group, created_at, not_before, priority }) => {
                 let order = format!("00000000-0000-0000-0000-{order:012}");
                 let time = |time: &Option<i64>| time.map(|time| self.clock.timestamp(time));
                 let priority = (*priority != 0).then(|| priority.to_string());
@@ -247,7 +247,7 @@ impl Workload {
         let receipt =
             self.receipts.get(self.random.usize(newest..self.receipts.len().max(newest + 1))).copied();
         match (self.random.u8(0..24), receipt) {
-            (0..9, _) => QueueCommand::Enqueue {
+            (0..9, _) => QueueCommand::Enqueue(NewOrder {
                 order: self.order(),
                 group: (!self.by_created_at)
                     .then(|| self.maybe(2, 0, 2))
@@ -256,7 +256,7 @@ impl Workload {
                 created_at: if self.by_created_at { self.maybe(2, -9, 0) } else { None },
                 not_before: self.maybe(6, -1, 3).map(|hours| at + hours),
                 priority: self.maybe(6, -2, 2).unwrap_or_default(),
-            },
+            }),
             (9..15, Some(receipt)) => QueueCommand::Complete { receipt },
             (15..17, Some(receipt)) => QueueCommand::Fail { receipt, retry_in: self.maybe(2, 0, 2) },
             (17, Some(receipt)) => QueueCommand::Release { receipt },

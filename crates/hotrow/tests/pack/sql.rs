@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hotrow_model::{Command, Id, Time};
+use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Time};
 use hotrow_sql::functions;
 
 /// The model's time in the server's: a step is an hour, and hours pass by moving what is stored into the past, so that
@@ -49,7 +49,7 @@ impl Call {
         let id = |id: &Option<Id>| id.map(Id::uuid);
         let mut columns = "*".to_owned();
         let values = match command {
-            Command::CreateCounter { counter, strategy, min, max } => {
+            Command::CreateCounter { counter, settings: CounterSettings { strategy, min, max } } => {
                 vec![text(counter), Some(strategy.to_string()), number(min), number(max)]
             }
             Command::Increment { counter, amount, request } => {
@@ -57,7 +57,7 @@ impl Call {
             }
             Command::Drain { counter, request } => vec![text(counter), id(request)],
             Command::Counter { counter } => vec![text(counter)],
-            Command::CreateSale { item, stock, per_buyer, starts_at, ends_at, hold } => {
+            Command::CreateSale { item, terms: SaleTerms { stock, per_buyer, starts_at, ends_at, hold } } => {
                 let (item, stock, hold) = (text(item), Some(stock.to_string()), hold.map(hours));
                 vec![item, stock, number(per_buyer), moment(starts_at), moment(ends_at), hold]
             }

@@ -1,6 +1,6 @@
 //! Random commands on a few counters and items, so few that they meet. Never looks at what the answers mean.
 
-use hotrow_model::{Command, Id, Strategy};
+use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Strategy};
 
 /// Makes commands. Names carry a mark, so that runs on one server don't meet.
 pub struct Workload {
@@ -57,17 +57,19 @@ impl Workload {
             let strategy = if name == "a" { Strategy::Log } else { Strategy::Ledger };
             let min = self.maybe(|random| random.i64(-9..=1));
             let max = self.maybe(|random| random.i64(1..=20));
-            commands.push(Command::CreateCounter { counter, strategy, min, max });
+            let settings = CounterSettings { strategy, min, max };
+            commands.push(Command::CreateCounter { counter, settings });
         }
         for name in ["p", "q", "r"] {
-            commands.push(Command::CreateSale {
-                item: format!("{}{name}", self.mark),
+            let item = format!("{}{name}", self.mark);
+            let terms = SaleTerms {
                 stock: self.random.i64(0..=12),
                 per_buyer: self.maybe(|random| random.i64(1..=6)),
                 starts_at: self.maybe(|random| random.i64(-2..=2)),
                 ends_at: self.maybe(|random| random.i64(6..=9)),
                 hold: self.maybe(|random| random.i64(1..=4)),
-            });
+            };
+            commands.push(Command::CreateSale { item, terms });
         }
         commands
     }

@@ -1,4 +1,4 @@
-//! The input of requests, and why it is invalid.
+//! The input of requests, and the checks that it is valid.
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -20,20 +20,20 @@ const KEY_BYTES_MAX: usize = 255;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewPayment {
-    /// Who gets the money.
+    /// The merchant, who gets the money.
     pub merchant: String,
-    /// Who pays.
+    /// The customer, who pays.
     pub customer: String,
-    /// How.
+    /// The mode of payment.
     pub mode: Mode,
-    /// How much, in minor units.
+    /// The amount in minor units.
     pub amount: i64,
-    /// Of what.
+    /// The currency.
     pub currency: String,
-    /// Ask a gateway for it now.
+    /// Whether to ask a gateway for the money now.
     #[serde(default)]
     pub confirm: bool,
-    /// `at_once` or `later`.
+    /// Whether to take the money with the first request.
     #[serde(default = "yes")]
     pub capture_at_once: bool,
 }
@@ -42,7 +42,7 @@ fn yes() -> bool {
     true
 }
 
-/// How much to capture or refund: all that is left, if it isn't said.
+/// The amount to capture or refund; all that is left if it is missing.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -50,13 +50,13 @@ pub struct Part {
     pub amount: Option<i64>,
 }
 
-/// A command that needs no words.
+/// A command without parameters.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
 impl NewPayment {
-    /// Refuses what can't be a payment.
+    /// Rejects an invalid payment.
     pub fn check(&self) -> Result<(), Problem> {
         name("merchant", &self.merchant)?;
         name("customer", &self.customer)?;
@@ -67,7 +67,7 @@ impl NewPayment {
 }
 
 impl Part {
-    /// Refuses what can't be an amount.
+    /// Rejects an invalid amount.
     pub fn check(&self) -> Result<(), Problem> {
         self.amount.map_or(Ok(()), amount)
     }
@@ -80,7 +80,7 @@ fn amount(amount: i64) -> Result<(), Problem> {
     Err(Problem::invalid(format!("amount: {amount} is not from 1 to {} minor units", money::MOST)))
 }
 
-/// Refuses what can't be a name.
+/// Rejects an invalid name.
 pub fn name(what: &str, name: &str) -> Result<(), Problem> {
     let sensible = !name.trim().is_empty() && !name.chars().any(char::is_control);
     if sensible && name.chars().count() <= NAME_CHARACTERS_MAX {
@@ -102,8 +102,11 @@ pub fn json<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     })
 }
 
+/// A body, if it came whole and is not too large.
+pub type Body = Result<Bytes, BytesRejection>;
+
 /// A body that came whole and isn't too large.
-pub fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
+pub fn whole(body: Body) -> Result<Bytes, Problem> {
     body.map_err(|rejection| Problem::invalid(rejection.body_text()).with_status(rejection.status(), "body"))
 }
 

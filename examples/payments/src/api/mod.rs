@@ -1,4 +1,4 @@
-//! The service over HTTP: paths, bodies, statuses. What a payment may do is not known here.
+//! The service over HTTP: paths, bodies, statuses. Never decides what a payment may do.
 
 mod input;
 mod payments;
@@ -19,10 +19,10 @@ pub use problem::Problem;
 
 /// The largest body that is read.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
-/// Requests at once; one more is told to come back.
+/// The most requests at the same time. Others are told to retry.
 pub const REQUESTS_MAX: usize = 4096;
 
-/// What requests need.
+/// The state that requests need.
 #[derive(Clone)]
 pub struct Api {
     payments: Arc<Payments>,

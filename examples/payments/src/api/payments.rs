@@ -1,7 +1,6 @@
-//! Payments: made, moved, read, listed.
+//! The paths of payments: create, move, read and list.
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
@@ -10,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::input::{self, NewPayment, Nothing, Part};
+use super::input::{self, Body, NewPayment, Nothing, Part};
 use super::{Api, Problem, problem};
 use crate::flow::{Done, Stop};
 use crate::machine::{AttemptState, Command, State as At};
@@ -21,13 +20,13 @@ const INTENTS: &str = include_str!("../../sql/intents.sql");
 const ATTEMPTS: &str = include_str!("../../sql/attempts.sql");
 const DAY: &str = include_str!("../../sql/day.sql");
 
-/// The longest page, and how many there are if nobody says.
+/// The longest page, and the length of a page if the request does not say it.
 const PAGE_MAX: i64 = 100;
 const PAGE: i64 = 20;
 /// A payment has few attempts; one with more has them in the database.
 const ATTEMPTS_SHOWN: i64 = 100;
 
-type Body = Result<Bytes, BytesRejection>;
+type Answer = Result<Response, Problem>;
 
 /// JSON that no cache may keep.
 fn answer(status: StatusCode, body: String) -> Response {
@@ -35,7 +34,7 @@ fn answer(status: StatusCode, body: String) -> Response {
     (status, headers, body).into_response()
 }
 
-/// The status that says what became of a command.
+/// The status for the result of a command.
 fn status(done: &Done, created: bool) -> StatusCode {
     match done.attempt.as_ref().map(|attempt| attempt.state) {
         Some(AttemptState::Started | AttemptState::Unknown) => StatusCode::ACCEPTED,
@@ -52,15 +51,15 @@ fn payment(done: &Done) -> Value {
     value
 }
 
-/// What a request asks for.
+/// A request that changes something.
 enum Wish {
     Create(Box<NewPayment>),
     Command(Uuid, Command),
 }
 
 impl Api {
-    /// Carries a request out once, whatever becomes of the one who sent it.
-    async fn once(self, key: String, fingerprint: Vec<u8>, wish: Wish) -> Result<Response, Problem> {
+    /// Carries a request out once, even if its client disconnects.
+    async fn once(self, key: String, fingerprint: Vec<u8>, wish: Wish) -> Answer {
         let permit = self.room.clone().try_acquire_owned().map_err(|_| Problem::BUSY)?;
         let work = tokio::spawn(async move {
             let _permit = permit;
@@ -91,7 +90,7 @@ impl Api {
         })
     }
 
-    async fn carry_out(&self, claim: &Claim, wish: Wish) -> Result<Response, Problem> {
+    async fn carry_out(&self, claim: &Claim, wish: Wish) -> Answer {
         let created = matches!(wish, Wish::Create(_));
         let done = match wish {
             Wish::Create(new) => {
@@ -110,16 +109,16 @@ impl Api {
             Ok(done) => {
                 let (status, body) = (status(&done, created), payment(&done).to_string());
                 if status == StatusCode::ACCEPTED {
-                    // Whoever asks again may hear more.
+                    // A repetition may get more.
                     claim.release(&self.payments.database).await?;
                 } else if !claim.answer(&self.payments.database, status.as_u16(), &body).await? {
-                    // We were too slow: the one who took over has written the answer that stands.
+                    // This took too long: another program has taken over and has written the answer that counts.
                     return Err(Problem::KEY_RUNNING);
                 }
                 Ok(answer(status, body))
             }
-            // A first run that is refused has done nothing. A later one may be refused because of what an earlier one,
-            // slow but not dead, does meanwhile: then that one's answer is the request's.
+            // A first run that is refused has done nothing. A later run may be refused because of what an earlier one, slow
+            // but not dead, does meanwhile. Then the answer of the earlier run counts.
             Err(stop) if stop.is_for_good() && !claim.again => {
                 let problem = Problem::from(stop);
                 let status = problem.status().as_u16();
@@ -129,7 +128,7 @@ impl Api {
                 Err(problem)
             }
             Err(stop) => {
-                // If this fails too, the key is free when its lease is over.
+                // If this fails too, the key is free after its lease has expired.
                 if let Err(error) = claim.release(&self.payments.database).await {
                     tracing::warn!(%error, "a key was not released");
                 }
@@ -161,7 +160,7 @@ fn intent(id: Uuid, new: NewPayment) -> Intent {
 }
 
 /// `POST /v1/payments`
-pub async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Answer {
     let key = input::key(&headers)?.to_owned();
     let body = input::whole(body)?;
     let new: NewPayment = input::json(&body)?;
@@ -170,43 +169,23 @@ pub async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> R
 }
 
 /// `POST /v1/payments/{id}/confirm`
-pub async fn confirm(
-    api: State<Api>,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub async fn confirm(api: State<Api>, id: Path<String>, headers: HeaderMap, body: Body) -> Answer {
     command(api, id, headers, body, "confirm", |_: Nothing| Ok(Command::Confirm)).await
 }
 
 /// `POST /v1/payments/{id}/capture`
-pub async fn capture(
-    api: State<Api>,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub async fn capture(api: State<Api>, id: Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let wanted = |part: Part| part.check().map(|()| Command::Capture(part.amount));
     command(api, id, headers, body, "capture", wanted).await
 }
 
 /// `POST /v1/payments/{id}/cancel`
-pub async fn cancel(
-    api: State<Api>,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub async fn cancel(api: State<Api>, id: Path<String>, headers: HeaderMap, body: Body) -> Answer {
     command(api, id, headers, body, "cancel", |_: Nothing| Ok(Command::Cancel)).await
 }
 
 /// `POST /v1/payments/{id}/refund`
-pub async fn refund(
-    api: State<Api>,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+pub async fn refund(api: State<Api>, id: Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let wanted = |part: Part| part.check().map(|()| Command::Refund(part.amount));
     command(api, id, headers, body, "refund", wanted).await
 }
@@ -218,7 +197,7 @@ async fn command<T: serde::de::DeserializeOwned>(
     body: Body,
     name: &str,
     wanted: impl FnOnce(T) -> Result<Command, Problem>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let id = input::id(&id)?;
     let key = input::key(&headers)?.to_owned();
     let body = input::whole(body)?;
@@ -228,7 +207,7 @@ async fn command<T: serde::de::DeserializeOwned>(
 }
 
 /// `GET /v1/payments/{id}`
-pub async fn read(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+pub async fn read(State(api): State<Api>, Path(id): Path<String>) -> Answer {
     let id = input::id(&id)?;
     let intent = api.payments.intent(id).await?;
     let rows = api.payments.database.rows(ATTEMPTS, &[&id, &ATTEMPTS_SHOWN]).await?;
@@ -248,10 +227,7 @@ pub struct Page {
 }
 
 /// `GET /v1/payments?merchant=…`
-pub async fn list(
-    State(api): State<Api>,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Response, Problem> {
+pub async fn list(State(api): State<Api>, page: Result<Query<Page>, QueryRejection>) -> Answer {
     let Query(page) = page.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     input::name("merchant", &page.merchant)?;
     let limit = page.limit.unwrap_or(PAGE);
@@ -266,10 +242,7 @@ pub async fn list(
 }
 
 /// `GET /v1/merchants/{merchant}/days/{day}`
-pub async fn day(
-    State(api): State<Api>,
-    Path((merchant, day)): Path<(String, String)>,
-) -> Result<Response, Problem> {
+pub async fn day(State(api): State<Api>, Path((merchant, day)): Path<(String, String)>) -> Answer {
     input::name("merchant", &merchant)?;
     let day = input::day(&day)?;
     let rows = api.payments.database.rows(DAY, &[&merchant, &day]).await?;

@@ -1,4 +1,4 @@
-//! What is answered when a request is not carried out: problem details of RFC 9457.
+//! The answers to requests that are not carried out: problem details of RFC 9457.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::machine::Refusal;
 /// Another step of the payment is under way.
 const UNDER_WAY: &str = "under-way";
 
-/// One of them: its status, its name, and what to do.
+/// An answer: its status, its name, and the next step.
 #[derive(Clone, Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -27,53 +27,53 @@ const fn fixed(status: StatusCode, name: &'static str, detail: &'static str) -> 
 }
 
 impl Problem {
-    /// Nothing is there.
+    /// There is no such path.
     pub const NO_PATH: Self = fixed(StatusCode::NOT_FOUND, "no-path", "openapi.json lists the paths");
     /// The path has other methods.
     pub const METHOD_NOT_ALLOWED: Self =
         fixed(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "openapi.json lists the methods");
-    /// No such payment.
+    /// There is no payment, gateway or notification with this ID.
     pub const NOT_FOUND: Self = fixed(StatusCode::NOT_FOUND, "not-found", "there is nothing of this id");
-    /// No key.
+    /// The key is missing or invalid.
     pub const KEY_MISSING: Self = fixed(
         StatusCode::BAD_REQUEST,
         "idempotency-key",
         "send an Idempotency-Key of 1 to 255 visible characters: a new one for each request, the same for a retry",
     );
-    /// A key of another request.
+    /// The key belongs to another request.
     pub const KEY_REUSED: Self = fixed(
         StatusCode::UNPROCESSABLE_ENTITY,
         "idempotency-key-reused",
         "another request has this Idempotency-Key: make up a new one",
     );
-    /// A key whose request runs.
+    /// The request with this key is still running.
     pub const KEY_RUNNING: Self = fixed(
         StatusCode::CONFLICT,
         "idempotency-key-running",
         "the request with this Idempotency-Key is still running: repeat it a little later",
     );
-    /// Told already, and not again.
+    /// The endpoint has the notification.
     pub const DELIVERED: Self = fixed(
         StatusCode::CONFLICT,
         "delivered",
         "the endpoint has taken this notification: only one that it has not can be sent again",
     );
-    /// Will be told, and can't be told sooner.
+    /// The notification waits for its time.
     pub const PENDING: Self = fixed(
         StatusCode::CONFLICT,
         "pending",
         "this notification is sent by itself when its time comes: in a queue only a dead one can be sent again",
     );
-    /// Too much at once.
+    /// Too many requests are under way.
     pub const BUSY: Self =
         fixed(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests are under way: repeat it later");
-    /// No gateway.
+    /// No payment gateway can be reached.
     pub const NO_GATEWAY: Self = fixed(
         StatusCode::SERVICE_UNAVAILABLE,
         "no-gateway",
         "no payment gateway could be reached, and nothing was charged: repeat it with the same key",
     );
-    /// A webhook that nobody of ours has sent.
+    /// The signature of a webhook is invalid.
     pub const DISTRUSTED: Self =
         fixed(StatusCode::UNAUTHORIZED, "distrusted", "the signature is missing, wrong or too old");
 
@@ -82,19 +82,19 @@ impl Problem {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, name: "invalid", detail: Cow::Owned(detail.into()) }
     }
 
-    /// What the request is answered with.
+    /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// And why.
+    /// The body of the answer.
     pub fn body(&self) -> String {
         json!({ "type": format!("payments:{}", self.name), "status": self.status.as_u16(),
             "title": self.status.canonical_reason(), "detail": self.detail })
         .to_string()
     }
 
-    /// Whether the same request may fare better in a moment.
+    /// Whether the same request may succeed in a moment.
     fn will_pass(&self) -> bool {
         let passing = [Self::KEY_RUNNING.name, UNDER_WAY];
         self.status == StatusCode::SERVICE_UNAVAILABLE || passing.contains(&self.name)
@@ -131,7 +131,7 @@ impl From<Stop> for Problem {
     }
 }
 
-/// A problem as it goes out, the first time and again.
+/// The response for a problem, for the first request and for its repetitions.
 pub fn answer(status: StatusCode, body: String) -> Response {
     let headers = [(CONTENT_TYPE, "application/problem+json"), (CACHE_CONTROL, "no-store")];
     (status, headers, body).into_response()

@@ -1,15 +1,16 @@
-//! What comes in from payment gateways, and what goes out to dependent services.
+//! The paths for webhooks of payment gateways and for notifications to dependent services.
 
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{self, Path, Query};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Api, Problem, input};
+use super::input::{self, Body};
+use super::{Api, Problem};
 use crate::flow::{Payments, Webhook};
+use crate::gateway::News;
 use crate::ids::webhook_of;
 use crate::notifications::{Resent, State};
 use crate::signature;
@@ -24,7 +25,7 @@ pub async fn receive(
     extract::State(api): extract::State<Api>,
     Path(gateway): Path<String>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<&'static str, Problem> {
     let known = api.payments.gateway(&gateway).ok_or(Problem::NOT_FOUND)?;
     let body = input::whole(body)?;
@@ -34,8 +35,8 @@ pub async fn receive(
         tracing::warn!(gateway, %distrust, "a webhook is refused");
         return Err(Problem::DISTRUSTED);
     }
-    // One of a kind that is not known here is kept too: it is the gateway's, which would send it for ever.
-    let event = match known.parse(&body) {
+    // A webhook of an unknown kind is kept too. The gateway would otherwise send it forever.
+    let event = match serde_json::from_slice::<News>(&body) {
         Ok(news) if input::name("event", &news.event).is_ok() => news.event,
         _ => webhook_of(&body).to_string(),
     };
@@ -43,7 +44,7 @@ pub async fn receive(
     if !api.payments.keep(&webhook).await? {
         return Ok("known\n");
     }
-    // One more than there is room for is left to the workers.
+    // If too many requests are under way, the webhook is left to the workers.
     if let Ok(permit) = api.room.clone().try_acquire_owned() {
         tokio::spawn(async move {
             let _permit = permit;
@@ -73,7 +74,7 @@ fn yes() -> bool {
 pub async fn set_endpoint(
     extract::State(api): extract::State<Api>,
     Path(name): Path<String>,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<&'static str, Problem> {
     input::name("name", &name)?;
     let Endpoint { url, secret, active } = input::json(&input::whole(body)?)?;
@@ -104,7 +105,7 @@ pub async fn resend(
     }
 }
 
-/// Which notifications.
+/// The query for notifications.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Which {

@@ -4,12 +4,5 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    payments::program::log();
-    match payments::simulated::run().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("payment-gateways: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    payments::program::run("payment-gateways", payments::simulated::run()).await
 }

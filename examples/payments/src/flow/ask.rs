@@ -1,36 +1,35 @@
-//! A gateway is asked, and its answer written down. What follows from an outcome is next door.
+//! Sends an order to a payment gateway and records its answer. The consequences of an outcome are in `settle`.
 
 use std::time::Instant;
 
 use super::Payments;
-use crate::database::Error;
+use crate::database::{Error, Value};
 use crate::gateway::{Answer, Decision, Gateway, Order, Status};
-use crate::machine::{AttemptState, Kind, Outcome};
+use crate::machine::{AttemptState, Outcome};
 use crate::records::{Attempt, Intent, NO_GATEWAY};
-use crate::routing::{Choice, Mode, choose};
+use crate::routing::{Choice, Health, Mode, choose};
 
 const DOUBT_ATTEMPT: &str = include_str!("../../sql/doubt_attempt.sql");
 
 impl Payments {
-    /// The gateway for a payment of this mode, other than those that were tried.
-    pub(super) fn route(&self, mode: Mode, tried: &[String]) -> Option<&dyn Gateway> {
+    /// The payment gateway for a payment of this mode, other than those that were tried.
+    pub(super) fn route(&self, mode: Mode, tried: &[String]) -> Option<&Gateway> {
         let mut health = self.health.lock().expect("nothing panics while it holds the health");
-        let choice = |(index, gateway): (usize, &dyn Gateway)| Choice {
-            own: gateway.own_mode(),
-            health: health[index],
-            tried: tried.iter().any(|tried| tried == gateway.name()),
+        let choice = |(gateway, health): (&Gateway, &Health)| Choice {
+            own: gateway.own_mode,
+            health: *health,
+            tried: tried.iter().any(|tried| tried == gateway.name),
         };
-        let gateways = self.gateways.iter().map(AsRef::as_ref);
-        let mut choices: Vec<_> = gateways.enumerate().map(choice).collect();
+        let mut choices: Vec<_> = self.gateways.iter().zip(health.iter()).map(choice).collect();
         let chosen = choose(&mut choices, mode, fastrand::u32(..), Instant::now());
         for (health, choice) in health.iter_mut().zip(choices) {
             *health = choice.health;
         }
-        chosen.map(|index| self.gateways[index].as_ref())
+        chosen.map(|index| &self.gateways[index])
     }
 
     fn note_health(&self, name: &str, answered: bool) {
-        let Some(index) = self.gateways.iter().position(|gateway| gateway.name() == name) else { return };
+        let Some(index) = self.gateways.iter().position(|gateway| gateway.name == name) else { return };
         let mut health = self.health.lock().expect("nothing panics while it holds the health");
         let was_left_out = health[index].is_left_out();
         if answered {
@@ -47,10 +46,10 @@ impl Payments {
         }
     }
 
-    /// Asks the attempt's gateway to do it. The attempt as it is afterwards.
+    /// Sends the attempt's order to its payment gateway. Returns the attempt as it is afterwards.
     pub(super) async fn ask(&self, intent: &Intent, attempt: Attempt) -> Result<Attempt, Error> {
         let decision = if attempt.gateway == NO_GATEWAY {
-            Decision { outcome: Outcome::Succeeded, code: None } // nobody holds anything
+            Decision { outcome: Outcome::Succeeded, code: None } // no gateway holds anything
         } else {
             match self.order(intent, &attempt).await {
                 Answer::Decided(decision) => decision,
@@ -72,32 +71,28 @@ impl Payments {
         let order = Order {
             reference: attempt.id,
             authorization: attempt.authorization,
+            kind: attempt.kind,
             amount: attempt.amount,
             currency: attempt.currency.clone(),
             mode: intent.mode,
             valid_until: attempt.valid_until,
         };
-        let answer = match attempt.kind {
-            Kind::Authorize => gateway.authorize(&order, false).await,
-            Kind::Purchase => gateway.authorize(&order, true).await,
-            Kind::Capture => gateway.capture(&order).await,
-            Kind::Void => gateway.void(&order).await,
-            Kind::Refund => gateway.refund(&order).await,
-        };
+        let answer = gateway.order(&order).await;
         self.note_health(&attempt.gateway, matches!(answer, Answer::Decided(_)));
         answer
     }
 
-    /// It may have been done, and it may not. A worker or a webhook will find out.
+    /// Records that the outcome is unknown. A worker or a webhook will resolve it.
     async fn doubt(&self, attempt: Attempt, error: String) -> Result<Attempt, Error> {
         tracing::info!(attempt = %attempt.id, gateway = attempt.gateway, error, "the outcome is not known");
         let code = Some(error);
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&attempt.id, &attempt.version, &code];
+        let values: [Value<'_>; 3] = [&attempt.id, &attempt.version, &code];
         if self.database.execute(DOUBT_ATTEMPT, &values).await? == 1 {
             let version = attempt.version + 1;
             return Ok(Attempt { state: AttemptState::Unknown, version, code, ..attempt });
         }
-        // Somebody knows more already, but may not have come to what follows from it, and we may go on to another gateway.
+        // Another task already knows more, but may not have written the consequences, and this one may go on to another
+        // gateway.
         let attempt = self.attempt(attempt.id).await?.unwrap_or(attempt);
         if let Some(outcome) = attempt.state.outcome() {
             self.follow(&attempt, outcome).await?;
@@ -105,7 +100,7 @@ impl Payments {
         Ok(attempt)
     }
 
-    /// Asks what has become of an attempt, and settles it if that is known by now.
+    /// Asks for the outcome of an attempt, and settles the attempt if the outcome is known now.
     pub async fn ask_again(&self, attempt: Attempt) -> Result<Attempt, Error> {
         let decision = if attempt.gateway == NO_GATEWAY {
             Decision { outcome: Outcome::Succeeded, code: None }

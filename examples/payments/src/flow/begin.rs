@@ -1,4 +1,4 @@
-//! An attempt begins: it is written down, then the intent takes the step it stands for. No gateway is asked here.
+//! Begins an attempt: writes it, then the step of the payment. Never asks a payment gateway.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ const BEGIN_INTENT: &str = include_str!("../../sql/begin_intent.sql");
 pub(super) const INSERT_TRANSITION: &str = include_str!("../../sql/insert_transition.sql");
 
 impl Payments {
-    /// Begins an attempt for an intent as it was read. Of several that want to, one gets the step.
+    /// Begins an attempt for a payment as it was read. If several tasks try this, one of them succeeds.
     pub(super) async fn begin(
         &self,
         intent: &Intent,
@@ -40,7 +40,7 @@ impl Payments {
             valid_until: Timestamp::now() + valid_for,
             tries: 0,
         };
-        // When a worker looks: not at once at all that a payment gateway has left unanswered at once.
+        // Workers look at different times at attempts that a payment gateway left unanswered at the same time.
         let written = self
             .database
             .execute(
@@ -70,8 +70,8 @@ impl Payments {
         Ok(Ok(attempt))
     }
 
-    /// The intent's step to where the attempt is under way. The attempt owns this version of the intent, so it doesn't
-    /// matter who writes this, nor how often.
+    /// Writes the payment's step to the state in which the attempt is under way. The attempt owns this version of the payment,
+    /// so any task can write the step, and more than once.
     pub(super) async fn take_step(&self, attempt: &Attempt) -> Result<(), Error> {
         let (before, after) = (attempt.state_before(), attempt.kind.under_way());
         let version = attempt.intent_version - 1;
@@ -81,7 +81,7 @@ impl Payments {
         self.log(attempt, attempt.intent_version, before, after).await
     }
 
-    /// One line of the log.
+    /// Writes a line of the log.
     pub(super) async fn log(
         &self,
         attempt: &Attempt,

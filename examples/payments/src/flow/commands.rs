@@ -1,4 +1,4 @@
-//! What a merchant can ask of a payment, each safe to ask again with the same ids.
+//! The commands of merchants. Each can be repeated with the same IDs.
 
 use uuid::Uuid;
 
@@ -9,17 +9,17 @@ use crate::records::{Attempt, Intent};
 
 const INSERT_INTENT: &str = include_str!("../../sql/insert_intent.sql");
 
-/// What has become of it.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The payment as it is now.
     pub intent: Intent,
-    /// The attempt that was made for this command, if there was one.
+    /// The attempt that was made for this command, if any.
     pub attempt: Option<Attempt>,
 }
 
 impl Payments {
-    /// A new payment, confirmed at once if `confirm` says so. `again` if this may have been tried before.
+    /// Creates a payment, and confirms it if `confirm` is set. `again` means that this may have been tried before.
     pub async fn create(
         &self,
         intent: Intent,
@@ -52,7 +52,7 @@ impl Payments {
         self.carry_out(intent, Command::Confirm, attempt).await
     }
 
-    /// A command about a payment that is there.
+    /// Runs a command on an existing payment.
     pub async fn command(
         &self,
         id: Uuid,
@@ -60,11 +60,11 @@ impl Payments {
         mut attempt: Uuid,
         again: bool,
     ) -> Result<Done, Stop> {
-        // Those who tried before made these ids in this order, and the last of them is what has become of it.
+        // Earlier tries made these IDs in this order. The last of them has the result.
         while again && let Some(before) = self.attempt(attempt).await? {
             if before.state.outcome() != Some(Outcome::NotExecuted) {
                 let mut intent = self.intent(before.intent).await?;
-                // Whoever decided the attempt may not have come to the intent yet.
+                // The task that decided the attempt may not have written the payment yet.
                 if intent.version <= before.intent_version {
                     intent.advance(&before);
                 }
@@ -82,7 +82,7 @@ impl Payments {
             let step = begin(intent.state, intent.sums(), intent.capture_at_once, command)?;
             let mut gateway = None;
             if step.kind.asks_for_money() {
-                let name = self.route(intent.mode, &tried).ok_or(Stop::NoGateway)?.name();
+                let name = self.route(intent.mode, &tried).ok_or(Stop::NoGateway)?.name;
                 tried.push(name.to_owned());
                 gateway = Some(name);
             }
@@ -101,7 +101,7 @@ impl Payments {
 }
 
 impl Intent {
-    /// As it is once its attempt has come so far.
+    /// Changes to the state that follows from the attempt.
     fn advance(&mut self, attempt: &Attempt) {
         self.attempt = Some(attempt.id);
         self.version = attempt.intent_version;

@@ -1,14 +1,14 @@
-//! How a payment moves: statements that commit one by one, each a compare-and-set that is right alone. Never speaks HTTP.
+//! How a payment moves: by statements with a commit each, of which each is a correct compare-and-set. Never uses HTTP.
 //!
-//! A crash may come between any two. Before a gateway is asked, an attempt stands in the database with `due_at` set;
-//! that goes only when all that follows from its outcome is written. Everything here can therefore be run again by
-//! whoever finds the attempt: the request itself, a webhook, a worker, or all of them at once.
+//! The program can crash between any two statements. Before a gateway is asked, the database has an attempt with `due_at`
+//! set. `due_at` is cleared only after all consequences of the outcome are written. The request, a webhook, a worker, or all
+//! of them at the same time can therefore repeat everything here.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `begin` | the attempt, and the intent's step to where it is under way |
-//! | `ask` | the gateway, and what its answer means |
-//! | `settle` | the outcome, once; and what follows from it |
+//! | `begin` | the attempt, and the payment's step to the state in which it is under way |
+//! | `ask` | requests to the gateway, and the meaning of its answers |
+//! | `settle` | the outcome, written once, and its consequences |
 //! | `totals` | the merchant's day: the addition, and the recount after a doubt |
 //! | `news` | webhooks of gateways |
 //! | `commands` | confirm, capture, cancel, refund |
@@ -38,49 +38,49 @@ pub use news::Webhook;
 const INTENT: &str = include_str!("../../sql/intent.sql");
 const ATTEMPT: &str = include_str!("../../sql/attempt.sql");
 
-/// Why a payment did not move.
+/// The reason why a payment did not move.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    /// There is none of this id.
+    /// There is no payment with this ID.
     #[error("there is no such payment")]
     NotFound,
-    /// It can't from where it is.
+    /// The payment's state does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Nobody takes the money.
+    /// No payment gateway can be reached.
     #[error("no payment gateway can be reached")]
     NoGateway,
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] Error),
 }
 
 impl Stop {
-    /// Whether the payment's state has decided: asking again is another request.
+    /// Whether the payment's state is the reason, so that a repetition gets the same answer.
     pub fn is_for_good(&self) -> bool {
         matches!(self, Self::Refused(Refusal::WrongState | Refusal::TooMuch))
     }
 }
 
-/// All that moving a payment takes.
+/// Everything that is needed to move payments.
 pub struct Payments {
-    /// Where payments are.
+    /// The database of the payments.
     pub database: Database,
-    gateways: Vec<Box<dyn Gateway>>,
+    gateways: Vec<Gateway>,
     health: Mutex<Vec<Health>>,
-    /// What dependent services are to be told.
+    /// The messages to dependent services.
     pub notifications: Notifications,
-    /// How long a gateway may take.
+    /// The time limit for an answer of a gateway.
     gateway_limit: Duration,
     /// When a worker first looks at an attempt.
     first_look: Duration,
 }
 
 impl Payments {
-    /// On this database, with these gateways.
+    /// Payments in this database, through these gateways.
     pub fn new(
         database: Database,
-        gateways: Vec<Box<dyn Gateway>>,
+        gateways: Vec<Gateway>,
         notifications: Notifications,
         gateway_limit: Duration,
         first_look: Duration,
@@ -90,17 +90,17 @@ impl Payments {
     }
 
     /// The gateway of this name.
-    pub fn gateway(&self, name: &str) -> Option<&dyn Gateway> {
-        self.gateways.iter().find(|gateway| gateway.name() == name).map(AsRef::as_ref)
+    pub fn gateway(&self, name: &str) -> Option<&Gateway> {
+        self.gateways.iter().find(|gateway| gateway.name == name)
     }
 
-    /// One intent.
+    /// Reads a payment.
     pub async fn intent(&self, id: Uuid) -> Result<Intent, Stop> {
         let row = self.database.row(INTENT, &[&id]).await?.ok_or(Stop::NotFound)?;
         Ok(Intent::try_from(&row)?)
     }
 
-    /// One attempt.
+    /// Reads an attempt.
     pub async fn attempt(&self, id: Uuid) -> Result<Option<Attempt>, Error> {
         self.database.row(ATTEMPT, &[&id]).await?.as_ref().map(Attempt::try_from).transpose()
     }

@@ -1,9 +1,10 @@
-//! What payment gateways tell by themselves: kept as it came, answered, then worked on.
+//! Webhooks of payment gateways: kept as they came, answered, then worked on.
 
 use uuid::Uuid;
 
 use super::Payments;
 use crate::database::Error;
+use crate::gateway::News;
 use crate::records::get;
 
 const INSERT_WEBHOOK: &str = include_str!("../../sql/insert_webhook.sql");
@@ -13,22 +14,22 @@ const CLAIM_WEBHOOKS: &str = include_str!("../../sql/claim_webhooks.sql");
 /// A webhook that was verified.
 #[derive(Clone, Debug)]
 pub struct Webhook {
-    /// From whom.
+    /// The name of its gateway.
     pub gateway: String,
-    /// Its name there.
+    /// The gateway's name for it.
     pub event: String,
-    /// What it says.
+    /// Its text.
     pub body: Vec<u8>,
 }
 
 impl Payments {
-    /// Keeps it. False if it came before.
+    /// Keeps a webhook. False if it came before.
     pub async fn keep(&self, webhook: &Webhook) -> Result<bool, Error> {
         let Webhook { gateway, event, body } = webhook;
         Ok(self.database.execute(INSERT_WEBHOOK, &[gateway, event, body]).await? == 1)
     }
 
-    /// Those that nobody has worked on.
+    /// Claims webhooks that no program has worked on.
     pub async fn claim_webhooks(&self, most: i64) -> Result<Vec<Webhook>, Error> {
         let rows = self.database.rows(CLAIM_WEBHOOKS, &[&most]).await?;
         let webhook = |row| {
@@ -37,10 +38,10 @@ impl Payments {
         rows.iter().map(webhook).collect()
     }
 
-    /// Does what it says.
+    /// Settles the attempt that a webhook is about.
     pub async fn heed(&self, webhook: &Webhook) -> Result<(), Error> {
         let Webhook { gateway, event, body } = webhook;
-        let news = self.gateway(gateway).and_then(|gateway| gateway.parse(body).ok());
+        let news = self.gateway(gateway).and_then(|_| serde_json::from_slice::<News>(body).ok());
         match news {
             Some(news) => match self.attempt(news.reference).await? {
                 Some(attempt) if attempt.state.outcome() == Some(news.decision.outcome) => {}

@@ -1,4 +1,4 @@
-//! An attempt's outcome: written once, by whoever comes first; then all that follows from it, by whoever is there.
+//! The outcome of an attempt: the first task writes it, once. Then any task writes its consequences.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil::Date};
@@ -16,7 +16,7 @@ const SETTLE_INTENT: &str = include_str!("../../sql/settle_intent.sql");
 const INSERT_EVENT: &str = include_str!("../../sql/insert_event.sql");
 const FINISH_ATTEMPT: &str = include_str!("../../sql/finish_attempt.sql");
 
-/// What an outcome is called among events.
+/// The type of the event of an outcome.
 fn event_type(kind: Kind, outcome: Outcome) -> &'static str {
     match (kind, outcome) {
         (Kind::Authorize, Outcome::Succeeded) => "payment.authorized",
@@ -36,7 +36,7 @@ fn today() -> Date {
 }
 
 impl Payments {
-    /// Writes the outcome if there is none yet; the attempt with the one it has.
+    /// Writes the outcome if there is none yet. Returns the attempt with its outcome.
     pub async fn settle(&self, mut attempt: Attempt, decision: Decision) -> Result<Attempt, Error> {
         let day = today();
         // Before the outcome is written: recount_close.sql says why.
@@ -67,24 +67,24 @@ impl Payments {
             attempt = now;
             if let Some(outcome) = attempt.state.outcome() {
                 if outcome != decision.outcome {
-                    // A gateway that changes its mind: a person has to look.
+                    // A gateway that reports two outcomes: a person has to look.
                     tracing::error!(attempt = %attempt.id, was = outcome.word(), now = decision.outcome.word(),
                         "a settled attempt is told another outcome");
                 }
-                // Whoever wrote it adds it to the totals; the rest may be written by both.
+                // The task that wrote the outcome adds it to the totals. Both may write the rest.
                 self.follow(&attempt, outcome).await?;
                 return Ok(attempt);
             }
         }
     }
 
-    /// All that follows from an outcome but the totals: the same for everybody, and written once.
+    /// Writes all consequences of an outcome except the totals. They are the same for all tasks, and are written once.
     pub(super) async fn follow(&self, attempt: &Attempt, outcome: Outcome) -> Result<(), Error> {
         let under_way = attempt.kind.under_way();
         let (state, sums) = attempt.leads_to(outcome);
         let (authorization, gateway) = attempt.holds(outcome);
-        // Before the intent's step: the next attempt begins after it, so that events of one payment are in their order
-        // whoever dies in between. The event's id follows from the attempt's; a second one waits for the first to commit.
+        // Before the payment's step: the next attempt begins after that step, so the events of one payment are in order even if
+        // a program crashes in between. The event's ID is derived from the attempt's; a second insert waits for the first.
         let event = event_of(attempt.id);
         let payload = json!({
             "payment": attempt.intent,
@@ -119,14 +119,14 @@ impl Payments {
         self.notifications.write(&self.database, event, kind, &payload).await
     }
 
-    /// Nothing is left to do.
+    /// Records that nothing is left to do for an attempt.
     pub async fn finish(&self, attempt: &Attempt) -> Result<(), Error> {
         self.database.execute(FINISH_ATTEMPT, &[&attempt.id]).await?;
         Ok(())
     }
 
-    /// Brings an attempt that nobody has finished as far as it can be. If it was settled before, it is given back:
-    /// nobody knows whether it was added to the day's totals, so they have to be recounted before it is finished.
+    /// Does everything possible for an unfinished attempt. If it was settled before, it is returned: whether it was added to
+    /// the day's totals is unknown, so the day must be recounted before the attempt is finished.
     pub async fn bring_home(&self, attempt: Attempt) -> Result<Option<Attempt>, Error> {
         self.take_step(&attempt).await?;
         match attempt.state.outcome() {

@@ -1,4 +1,4 @@
-//! A merchant's day: the row that every payment touches, and how it stays right when somebody dies beside it.
+//! A merchant's day: the row that every payment updates, and how it stays correct if a program crashes in between.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ const ADD_TO_DAY: &str = include_str!("../../sql/add_to_day.sql");
 const RECOUNT_CLOSE: &str = include_str!("../../sql/recount_close.sql");
 const RECOUNT_OPEN: &str = include_str!("../../sql/recount_open.sql");
 
-/// A recount takes milliseconds. Who waits in vain leaves the addition to the next one.
+/// A recount takes milliseconds. A task that waits longer leaves the addition to the next recount.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// What one attempt adds.
+/// The amounts that one attempt adds.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Parts {
     declined: i64,
@@ -51,7 +51,7 @@ impl Payments {
         }
     }
 
-    /// The epoch of a day that is open, or none if it stays closed.
+    /// The epoch of an open day; none if the day stays closed.
     pub(super) async fn open_epoch(&self, attempt: &Attempt, day: Date) -> Result<Option<i64>, Error> {
         for _ in 0..LOOKS {
             let epoch = self.epoch(&attempt.merchant, day, &attempt.currency).await?;
@@ -63,7 +63,7 @@ impl Payments {
         Ok(None)
     }
 
-    /// Adds an attempt that was just settled. False if the totals are being recounted: then the next recount has it.
+    /// Adds an attempt that was just settled. False if the totals are being recounted: then the next recount adds it.
     pub(super) async fn add_to_day(
         &self,
         attempt: &Attempt,
@@ -92,15 +92,15 @@ impl Payments {
         Ok(added == 1)
     }
 
-    /// Sums a day up anew. What was settled before is in the sums, and will not be added again.
+    /// Recounts a day. Attempts that were settled before are in the sums, and are not added again.
     pub async fn recount(&self, merchant: &str, day: Date, currency: &str) -> Result<(), Error> {
         let mut epoch = self.epoch(merchant, day, currency).await?;
         while epoch % 2 != 0 {
-            // Somebody else's recount, or one who died over it. Its sums may be from before.
+            // Another recount, whose program may have crashed. Its sums can be older.
             self.database.execute(RECOUNT_OPEN, &[&merchant, &day, &currency, &epoch]).await?;
             epoch = self.epoch(merchant, day, currency).await?;
         }
-        // Nothing if somebody else has closed it meanwhile: then their sums are from after that.
+        // This changes nothing if another recount has closed the day meanwhile: its sums are then newer.
         self.database.execute(RECOUNT_CLOSE, &[&merchant, &day, &currency, &epoch]).await?;
         self.database.execute(RECOUNT_OPEN, &[&merchant, &day, &currency, &(epoch + 1)]).await?;
         Ok(())

@@ -1,13 +1,14 @@
-//! Dependent services: who they are, what each is to be told, and until when that is kept. Never sends anything.
+//! Notifications to dependent services: which services there are, and the notifications for each. Never sends anything.
 //!
-//! It is kept in one of two places of one shape: `table`, the service's own, and `queue`, a queue of hotrow's for each
-//! endpoint, where the database has them. New notifications go into queues as soon as there are any; workers take from
-//! both, so that it doesn't matter which program notices first, and what was in the table is sent.
+//! Notifications are kept in one of two places with the same functions: `table`, the service's own, and `queue`, one of
+//! Hotrow's queues for each endpoint if the database has them. As soon as there are queues, new notifications go there.
+//! Workers take from both, so the order in which programs notice the queues does not matter, and the table is emptied.
 //!
-//! No event is told to nobody: whoever follows an attempt's outcome writes its notifications before the attempt is
-//! finished, and whoever finds one that isn't writes them again. The second time changes nothing: the event's id is the
-//! table's key and the order's id. (A queue remembers ids for a week: an attempt that no worker has looked at for longer is
-//! told again, as may be one whose worker died between telling and noting it.)
+//! No notification is lost: a task that writes the consequences of an outcome writes its notifications before the attempt is
+//! finished, and a worker that finds an unfinished attempt writes them again. The second write changes nothing, because the
+//! event's ID is the key of the table and the ID of the order. (A queue remembers IDs for a week. If no worker has looked at
+//! an attempt for longer, its notification is sent again. The same can happen if a worker crashes after it has sent a
+//! notification and before it has recorded that.)
 
 mod queue;
 mod table;
@@ -26,21 +27,22 @@ use crate::words::worded;
 
 const ENDPOINTS: &str = include_str!("../../sql/endpoints.sql");
 
-/// A new endpoint, and new queues, are noticed after so long at the latest.
+/// A new endpoint, and new queues, are noticed after this time at the latest.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// Claimed at once, of all endpoints together: one of each if there are more endpoints.
+/// The number of notifications that are claimed at once, for all endpoints together. If there are more endpoints, it is one for
+/// each.
 const MOST: i64 = 50;
-/// The most that are listed.
+/// The most notifications that are listed.
 const LISTED: i64 = 100;
 
 worded! {
-    /// Where a notification is.
+    /// The state of a notification.
     State {
-        /// It will be told, again perhaps.
+        /// It will be sent, perhaps again.
         Pending = "pending",
         /// The endpoint has it.
         Delivered = "delivered",
-        /// Nobody tries any more, unless a person wants it.
+        /// It is not sent any more, unless a person asks for it.
         Dead = "dead",
     }
 }
@@ -48,28 +50,28 @@ worded! {
 /// A dependent service.
 pub struct Endpoint {
     name: String,
-    /// Where it listens.
+    /// Its address.
     pub url: String,
-    /// What messages to it are signed with.
+    /// The secret with which messages to it are signed.
     pub secret: String,
-    /// Whether it wants to be told.
+    /// Whether it gets notifications.
     pub active: bool,
 }
 
-/// What an endpoint is to be told: ours until the claim ends.
+/// A claimed notification, which belongs to this worker until the claim ends.
 pub struct Notification {
-    /// Whom.
+    /// Its receiver.
     pub endpoint: Arc<Endpoint>,
-    /// What.
+    /// Its text.
     pub body: String,
     event: Uuid,
-    /// How often it was claimed, this time too.
+    /// The number of claims, including this one.
     tries: i32,
-    /// What the queue wants to see afterwards; none if it came from the table.
+    /// The receipt for the queue; none if it came from the table.
     receipt: Option<i64>,
 }
 
-/// What has become of one.
+/// A notification in a list.
 #[derive(Serialize)]
 pub struct Told {
     event: Uuid,
@@ -81,25 +83,25 @@ pub struct Told {
     delivered_at: Option<Timestamp>,
 }
 
-/// Whether one is told again that a person wants resent.
+/// The result of a request to send a notification again.
 #[derive(Clone, Copy, Debug)]
 pub enum Resent {
     /// It is due.
     Due,
     /// The endpoint has it already.
     Delivered,
-    /// It will be told at its time, and not before.
+    /// It will be sent at its time, and not before.
     Waits,
 }
 
-/// All that are kept.
+/// All notifications.
 pub struct Notifications {
     known: Mutex<Known>,
-    /// When one that was not taken is told again, in seconds.
+    /// The times after which a notification that was not taken is sent again, in seconds.
     again_after: Vec<f64>,
 }
 
-/// As it was a moment ago.
+/// What was read from the database a moment ago.
 #[derive(Clone, Default)]
 struct Known {
     read: Option<Instant>,
@@ -108,7 +110,7 @@ struct Known {
 }
 
 impl Notifications {
-    /// With this ladder.
+    /// Notifications that are sent again after these times.
     pub fn new(again_after: &[Duration]) -> Self {
         let again_after = again_after.iter().map(Duration::as_secs_f64).collect();
         Self { known: Mutex::default(), again_after }
@@ -120,7 +122,7 @@ impl Notifications {
             if known.read.is_some_and(|read| read.elapsed() < KNOWN_FOR) {
                 return Ok(known.clone());
             }
-            // One looks; meanwhile what was known a moment ago is good enough for the others, if there is anything.
+            // One task reads again. The others use what was known a moment ago, if there is anything.
             if known.read.is_some() {
                 known.read = Some(Instant::now());
             }
@@ -148,7 +150,7 @@ impl Notifications {
         *self.known.lock().expect("nothing panics while it holds the names") = known;
     }
 
-    /// Writes down that every dependent service is to be told.
+    /// Writes the notifications of an event for all dependent services.
     pub async fn write(
         &self,
         database: &Database,
@@ -161,7 +163,7 @@ impl Notifications {
         for endpoint in known.endpoints.iter().filter(|endpoint| endpoint.active) {
             if known.queues {
                 let written = queue::write(database, &endpoint.name, event, &body).await;
-                // Somebody may have dropped the queue: look again before the next try.
+                // The queue may have been dropped: read again before the next try.
                 written.inspect_err(|_| self.know(Known::default()))?;
             } else {
                 table::write(database, &endpoint.name, event, &body.to_string()).await?;
@@ -176,7 +178,7 @@ impl Notifications {
         Ok(known.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect())
     }
 
-    /// Those of an endpoint's that are due, up to its share of what is claimed at once.
+    /// Claims due notifications of an endpoint, up to its share of those that are claimed at once.
     pub async fn claim(&self, database: &Database, endpoint: &str) -> Result<Vec<Notification>, Error> {
         let known = self.known(database).await?;
         let share = (MOST / i64::try_from(known.endpoints.len()).unwrap_or(MOST).max(1)).max(1);
@@ -188,7 +190,7 @@ impl Notifications {
             match queue::claim(database, endpoint, share).await {
                 Ok(found) => claimed.extend(found),
                 Err(error) => {
-                    // Somebody may have dropped the queue: look again before the next try.
+                    // The queue may have been dropped: read again before the next try.
                     self.know(Known::default());
                     tracing::warn!(%error, endpoint = endpoint.name, "a queue could not be asked");
                 }
@@ -197,7 +199,7 @@ impl Notifications {
         Ok(claimed)
     }
 
-    /// Notes what has become of a claimed one.
+    /// Records the delivery or failure of a claimed notification.
     pub async fn told(
         &self,
         database: &Database,
@@ -211,14 +213,14 @@ impl Notifications {
             (None, Some(error)) => table::failed(database, told, error, again).await,
             (Some(receipt), None) => queue::delivered(database, told, receipt).await,
             (Some(receipt), Some(error)) => {
-                // Whether it was the last time the queue knows: it was made with a ladder's length.
+                // The queue knows whether it was the last time, because it was created with the number of attempts.
                 let again = again.or(self.again_after.last());
                 queue::failed(database, told, receipt, error, again).await
             }
         }
     }
 
-    /// Has one told again, if it is there.
+    /// Makes a notification due again, if it exists.
     pub async fn resend(
         &self,
         database: &Database,
@@ -235,7 +237,7 @@ impl Notifications {
         table::resend(database, event, endpoint).await
     }
 
-    /// Those of one endpoint in one state, the oldest first.
+    /// Notifications of one endpoint in one state, the oldest first.
     pub async fn list(&self, database: &Database, endpoint: &str, state: State) -> Result<Vec<Told>, Error> {
         let known = self.known(database).await?;
         let mut rows = table::list(database, endpoint, state, LISTED).await?;

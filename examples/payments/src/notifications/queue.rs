@@ -1,4 +1,4 @@
-//! Notifications in hotrow's queues: a queue for each endpoint, an order for each event, under the event's id.
+//! Notifications in Hotrow's queues: a queue for each endpoint, and an order for each event, with the event's ID.
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ fn name(endpoint: &str) -> String {
     format!("payments.{endpoint}")
 }
 
-/// Whether the database has queues that we may use.
+/// Whether the database has queues that this service may use.
 pub async fn are_there(database: &Database) -> Result<bool, Error> {
     let row = database.row(ARE_THERE, &[]).await?;
     row.map_or(Ok(false), |row| get(&row, "are_there"))
 }
 
-/// An endpoint's queue; nothing if it is there. It gives up after the first try and one for each rung.
+/// Creates the queue of an endpoint unless it exists. It gives up after the first try and one for each waiting time.
 pub async fn make(database: &Database, endpoint: &str, rungs: usize) -> Result<(), Error> {
     let attempts = i32::try_from((rungs + 1).min(ATTEMPTS_MAX)).expect("a thousand fits");
     let row = database.row(MAKE, &[&name(endpoint), &attempts]).await?;
     let status: Option<String> = row.map(|row| get(&row, "status")).transpose()?;
     if status.as_deref() == Some("differs") {
-        tracing::warn!(endpoint, "the queue was made with other settings, and gives up when those say so");
+        tracing::warn!(endpoint, "the queue exists with other settings, which decide when it gives up");
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ pub async fn failed(
     settled(told, row)
 }
 
-/// Whoever is too late has told it while its lease ended: it is told again.
+/// If the lease ended before the delivery was recorded, the notification is sent again.
 fn settled(told: &Notification, row: Option<Row>) -> Result<(), Error> {
     let outcome: Option<String> = row.map(|row| get(&row, "outcome")).transpose()?;
     if outcome.as_deref() == Some("lease_lost") {
@@ -104,7 +104,7 @@ pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<
             database.execute(REDRIVE, &[&queue, &event]).await?;
             Ok(Some(Resent::Due))
         }
-        // Nothing brings an order forward that waits for its next time.
+        // An order that waits for its next time cannot be moved forward.
         _ => Ok(Some(Resent::Waits)),
     }
 }

@@ -1,4 +1,4 @@
-//! Notifications in the service's own table, claimed by moving the time when the next worker looks.
+//! Notifications in the service's own table. A claim moves the time at which the next worker can claim the notification.
 
 use std::sync::Arc;
 

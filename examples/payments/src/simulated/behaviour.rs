@@ -1,48 +1,31 @@
-//! How a simulated gateway behaves: set at the start and at any time, rolled for each order.
+//! The behaviour of a simulated gateway: set at the start and at any time, decided at random for each order.
 
 use serde::{Deserialize, Serialize};
 
 /// Shares are of 1; times are in milliseconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
-    /// Answers nothing but 503, and does nothing.
+    /// Whether it only answers 503 and does nothing.
     pub down: bool,
-    /// Takes at least so long.
+    /// The shortest time that an order takes.
     pub latency_ms: u64,
-    /// And up to so much longer.
+    /// The longest time that is added at random.
     pub jitter_ms: u64,
-    /// Refuses this share.
+    /// The share of orders that it refuses.
     pub declines: f64,
-    /// Forgets this share without doing it, and without a word.
+    /// The share of orders that it neither carries out nor answers.
     pub forgets: f64,
-    /// Does this share without a word.
+    /// The share of orders that it carries out and does not answer.
     pub silent: f64,
-    /// Where webhooks go: the service's address, or nowhere.
+    /// The service's address, for webhooks; without it none are sent.
     pub webhooks_url: String,
-    /// They come so much later than the answer.
+    /// The time from the answer to the webhook.
     pub webhook_delay_ms: u64,
-    /// This share comes twice.
+    /// The share of webhooks that it sends twice.
     pub duplicates: f64,
-    /// This share never comes.
+    /// The share of webhooks that it never sends.
     pub lost_webhooks: f64,
-}
-
-impl Default for Behaviour {
-    fn default() -> Self {
-        Self {
-            down: false,
-            latency_ms: 0,
-            jitter_ms: 0,
-            declines: 0.0,
-            forgets: 0.0,
-            silent: 0.0,
-            webhooks_url: String::new(),
-            webhook_delay_ms: 0,
-            duplicates: 0.0,
-            lost_webhooks: 0.0,
-        }
-    }
 }
 
 impl std::str::FromStr for Behaviour {
@@ -54,13 +37,13 @@ impl std::str::FromStr for Behaviour {
 }
 
 impl Behaviour {
-    /// How long one order takes.
+    /// The time that one order takes.
     pub fn latency_ms(&self) -> u64 {
         self.latency_ms + fastrand::u64(0..=self.jitter_ms)
     }
 }
 
-/// Whether a share of this size includes the one at hand.
+/// Whether this order or webhook belongs to a share of this size, at random.
 pub fn hits(share: f64) -> bool {
     fastrand::f64() < share
 }

@@ -1,5 +1,5 @@
-//! What a simulated gateway has done: each reference once, never more taken than is held. Kept in a file, line by line,
-//! if there is one: a gateway that is killed knows afterwards what it did.
+//! The work that a simulated gateway has done: each reference once, and never more taken than is held. If it has a file, each
+//! entry is a line there, and a gateway that is killed knows afterwards what it did.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -10,29 +10,29 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::gateway::{Report, Wire};
+use crate::gateway::{Order, Report};
 use crate::machine::{Kind, Outcome};
 
-/// One line.
+/// One entry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// The order, as it came.
     #[serde(flatten)]
-    pub order: Wire,
-    /// What became of it.
+    pub order: Order,
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Why not.
+    /// The reason of a refusal.
     pub code: Option<String>,
 }
 
 impl Entry {
-    /// What a client is told.
+    /// The answer to a client.
     pub fn report(&self, now: Timestamp) -> Report {
         Report { outcome: Some(self.outcome), code: self.code.clone(), known: true, now }
     }
 }
 
-/// What is held for one payment.
+/// The sums of one payment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     held: i64,
@@ -40,7 +40,7 @@ struct Account {
     refunded: i64,
 }
 
-/// All lines, and what they add up to.
+/// All entries, and their sums.
 #[derive(Default)]
 pub struct Book {
     entries: Vec<Entry>,
@@ -56,7 +56,7 @@ impl Book {
         let Some(path) = path else { return Ok(book) };
         let file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
         for line in BufReader::new(&file).lines() {
-            // A half line is of an order that nobody has been told of.
+            // A half line belongs to an order that was not answered.
             if let Ok(entry) = serde_json::from_str(&line?) {
                 book.note(entry);
             }
@@ -65,18 +65,18 @@ impl Book {
         Ok(book)
     }
 
-    /// What is known of a reference.
+    /// The entry for a reference.
     pub fn entry(&self, reference: Uuid) -> Option<&Entry> {
         self.by_reference.get(&reference).map(|index| &self.entries[*index])
     }
 
-    /// All lines.
+    /// All entries.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Does what is ordered, once, if it can be done.
-    pub fn enter(&mut self, order: Wire, now: Timestamp, declines: bool) -> io::Result<Entry> {
+    /// Carries an order out, once, if that is possible.
+    pub fn enter(&mut self, order: Order, now: Timestamp, declines: bool) -> io::Result<Entry> {
         if let Some(entry) = self.entry(order.reference) {
             return Ok(entry.clone());
         }

@@ -1,4 +1,4 @@
-//! One simulated gateway: its book, its manners, and what it does with an order.
+//! One simulated gateway: its book, its behaviour, and how it carries out an order.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::behaviour::{Behaviour, hits};
 use super::book::{Book, Entry};
 use super::webhooks::Webhooks;
-use crate::gateway::{Report, Wire};
+use crate::gateway::{Order, Report};
 
 /// A simulated gateway.
 pub struct Desk {
@@ -20,7 +20,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// With the book in this file.
+    /// A gateway with its book in this file.
     pub fn open(
         name: &'static str,
         file: Option<PathBuf>,
@@ -34,28 +34,28 @@ impl Desk {
         })
     }
 
-    /// Its manners.
+    /// Its behaviour.
     pub fn behaviour(&self) -> Behaviour {
-        self.behaviour.lock().expect("nothing panics while it holds the manners").clone()
+        self.behaviour.lock().expect("nothing panics while it holds the behaviour").clone()
     }
 
-    /// Other manners from now on.
+    /// Changes its behaviour.
     pub fn behave(&self, behaviour: Behaviour) {
-        *self.behaviour.lock().expect("nothing panics while it holds the manners") = behaviour;
+        *self.behaviour.lock().expect("nothing panics while it holds the behaviour") = behaviour;
     }
 
-    /// What it knows of a reference.
+    /// Its entry for a reference.
     pub fn entry(&self, reference: Uuid) -> Option<Entry> {
         self.book.lock().expect("nothing panics while it holds the book").entry(reference).cloned()
     }
 
-    /// All it has done.
+    /// All entries of its book.
     pub fn entries(&self) -> Vec<Entry> {
         self.book.lock().expect("nothing panics while it holds the book").entries().to_vec()
     }
 
-    /// Does what is ordered. None if it doesn't say a word about it.
-    pub async fn operate(&self, order: Wire) -> Option<Report> {
+    /// Carries an order out. None if it does not answer.
+    pub async fn operate(&self, order: Order) -> Option<Report> {
         let behaviour = self.behaviour();
         if hits(behaviour.forgets) {
             return None;

@@ -1,5 +1,5 @@
-//! Three payment gateways that misbehave to order, with books of their own to compare ours with. A program of its own;
-//! the service meets it over HTTP only.
+//! Three payment gateways that misbehave as they are told, with books to compare with the service's. They are a program of
+//! their own, which the service reaches over HTTP only.
 
 mod behaviour;
 mod book;
@@ -10,17 +10,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
+use axum::{Json, Router};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::gateway::Simulated;
-use crate::gateway::{Report, Wire};
+use crate::gateway::{Gateway, Order, Report};
 use crate::program::{Error, say};
 use crate::server::{asked_to_stop, serve};
 use crate::settings;
@@ -29,19 +27,19 @@ use behaviour::Behaviour;
 use book::Entry;
 use desk::Desk;
 
-/// Who gets no answer hangs up before that.
+/// A client without an answer disconnects before this time.
 const FOREVER: Duration = Duration::from_secs(120);
 
 type Desks = Arc<HashMap<&'static str, Arc<Desk>>>;
 
 /// Runs until it is asked to stop.
 pub async fn run() -> Result<(), Error> {
-    let secrets = settings::gateway_secrets(Simulated::ALL.len())?;
+    let secrets = settings::gateway_secrets(Gateway::ALL.len())?;
     let folder = settings::text("BOOKS", "")?;
     let listen: std::net::SocketAddr = settings::or("LISTEN", "127.0.0.1:8091")?;
     let behaviour: Behaviour = settings::or("BEHAVIOUR", "{}")?;
     let mut desks = HashMap::new();
-    for ((name, _), secret) in Simulated::ALL.into_iter().zip(secrets) {
+    for ((name, _), secret) in Gateway::ALL.into_iter().zip(secrets) {
         let file = (!folder.is_empty()).then(|| std::path::Path::new(&folder).join(format!("{name}.jsonl")));
         desks.insert(name, Arc::new(Desk::open(name, file, behaviour.clone(), secret)?));
     }
@@ -53,12 +51,7 @@ pub async fn run() -> Result<(), Error> {
         .with_state(Arc::new(desks));
     let listener = TcpListener::bind(listen).await?;
     say(&format!("payment-gateways: listening on {}", listener.local_addr()?))?;
-    let stop = async {
-        if asked_to_stop().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    serve(listener, router, stop).await;
+    serve(listener, router, asked_to_stop()).await;
     Ok(())
 }
 
@@ -66,18 +59,21 @@ fn desk(desks: &Desks, name: &str) -> Result<Arc<Desk>, StatusCode> {
     desks.get(name).cloned().ok_or(StatusCode::NOT_FOUND)
 }
 
-/// Does what is ordered, answers, and tells it again by webhook; each of these only if it behaves.
+/// The same, unless it is down.
+fn running(desks: &Desks, name: &str) -> Result<Arc<Desk>, StatusCode> {
+    let desk = desk(desks, name)?;
+    if desk.behaviour().down { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(desk) }
+}
+
+/// Carries an order out, answers, and sends a webhook, each as far as its behaviour allows.
 async fn operate(
     State(desks): State<Desks>,
     Path(name): Path<String>,
-    Json(wire): Json<Wire>,
+    Json(order): Json<Order>,
 ) -> Result<Json<Report>, StatusCode> {
-    let desk = desk(&desks, &name)?;
-    if desk.behaviour().down {
-        return Err(StatusCode::SERVICE_UNAVAILABLE);
-    }
-    // What it has begun it finishes, whether its client waits or not.
-    let done = tokio::spawn(async move { desk.operate(wire).await });
+    let desk = running(&desks, &name)?;
+    // It finishes the order even if its client does not wait.
+    let done = tokio::spawn(async move { desk.operate(order).await });
     match done.await {
         Ok(Some(report)) => Ok(Json(report)),
         Ok(None) => {
@@ -92,11 +88,8 @@ async fn status(
     State(desks): State<Desks>,
     Path((name, reference)): Path<(String, Uuid)>,
 ) -> Result<Json<Report>, StatusCode> {
-    let desk = desk(&desks, &name)?;
-    if desk.behaviour().down {
-        return Err(StatusCode::SERVICE_UNAVAILABLE);
-    }
-    // The clock first: what comes after it and is late will be refused.
+    let desk = running(&desks, &name)?;
+    // The clock is read first: an order that comes later and is late will be refused.
     let now = Timestamp::now();
     let entry = desk.entry(reference);
     Ok(Json(entry.map_or(Report { outcome: None, code: None, known: false, now }, |entry| entry.report(now))))

@@ -1,4 +1,4 @@
-//! Reconciliation: attempts that are due are brought as far as they can be. Never asks for money.
+//! Reconciliation: does everything possible for attempts that are due. Never asks for money.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,15 @@ use crate::records::Attempt;
 
 const CLAIM_ATTEMPTS: &str = include_str!("../../sql/claim_attempts.sql");
 
-/// Attempts whose payment gateway is asked at once.
+/// The number of attempts whose payment gateways are asked at the same time.
 const ASKED: i64 = 100;
-/// Decided ones taken at once. A look recounts the days of what it takes, and what is settled during a recount is left to
-/// a later look: that has to take more than the service settles while a long day is summed up, or it never ends.
+/// The number of decided attempts that are claimed at once. Each look recounts the days of its attempts. Attempts that are
+/// settled during a recount are left for a later look, which must claim more than the service settles during a long recount.
+/// Otherwise this never ends.
 const DECIDED: i64 = 1000;
 
 impl Worker {
-    /// One look at attempts whose outcome is not known; how many were due. Each waits for a payment gateway.
+    /// Looks once at attempts with an unknown outcome, and returns how many were due. Each waits for a payment gateway.
     pub(super) async fn undecided(&self) -> Result<usize, Error> {
         let attempts = self.claim(true, ASKED).await?;
         let found = attempts.len();
@@ -26,12 +27,12 @@ impl Worker {
         Ok(found)
     }
 
-    /// One look at attempts that are decided, though not all that follows may be written; how many were due.
+    /// Looks once at decided attempts whose consequences may be incomplete, and returns how many were due.
     pub(super) async fn decided(&self) -> Result<usize, Error> {
         let attempts = self.claim(false, DECIDED).await?;
         let found = attempts.len();
         let settled = self.bring_home(attempts).await;
-        // Whether they were added to their days nobody knows: each day is recounted once for all of them.
+        // Whether they were added to their days is unknown: each day is recounted once for all of them.
         let day =
             |attempt: &Attempt| (attempt.merchant.clone(), attempt.settled_on, attempt.currency.clone());
         let days: BTreeSet<(String, Option<Date>, String)> = settled.iter().map(day).collect();
@@ -55,7 +56,7 @@ impl Worker {
         rows.iter().map(Attempt::try_from).collect()
     }
 
-    /// Those that had been decided before, and lack only their day.
+    /// Does everything possible for attempts, and returns those that were decided before, which lack only their day.
     async fn bring_home(&self, attempts: Vec<Attempt>) -> Vec<Attempt> {
         let bring_home = |attempt| {
             let payments = self.payments.clone();

@@ -1,4 +1,4 @@
-//! Notifications: each endpoint is told at its own pace, so that one that hangs holds up only what it is told itself.
+//! Notifications: each endpoint gets them at its own pace. One that hangs delays only its own notifications.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::flow::Payments;
 use crate::notifications::Notification;
 use crate::signature;
 
-/// A dependent service may take so long; the claim lasts longer.
+/// The time limit for an answer of a dependent service. The claim lasts longer.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(10);
 
 impl Worker {
-    /// Tells all endpoints until the end.
+    /// Sends notifications to all endpoints until the end.
     pub(super) async fn dependents(self: &Arc<Self>, mut end: End) {
         let mut tellers = JoinSet::new();
         let mut busy = HashSet::new();
         let Payments { database, notifications, .. } = &*self.payments;
         while !end.has_come() {
             while let Some(idle) = tellers.try_join_next() {
-                busy.remove(&idle.expect("whoever tells an endpoint does not panic"));
+                busy.remove(&idle.expect("a task that tells an endpoint does not panic"));
             }
             match notifications.endpoints(database).await {
                 Ok(endpoints) => {
@@ -41,7 +41,7 @@ impl Worker {
         tellers.join_all().await;
     }
 
-    /// Tells one endpoint all that is due, and says which.
+    /// Sends all due notifications to one endpoint, and returns its name.
     async fn tell(self: Arc<Self>, endpoint: String, end: End) -> String {
         let Payments { database, notifications, .. } = &*self.payments;
         while !end.has_come() {

@@ -1,10 +1,10 @@
-//! What nobody waits for: attempts, webhooks and notifications that are due. Any number of workers may run; each claims
-//! what it takes, and all they do may be done twice. None of them waits for another: a payment gateway or a
-//! dependent service that hangs holds up only what it is asked or told itself.
+//! Work in the background: attempts, webhooks and notifications that are due. Any number of workers can run. Each claims its
+//! work, and all work may be done twice. No task waits for another one: a payment gateway or a dependent service that hangs
+//! delays only its own orders or notifications.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `attempts` | reconciliation: what has become of attempts that are not finished |
+//! | `attempts` | reconciliation: the outcomes of attempts that are not finished |
 //! | `dependents` | notifications, to each endpoint at its own pace |
 
 mod attempts;
@@ -21,9 +21,9 @@ use crate::database::Error;
 use crate::flow::Payments;
 use crate::http::Client;
 
-/// Webhooks taken at once.
+/// The number of webhooks that are claimed at once.
 const WEBHOOKS: i64 = 50;
-/// Between two looks when nothing was due.
+/// The time between two looks if nothing was due.
 const REST: Duration = Duration::from_millis(500);
 
 /// A worker.
@@ -46,20 +46,20 @@ impl End {
     async fn rest(&mut self) {
         tokio::select! {
             () = tokio::time::sleep(REST) => {}
-            // An error means that nobody is left who could ask.
+            // An error means that the sender is gone.
             _ = self.0.wait_for(|asked| *asked) => {}
         }
     }
 }
 
 impl Worker {
-    /// That looks at unfinished attempts on this ladder.
+    /// A worker that looks at unfinished attempts after these times.
     pub fn new(payments: Arc<Payments>, client: Client, reconcile_after: &[Duration]) -> Self {
         let reconcile_after = reconcile_after.iter().map(Duration::as_secs_f64).collect();
         Self { payments, client, reconcile_after }
     }
 
-    /// Works until `stop` is ready; what was taken is finished.
+    /// Works until `stop` is ready, and finishes the work that it has claimed.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let worker = Arc::new(self);
         let (asked, end) = watch::channel(false);
@@ -90,7 +90,7 @@ impl Worker {
     }
 }
 
-/// Does all of it at once, and gives what comes of it. What fails was claimed, and is left to a later look.
+/// Does all work at the same time and returns the results. Work that fails was claimed, and is left for a later look.
 async fn at_once<T: Send + 'static>(
     what: &str,
     work: impl Iterator<Item = impl Future<Output = Result<T, Error>> + Send + 'static>,
@@ -105,7 +105,7 @@ async fn at_once<T: Send + 'static>(
     done
 }
 
-/// Looks for work until the end, and again at once where there was some.
+/// Looks for work until the end, and again at once if there was some.
 async fn over_and_over(what: &str, mut end: End, look: impl AsyncFn() -> Result<usize, Error>) {
     while !end.has_come() {
         let found = look().await.unwrap_or_else(|error| {
