@@ -21,7 +21,10 @@ impl SessionTask {
             Need::Event | Need::Reply => {}
             Need::Lanes => self.next_from_lanes().await?,
             // The futures are boxed, so sessions that do not need them, idle ones above all, have no memory for them.
-            Need::Connection => Box::pin(self.acquire()).await,
+            Need::Connection => match self.pool.try_take(self.session.application_name()) {
+                Some(held) => self.acquired(held).await,
+                None => Box::pin(self.wait_for_connection()).await,
+            },
             Need::Verdict(statement) => {
                 let verdict = Box::pin(self.pool.verdict(&statement)).await;
                 let verdict = verdict.map_err(|error| no_connection(&error, false));
@@ -73,36 +76,37 @@ impl SessionTask {
         }
     }
 
-    async fn acquire(&mut self) {
-        let held = match self.pool.try_take(self.session.application_name()) {
-            Some(held) => Ok(held),
-            None => self.wait_for_connection().await,
-        };
-        let problem = match held {
-            Ok(held) if self.control.set_target(Some(backend_key(&held))) => {
-                self.control.clear_target().await;
-                self.pool.give_back(held);
-                cancelled()
-            }
-            Ok(held) => return self.session.connected(held),
-            Err(problem) => {
-                self.control.set_target(None);
-                problem
-            }
-        };
-        self.read_now().await;
-        self.session.no_connection(problem);
+    /// A connection is there, unless a cancel request has come meanwhile.
+    async fn acquired(&mut self, held: HeldConnection) {
+        if !self.control.set_target(Some(backend_key(&held))) {
+            return self.session.connected(held);
+        }
+        self.control.clear_target().await;
+        self.pool.give_back(held);
+        self.refuse_connection(cancelled()).await;
     }
 
-    async fn wait_for_connection(&self) -> Result<HeldConnection, Problem> {
+    async fn wait_for_connection(&mut self) {
         self.control.set_waiting("waits for a connection");
-        tokio::select! {
+        let taken = tokio::select! {
             biased;
             taken = self.pool.take(self.session.application_name()) => {
                 taken.map_err(|error| no_connection(&error, false))
             }
             () = self.control.cancelled_waiting() => Err(cancelled()),
+        };
+        match taken {
+            Ok(held) => self.acquired(held).await,
+            Err(problem) => {
+                self.control.set_target(None);
+                self.refuse_connection(problem).await;
+            }
         }
+    }
+
+    async fn refuse_connection(&mut self, problem: Problem) {
+        self.read_now().await;
+        self.session.no_connection(problem);
     }
 
     /// Reads what the client has sent, without waiting: a refusal depends on whether there is more.
