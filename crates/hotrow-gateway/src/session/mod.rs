@@ -226,9 +226,7 @@ impl SessionTask {
     fn received(&mut self, count: &io::Result<usize>) -> Result<(), SessionEnd> {
         match count {
             Ok(1..) => {
-                let now = Instant::now();
-                self.session.env.since = now;
-                self.control.activity.message_received(now);
+                self.arrived();
                 self.report_settings();
                 Ok(())
             }
@@ -238,6 +236,13 @@ impl SessionTask {
             }
             _ => Err(SessionEnd::Client),
         }
+    }
+
+    /// Records the time at which the client has sent something.
+    fn arrived(&mut self) {
+        let now = Instant::now();
+        self.session.env.since = now;
+        self.control.activity.message_received(now);
     }
 
     /// Reports changed settings of the server to the client, as the server would with its next answer. A client whose

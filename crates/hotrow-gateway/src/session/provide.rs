@@ -113,7 +113,11 @@ impl SessionTask {
     async fn read_now(&mut self) {
         tokio::select! {
             biased;
-            _ = self.read.fill(&mut self.input) => {}
+            count = self.read.fill(&mut self.input) => {
+                if matches!(count, Ok(1..)) {
+                    self.arrived();
+                }
+            }
             () = std::future::ready(()) => {}
         }
     }

@@ -96,6 +96,7 @@ impl SessionTask {
                     if !matches!(count, Ok(1..)) {
                         return self.client_left();
                     }
+                    self.arrived();
                 }
                 writable = self.mailbox.write.writable(), if unread > 0 => {
                     if writable.is_err() {
