@@ -43,6 +43,8 @@ pub enum Message<S> {
     Bind(Bytes),
     /// A Describe.
     Describe,
+    /// A Describe of the gateway, of the client's statement with this name.
+    OwnDescribe(Bytes),
     /// An Execute.
     Execute(RunEffects),
     /// The client's Close: the statement's name, if it closes a statement.
@@ -199,15 +201,21 @@ impl<S: Clone> Expected<S> {
         }
     }
 
-    /// Whether this statement is certain to be prepared when the next message runs, parsed no earlier than
-    /// the client's.
-    pub fn is_prepared(&self, prepared: &Prepared, wanted: Preparation) -> bool {
-        let there = match self.preparing.meaning(&wanted.name, self.group) {
-            Meaning::Settled if self.taking_all == 0 => prepared.get(wanted.name),
+    /// The statement that is certain to be prepared under this name when the next message runs.
+    pub fn preparation(&self, prepared: &Prepared, name: StatementName) -> Option<Preparation> {
+        match self.preparing.meaning(&name, self.group) {
+            Meaning::Settled if self.taking_all == 0 => prepared.get(name),
             Meaning::Will(there) => there.copied(),
             Meaning::Settled | Meaning::InDoubt => None,
-        };
-        there.is_some_and(|there| there.statement == wanted.statement && there.parsed >= wanted.parsed)
+        }
+    }
+
+    /// The client's statement that the next reply describes to the gateway.
+    pub fn described(&mut self) -> Option<&mut S> {
+        match self.owed.front() {
+            Some(Message::OwnDescribe(name)) => self.names.get_mut(name),
+            _ => None,
+        }
     }
 
     /// The statement to close if there are too many. No unanswered message refers to it.
@@ -237,7 +245,7 @@ impl<S: Clone> Expected<S> {
                 self.whole_units += 1;
             }
             Message::Show(_) => self.is_showing = true,
-            Message::OwnParse(_) | Message::OwnClose(_) => {}
+            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) => {}
             _ => self.is_open = true,
         }
         if let Message::Execute(runs) | Message::Query(runs) = &message {
@@ -273,14 +281,16 @@ impl<S: Clone> Expected<S> {
     /// Processes a reply and applies its effects to names.
     pub fn received(&mut self, prepared: &mut Prepared, reply: u8, body: &[u8]) -> Reply {
         use Message::{
-            Bind, Close, Describe, Execute, FunctionCall, OwnClose, OwnParse, Parse, Query, Show, Sync,
+            Bind, Close, Describe, Execute, FunctionCall, OwnClose, OwnDescribe, OwnParse, Parse, Query,
+            Show, Sync,
         };
         match (reply, self.owed.front()) {
             (tag::PARSE_COMPLETE, Some(Parse(..) | OwnParse(_) | Show(_)))
             | (tag::BIND_COMPLETE, Some(Bind(_)))
             | (tag::CLOSE_COMPLETE, Some(Close(_) | OwnClose(_)))
-            | (tag::NO_DATA | tag::ROW_DESCRIPTION, Some(Describe))
+            | (tag::NO_DATA | tag::ROW_DESCRIPTION, Some(Describe | OwnDescribe(_)))
             | (tag::EMPTY_QUERY | tag::PORTAL_SUSPENDED, Some(Execute(_))) => self.succeeded(prepared),
+            (tag::PARAMETER_DESCRIPTION, Some(OwnDescribe(_))) => Reply::Swallow,
             (tag::COMMAND_COMPLETE, Some(Execute(_))) => {
                 self.completed(prepared, body);
                 self.succeeded(prepared)
@@ -319,7 +329,10 @@ impl<S: Clone> Expected<S> {
         if self.owed.is_empty() && !self.copy.asks() {
             self.copy = Copy::No;
         }
-        let is_own = matches!(message, Message::OwnParse(_) | Message::OwnClose(_) | Message::Show(_));
+        let is_own = matches!(
+            message,
+            Message::OwnParse(_) | Message::OwnClose(_) | Message::OwnDescribe(_) | Message::Show(_)
+        );
         if let Message::Show(name) = &message {
             self.shown.push(name.clone());
         }

@@ -269,7 +269,7 @@ impl Session {
             "" => (String::new(), Preparation::unnamed(number, 1)),
             _ => (format!("hotrow_{number}"), Preparation::named(number, 1)),
         };
-        if !self.expected.is_prepared(&self.prepared, preparation) {
+        if self.expected.preparation(&self.prepared, preparation.name) != Some(preparation) {
             if !name.is_empty() {
                 self.put(Asked::Close(own.clone()), Message::OwnClose(Some(preparation.name)));
             }

@@ -85,36 +85,39 @@ impl<E: Environment> Session<E> {
     pub(super) fn plan_all(&mut self, statements: &[Single<'_>]) -> Result<Option<Vec<PlanOf<E>>>, Stop<E>> {
         let mut plans: Vec<PlanOf<E>> = Vec::with_capacity(statements.len());
         for (place, single) in statements.iter().enumerate() {
-            let Some(statement) = self.statement_of(single, &statements[..place], &plans) else {
+            let Some((statement, types)) = self.statement_of(single, &statements[..place], &plans) else {
                 return Ok(None);
             };
-            match self.plan(&statement)? {
-                Some(plan) if single.rows_max == 0 || !returns_rows(&plan) => plans.push(plan),
-                _ => return Ok(None),
+            let Some(plan) = self.plan(&statement)? else { return Ok(None) };
+            let has_types = types.is_none_or(|types| plan.statement().parameter_types() == Some(types));
+            if !has_types || single.rows_max > 0 && returns_rows(&plan) {
+                return Ok(None);
             }
+            plans.push(plan);
         }
         Ok(is_transaction(&plans).then_some(plans))
     }
 
-    /// The statement that a Bind means, after the earlier statements of its unit. None if the server has to
-    /// report an error.
+    /// The statement that a Bind means, after the earlier statements of its unit, and the parameter types that it has
+    /// to have. None if the server has to report an error.
     fn statement_of(
         &mut self,
         single: &Single<'_>,
         before: &[Single<'_>],
         plans: &[PlanOf<E>],
-    ) -> Option<StatementOf<E>> {
+    ) -> Option<(StatementOf<E>, Option<Bytes>)> {
         let name = single.bind.statement;
         let closes =
             |closes: &[frontend::Named<'_>]| closes.iter().any(|close| close.statement && close.name == name);
         // The last change of the name in the unit counts.
-        let mut there = self.statement_now(name);
+        let named = self.expected.names.get(name);
+        let mut there = named.map(|named| (named.statement.clone(), named.types.clone()));
         for (earlier, plan) in before.iter().zip(plans) {
             if closes(&earlier.closes.0) {
                 there = None;
             }
             if earlier.parse.as_ref().is_some_and(|parse| parse.name == name) {
-                there = Some(plan.statement().clone());
+                there = Some((plan.statement().clone(), None));
             }
             if closes(&earlier.closes.1) {
                 there = None;
@@ -123,7 +126,7 @@ impl<E: Environment> Session<E> {
         match &single.parse {
             // A name that is in use is an error.
             Some(_) if !name.is_empty() && there.is_some() && !closes(&single.closes.0) => None,
-            Some(parse) => Some(self.parsed_statement(parse)),
+            Some(parse) => Some((self.parsed_statement(parse), None)),
             None => there,
         }
     }
@@ -154,7 +157,9 @@ impl<E: Environment> Session<E> {
         for (single, plan) in statements.iter().zip(plans) {
             changes.extend(single.closes.0.iter().filter_map(closed));
             if let Some(parse) = &single.parse {
-                changes.push((Bytes::copy_from_slice(parse.name), Some(self.newly_named(plan.statement()))));
+                let types = plan.statement().parameter_types();
+                let named = self.newly_named(plan.statement(), types);
+                changes.push((Bytes::copy_from_slice(parse.name), Some(named)));
                 if self.expected.names.len() + self.naming.len() >= limits::CLIENT_STATEMENTS_MAX {
                     return Err(too_many_statements().into());
                 }
@@ -164,9 +169,13 @@ impl<E: Environment> Session<E> {
         Ok(changes)
     }
 
-    /// The meaning of a name that the client gives to this statement now.
-    pub(super) fn newly_named(&self, statement: &StatementOf<E>) -> Named<E::Statement> {
-        Named { statement: statement.clone(), parsed: self.env.next_parse() }
+    /// The meaning of a name that the client gives to this statement now, if its parameters have these types.
+    pub(super) fn newly_named(
+        &self,
+        statement: &StatementOf<E>,
+        types: Option<Bytes>,
+    ) -> Named<E::Statement> {
+        Named { statement: statement.clone(), parsed: self.env.next_parse(), types }
     }
 
     fn close_all(&mut self, closes: &[frontend::Named<'_>]) {

@@ -179,7 +179,7 @@ impl<E: Environment> Session<E> {
 
     fn forward_parse(&mut self, frame: Frame<'_>, parse: Parse<'_>) -> Result<(), Stop<E>> {
         let statement = self.parsed_statement(&parse);
-        let named = self.newly_named(&statement);
+        let named = self.newly_named(&statement, None);
         let (id, parsed) = (statement.id, named.parsed);
         if !parse.name.is_empty() && self.named(parse.name).is_some() {
             // The server reports this error, after errors in the text.
@@ -192,17 +192,20 @@ impl<E: Environment> Session<E> {
         }
         if parse.name.is_empty() {
             self.put_as_it_is(frame, parse.name, named, Some(Preparation::unnamed(id, parsed)));
+            self.learn_types(parse.name, &statement, b"");
         } else if self.left.prepared {
             // PREPARE may have taken the name. If so, the server reports it.
             self.put_as_it_is(frame, parse.name, named.clone(), None);
             self.close(parse.name, None);
-            self.prepare(&named, false);
+            let own_name = self.prepare(&named, false);
+            self.learn_types(parse.name, &statement, &own_name);
         } else {
             // Parsed again even if this connection has the statement, because the client asks whether it is valid now.
             self.make_room(&statement);
             Parse { name: &statement.name, ..parse }.put(self.output());
             let (name, preparation) = (Bytes::copy_from_slice(parse.name), Preparation::named(id, parsed));
             self.expected.sent(Message::Parse(name, named, Some(preparation)));
+            self.learn_types(parse.name, &statement, &statement.name);
         }
         Ok(())
     }

@@ -60,25 +60,47 @@ impl<E: Environment> Session<E> {
         self.expected.sent(Message::OwnClose(place));
     }
 
-    /// Makes sure that the statement is prepared. Returns its name on the connection.
+    /// Makes sure that the statement is prepared as the client's Parse prepared it. Returns its name on the connection.
     pub(super) fn prepare(&mut self, named: &Named<E::Statement>, unnamed: bool) -> Bytes {
-        let statement = &named.statement;
-        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
-        let prepared = |parsed| match unnamed {
+        let prepared = |statement: &E::Statement, parsed| match unnamed {
             true => Preparation::unnamed(statement.id, parsed),
             false => Preparation::named(statement.id, parsed),
         };
-        let holding = self.holding.as_ref().expect("called only while a connection is held");
-        if !self.expected.is_prepared(holding.held.prepared(), prepared(named.parsed)) {
+        let mut statement = named.statement.clone();
+        // The server may give undeclared parameters other types than at the client's Parse. From that Parse on, their
+        // types are declared.
+        if let Some(types) = named.types.as_ref().filter(|_| !statement.is_typed)
+            && self.preparation(prepared(&statement, 0).name) != Some(prepared(&statement, named.parsed))
+        {
+            statement = self.env.extended(&statement.text, types);
+        }
+        let name = if unnamed { Bytes::new() } else { statement.name.clone() };
+        let there = self.preparation(prepared(&statement, 0).name);
+        if !there.is_some_and(|there| there.statement == statement.id && there.parsed >= named.parsed) {
             if !unnamed {
-                self.make_room(statement);
+                self.make_room(&statement);
             }
             statement.put_parse(&name, self.output());
             let parsed = self.env.last_parse();
-            self.expected.sent(Message::OwnParse(prepared(parsed)));
+            self.expected.sent(Message::OwnParse(prepared(&statement, parsed)));
             self.held().prepared_anew = true;
         }
         name
+    }
+
+    /// The statement that is certain to be prepared under this name when the next message runs.
+    fn preparation(&self, name: StatementName) -> Option<Preparation> {
+        let holding = self.holding.as_ref().expect("called only while a connection is held");
+        self.expected.preparation(holding.held.prepared(), name)
+    }
+
+    /// Asks the server for the types of the parameters that the client has not declared. `own_name` is the name of the
+    /// client's statement on the connection.
+    pub(super) fn learn_types(&mut self, name: &[u8], statement: &E::Statement, own_name: &[u8]) {
+        if !statement.is_typed {
+            frontend::Named { statement: true, name: own_name }.put(tag::DESCRIBE, self.output());
+            self.expected.sent(Message::OwnDescribe(Bytes::copy_from_slice(name)));
+        }
     }
 
     /// Closes a statement before it is prepared, because it may exist after a Parse that failed or was skipped. Closes

@@ -136,6 +136,11 @@ impl<E: Environment> Session<E> {
     fn take_reply(&mut self, frame: Frame<'_>) -> Result<Passing, SessionEnd> {
         let mut lost_name = false;
         let bound = if frame.tag == tag::ERROR { self.expected.bound().cloned() } else { None };
+        if frame.tag == tag::PARAMETER_DESCRIPTION
+            && let Some(named) = self.expected.described()
+        {
+            named.types = frame.body().get(2..).map(Bytes::copy_from_slice);
+        }
         let holding = self.holding.as_mut().expect("called only while a connection is held");
         match self.expected.received(holding.held.prepared_mut(), frame.tag, frame.body()) {
             Reply::Forward => {}

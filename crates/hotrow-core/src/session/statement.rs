@@ -64,6 +64,8 @@ pub trait Statement: Prepared + Deref<Target = StatementInfo<Self>> + Sized {
     fn is_superseded(&self) -> bool;
     /// Whether the server describes both in the same way.
     fn is_described_as(&self, other: &Self) -> bool;
+    /// The types that the server gives its parameters, four bytes each, if the server has described it.
+    fn parameter_types(&self) -> Option<Bytes>;
     /// Counts a run with this outcome.
     fn count(&self, outcome: RunOutcome);
 
@@ -95,13 +97,16 @@ pub struct Named<S> {
     /// The statement.
     pub statement: Arc<S>,
     /// The number of the client's Parse in the pool. A connection that parsed the statement earlier may have
-    /// it with older types.
+    /// an older meaning of it.
     pub parsed: u64,
+    /// The types that the server gave its parameters at that Parse, four bytes each. The statement keeps them when the
+    /// catalogue changes.
+    pub types: Option<Bytes>,
 }
 
 impl<S> Clone for Named<S> {
     fn clone(&self) -> Self {
-        Named { statement: self.statement.clone(), parsed: self.parsed }
+        Named { statement: self.statement.clone(), parsed: self.parsed, types: self.types.clone() }
     }
 }
 

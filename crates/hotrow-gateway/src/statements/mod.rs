@@ -14,6 +14,7 @@ use hotrow_core::classify::{self, Analysis, LockStatement, Merging, Pass, Reason
 use hotrow_core::normalise::{self, Shape};
 use hotrow_core::session::{self, Pieces, Proof, RunOutcome, Statement as _, StatementInfo, Verdict};
 use hotrow_core::unit::Prepared;
+use hotrow_wire::split;
 
 use cache::{Generations, lookup};
 use counts::Counts;
@@ -121,6 +122,12 @@ impl session::Statement for Statement {
 
     fn is_described_as(&self, other: &Statement) -> bool {
         self.description.get().is_some_and(|own| other.description.get() == Some(own))
+    }
+
+    fn parameter_types(&self) -> Option<Bytes> {
+        let description = self.description.get()?;
+        let frame = split(description, |_| usize::MAX).ok().flatten()?;
+        frame.body().get(2..).map(|types| description.slice_ref(types))
     }
 
     fn count(&self, outcome: RunOutcome) {

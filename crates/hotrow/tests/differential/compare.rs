@@ -215,6 +215,14 @@ fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Mes
     if prepared && (refuses(direct, &CHANGED) || refuses(through, &CHANGED)) {
         return true;
     }
+    // Describe of a prepared statement that has become invalid.
+    if let [types, rest @ ..] = direct
+        && types.tag == b't'
+        && rest.first().is_some_and(|message| message.tag == b'E')
+        && rest == through
+    {
+        return true;
+    }
     // EXECUTE of a statement that was prepared by the protocol.
     let executes = |frame: &Frame| match frame {
         Frame::Query(text) | Frame::Parse { text, .. } => text.trim_start().starts_with("execute"),

@@ -30,7 +30,8 @@ const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
 const PROGRAMS_OF_A_GATEWAY: usize = 50;
 
 /// Differences that were found and fixed.
-const SCRIPTS: &[(&str, &str)] = &[];
+const SCRIPTS: &[(&str, &str)] =
+    &[("recreated-with-other-types", include_str!("scripts/recreated-with-other-types.txt"))];
 
 fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())

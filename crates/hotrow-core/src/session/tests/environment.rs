@@ -65,6 +65,11 @@ impl Statement for SimStatement {
         true
     }
 
+    fn parameter_types(&self) -> Option<Bytes> {
+        let count = self.text.iter().filter(|byte| **byte == b'$').count();
+        Some(23_u32.to_be_bytes().repeat(count).into())
+    }
+
     fn count(&self, outcome: RunOutcome) {
         if outcome == RunOutcome::Failed {
             self.credit.fetch_sub(2, Relaxed);
