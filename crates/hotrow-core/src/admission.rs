@@ -55,6 +55,21 @@ impl ServerSettings {
         all.filter(|(name, value)| *name != "application_name" && earlier.value(name) != Some(*value))
     }
 
+    /// The settings that a client knows after its session has moved to a pool with these settings: the client was told
+    /// of the changes that the move is about.
+    #[must_use]
+    pub fn moved(&self, to: &Self, is_changed: impl Fn(&str) -> bool) -> Self {
+        let mut known = self.clone();
+        for (name, value) in &mut known.parameters {
+            if is_changed(name)
+                && let Some(present) = to.value(name)
+            {
+                present.clone_into(value);
+            }
+        }
+        known
+    }
+
     fn value(&self, wanted: &str) -> Option<&str> {
         self.parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value)
     }

@@ -15,6 +15,7 @@
 //! | `normalise` | the shape of a statement: its text with parameters for literals |
 //! | `pace` | the estimated wait in a lane |
 //! | `session` | the order of a client's units and of their replies |
+//! | `settings` | the settings that clients have changed in their sessions |
 //! | `unit` | one client's transaction: its messages for the lane and its reply |
 //! | `waiting` | calls that found nothing and wait for a notification |
 //! | `witness` | the outcome of a transaction in doubt |
@@ -30,6 +31,7 @@ pub mod limits;
 pub mod normalise;
 pub mod pace;
 pub mod session;
+pub mod settings;
 pub mod unit;
 pub mod waiting;
 pub mod witness;

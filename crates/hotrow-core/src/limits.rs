@@ -31,6 +31,9 @@ pub const POOLS_MAX: usize = 100;
 /// unused for the longest time. If all of them are in use, the gateway rejects the client with SQLSTATE
 /// 53300.
 pub const POOLS_PER_ROLE_MAX: usize = 50;
+/// Pools of one role whose clients have changed settings in their sessions. A client that needs one more keeps its
+/// connection instead.
+pub const POOLS_WITH_SETTINGS_PER_ROLE_MAX: usize = 25;
 /// Time that a pool without clients stays open. After that the gateway closes it.
 pub const POOL_IDLE_MS: u64 = 600_000;
 
@@ -274,6 +277,7 @@ const _: () = {
     assert!(WAITING_CALLS_MAX < LANE_QUEUE_UNITS_MAX); // all calls can be woken at one time
     assert!(UNIT_STATEMENTS_MAX <= BATCH_STATEMENTS_MAX && BATCH_UNITS_MAX <= BATCH_STATEMENTS_MAX);
     assert!(STATEMENT_BYTES_MAX <= UNIT_BYTES_MAX);
+    assert!(POOLS_WITH_SETTINGS_PER_ROLE_MAX < POOLS_PER_ROLE_MAX); // clients that log in find room
     assert!(POOLS_PER_ROLE_MAX < POOLS_MAX); // one role cannot use all pools
     assert!(READ_ROW_BYTES_MAX <= WRITE_ANSWER_BYTES_MAX); // a write can return everything that a read can
     assert!(READ_ROW_BYTES_MAX <= BATCH_ANSWER_BYTES_MAX);

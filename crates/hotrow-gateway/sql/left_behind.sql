@@ -1,9 +1,17 @@
--- The state that a session has left on its connection, as one row of booleans in the order of the fields that the
--- gateway reads, then the number of statements that the protocol has prepared. Changes nothing.
+-- The state that a session has left on its connection, as one row: the settings that it has changed, booleans in the
+-- order of the fields that the gateway reads, and the number of statements that the protocol has prepared. Changes
+-- nothing.
+-- A setting is `name=value`, its value as the hexadecimal digits of its bytes, because a value can contain any
+-- character. A value that the role cannot read is missing, and with it the sign.
 -- $1: the user that logged in. $2: the role that the connection began with. Runs on PostgreSQL 14 and later, as any
 -- role.
-select exists (select from pg_catalog.pg_settings s
-                where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'),
+select pg_catalog.array_to_string(array(
+           select pg_catalog.concat(s.name, '=' operator(pg_catalog.||)
+                      pg_catalog.encode(pg_catalog.convert_to(s.setting, pg_catalog.getdatabaseencoding()), 'hex'))
+             from pg_catalog.pg_settings s
+            where s.source operator(pg_catalog.=) 'session' and s.name operator(pg_catalog.<>) 'application_name'
+              and (s.setting operator(pg_catalog.<>) s.reset_val or s.setting is null)
+            order by s.name collate pg_catalog."C"), ' '),
        session_user::pg_catalog.text operator(pg_catalog.<>) $1::pg_catalog.text
            or pg_catalog.current_setting('role') operator(pg_catalog.<>) $2::pg_catalog.text,
        exists (select from pg_catalog.pg_class c

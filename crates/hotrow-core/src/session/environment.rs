@@ -56,6 +56,8 @@ pub trait Environment: Sized {
     /// Gives a unit to a lane. `first` is whether no other unit of the session is under way.
     fn submit(&self, lane: usize, first: bool, envelope: Self::Envelope);
 
+    /// Whether the session's pool has settings that its clients have set in their sessions.
+    fn has_settings(&self) -> bool;
     /// Reads or changes the replies to the client.
     fn answers<R>(&self, with: impl FnOnce(&mut Answers<Self::Returned>) -> R) -> R;
     /// Whether the client has to read, or be answered, before more of its messages are handled.
@@ -96,8 +98,8 @@ pub trait Connection {
     fn name(&self) -> &str;
     /// The name of a client that sets none.
     fn default_name(&self) -> &str;
-    /// Records the client's name that the server has reported.
-    fn name_changed(&mut self, name: &str);
+    /// Records a setting that the server has reported: `application_name` is the client's name.
+    fn setting_changed(&mut self, name: &str, value: &str);
     /// The session keeps the connection for long, and must not hold up short work of others.
     fn kept_for_long(&mut self);
 }

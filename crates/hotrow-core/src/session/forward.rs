@@ -138,12 +138,13 @@ impl<E: Environment> Session<E> {
             return false;
         }
         let proof = self.env.proof(statement);
+        let changes_settings = effect.settings || statement.clears().settings && self.env.has_settings();
         let moves_sequence = if proof.is_clean { proof.moves_sequence } else { effect.touches_sequence };
         if moves_sequence {
             self.sequences = Sequences::Here;
         }
         let holding = self.held();
-        holding.unproven |= !proof.is_clean;
+        holding.unproven |= !proof.is_clean || changes_settings;
         holding.may_unlock |= statement.unlocks;
         if proof.moves_sequence {
             holding.held.set_moved_sequence();
@@ -151,8 +152,13 @@ impl<E: Environment> Session<E> {
         if let Analysis::Pass(pass) = &statement.analysis {
             self.changes_catalogue |= pass.ddl;
         }
-        let effect =
-            effect.without(Effect { touches_sequence: true, needs_sequence_state: true, ..Effect::NONE });
+        // The server is asked about settings after the unit.
+        let effect = effect.without(Effect {
+            settings: true,
+            touches_sequence: true,
+            needs_sequence_state: true,
+            ..Effect::NONE
+        });
         self.left = self.left.union(effect);
         true
     }

@@ -137,9 +137,9 @@ impl<E: Environment> Session<E> {
         let left = self.left;
         let holding = self.held();
         let is_busy = !is_settled || holding.status != Status::Idle;
-        // Only the server knows whether a lock was released.
-        let unlocked = Effect { advisory_lock: holding.may_unlock, ..Effect::NONE };
-        if !is_busy && holding.unproven && !holding.must_close && !left.without(unlocked).pins() {
+        // Only the server knows whether a lock was released, and which settings there are.
+        let in_doubt = Effect { settings: true, advisory_lock: holding.may_unlock, ..Effect::NONE };
+        if !is_busy && holding.unproven && !holding.must_close && !left.without(in_doubt).pins() {
             self.unit_ended = true;
             return Err(Stop::Need(Need::StateLeft));
         }
@@ -184,6 +184,17 @@ impl<E: Environment> Session<E> {
         holding.must_close |= state.prepared != Some(holding.held.prepared().count());
     }
 
+    /// The session has moved to another pool of the same user and database, whose clients have its present settings.
+    /// Its connection belongs to that pool too. Names of statements keep their meaning. The statements are prepared
+    /// again when they are next used, because a setting can change the meaning of names.
+    pub fn moved(&mut self) {
+        (self.last_simple, self.last_parsed) = (None, None);
+        for named in self.expected.names.values_mut() {
+            let statement = self.env.extended(&named.statement.text, &named.statement.types);
+            (named.statement, named.parsed) = (statement, self.env.next_parse());
+        }
+    }
+
     /// Whether a read of currval or lastval has a right answer here. It has none if the session's values are on
     /// another connection and no sequence has moved on this one since.
     pub(super) fn can_read_sequences(&self) -> bool {
@@ -203,7 +214,11 @@ impl<E: Environment> Session<E> {
             statement.succeeded();
         }
         if !failed && status == Status::Idle {
-            self.left = self.left.without(clears);
+            let before = self.left;
+            self.left = before.without(clears);
+            // Without the other state, the session may be able to move to the pool with its settings.
+            let may_move = self.left.settings && self.left != before;
+            self.held().unproven |= may_move;
             if clears.touches_sequence {
                 self.sequences = Sequences::Untouched;
             }

@@ -221,11 +221,11 @@ impl<E: Environment> Session<E> {
     /// Records a setting that the server reports. Returns whether the client does not get it.
     fn handle_setting(&mut self, body: &[u8]) -> Result<bool, SessionEnd> {
         let (name, value) = backend::parameter_status(body)?;
+        let holding = self.holding.as_mut().expect("called only while a connection is held");
+        holding.held.setting_changed(name, value);
         if name != "application_name" {
             return Ok(false);
         }
-        let holding = self.holding.as_mut().expect("called only while a connection is held");
-        holding.held.name_changed(value);
         if holding.has_lost_name(&self.first_name) {
             return Ok(true);
         }

@@ -18,13 +18,14 @@ use crate::metrics::METRICS;
 use crate::net::peer::Peer;
 use crate::net::{ReadHalf, WriteHalf};
 use crate::operator::console::{self, Operator};
+use crate::pool::directory::NoPool;
 use crate::pool::identity::Identity;
 use crate::pool::pools::{Full, PoolUse};
 use crate::server::held;
 use crate::server::upstream;
 use crate::session::problems::stopping;
 use crate::session::{SessionTask, Start};
-use crate::shared::{NoPool, Shared};
+use crate::shared::Shared;
 
 /// Serves one client from its first byte to its last.
 pub async fn serve_client(shared: Arc<Shared>, read: ReadHalf, write: WriteHalf, peer: Peer) {
@@ -123,7 +124,7 @@ async fn open(
     credential: Credential,
 ) -> Result<(PoolUse, String), Refused> {
     let mut parameters = start.parameters.clone();
-    shared.put_settings(&mut parameters);
+    shared.directory.put_settings(&mut parameters);
     let identity = Identity::new(&parameters);
     let role = identity.user().to_owned();
     let refused = |error| match error {
@@ -149,7 +150,7 @@ async fn open(
         }
         NoPool::Error(error) => Refused::Problem(crate::session::problems::log_in_problem(&error)),
     };
-    let used = shared.pool(identity, credential).await.map_err(refused)?;
+    let used = shared.directory.pool(identity, credential).await.map_err(refused)?;
     let name = used.pool().client_name(start.application_name.clone()).await;
     let name = name.map_err(|error| refused(NoPool::Error(error)))?;
     Ok((used, name))
@@ -163,7 +164,7 @@ async fn begin(
     (read, write, input): (ReadHalf, WriteHalf, BytesMut),
 ) {
     let pool = used.pool().clone();
-    let _member = match shared.join(&pool) {
+    let member = match shared.directory.join(&pool) {
         Ok(member) => member,
         Err((most, whose)) => {
             METRICS.refused.inc();
@@ -193,7 +194,8 @@ async fn begin(
     let process_id = control.process_id;
     let _client = METRICS.clients.enter();
     let start = Start {
-        pool,
+        membership: (used, member),
+        directory: shared.directory.clone(),
         mailbox,
         control,
         read,

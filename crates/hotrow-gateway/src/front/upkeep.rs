@@ -32,7 +32,7 @@ pub async fn run(shared: Arc<Shared>) {
 async fn round(shared: &Shared) -> Result<(), Error> {
     let config = shared.config();
     let server = &config.upstream;
-    let database = shared.databases.of(&server.database);
+    let database = shared.directory.databases.of(&server.database);
     let Some(_database_use) = database.enter(config.server_wait).await else {
         return Ok(()); // an operator has paused the database
     };

@@ -15,7 +15,7 @@ use super::context::LaneContext;
 use super::writer::Writer;
 use crate::metrics::{GaugeGuard, METRICS};
 use crate::server::pack::{self, OPEN_MARK};
-use crate::server::upstream::{Error, Upstream};
+use crate::server::upstream::{Error, Rows, Upstream};
 
 /// An event on the connection.
 #[derive(Debug)]
@@ -50,7 +50,6 @@ pub struct LaneConnection {
     pause: Duration,
 }
 
-type Rows = Vec<Vec<Option<String>>>;
 type Connecting = Pin<Box<dyn Future<Output = Result<(Upstream, Option<Server>), Error>> + Send>>;
 type Resolving = Pin<Box<dyn Future<Output = (Result<Upstream, Error>, Outcome)> + Send>>;
 
@@ -227,11 +226,14 @@ async fn make(
     let config = context.config();
     let mut parameters = context.parameters.clone();
     parameters.retain(|(name, _)| name != "lock_timeout" && name != "idle_session_timeout");
-    parameters.push(("application_name".to_owned(), name));
+    parameters.push(("application_name".to_owned(), name.clone()));
     // The server would close a lane that waits for the next unit as an idle client.
     parameters.push(("idle_session_timeout".to_owned(), "0".to_owned()));
     parameters.push(("lock_timeout".to_owned(), context.lock_timeout().as_millis().to_string()));
     let mut upstream = Upstream::connect(&config.upstream, &parameters, &context.login, in_doubt).await?;
+    if !context.settings.is_empty() {
+        upstream.set_settings(&context.settings, &name).await?;
+    }
     let mut server = match kind {
         LaneKind::Write => identify(&mut upstream).await?,
         LaneKind::Read => None,

@@ -10,6 +10,7 @@ use hotrow_core::admission::ServerSettings;
 use hotrow_core::affinity::Affinity;
 use hotrow_core::lane::{LaneKind, Unit};
 use hotrow_core::limits;
+use hotrow_core::settings::Settings;
 use tokio::sync::Notify;
 
 use super::message::{Envelope, Packed};
@@ -19,11 +20,16 @@ use crate::server::database::DatabaseState;
 use crate::server::login::Login;
 use crate::statements::Statements;
 
+/// Settings that a lane sets itself.
+const OWN: [&str; 2] = ["idle_session_timeout", "lock_timeout"];
+
 /// What the lanes of one pool share.
 #[derive(Debug)]
 pub struct LaneContext {
     /// The start-up parameters of the lanes' connections.
     pub parameters: Vec<(String, String)>,
+    /// The settings that they get after the log-in.
+    pub settings: Settings,
     /// The log-in at the server.
     pub login: Login,
     /// The pool's statements.
@@ -41,10 +47,10 @@ pub struct LaneContext {
 }
 
 impl LaneContext {
-    /// For clients with these start-up parameters, and a server with these settings.
+    /// For clients of this pool's identity, and a server with these settings.
     pub fn new(
         config: Arc<Config>,
-        parameters: &[(String, String)],
+        (parameters, settings): (&[(String, String)], &Settings),
         login: Login,
         database: Arc<DatabaseState>,
         server: ServerSettings,
@@ -52,6 +58,7 @@ impl LaneContext {
         let lanes = config.lanes;
         let context = LaneContext {
             parameters: parameters.to_vec(),
+            settings: settings.without(&OWN),
             login,
             statements: Statements::default(),
             database,

@@ -27,14 +27,14 @@ impl Shared {
     pub async fn pause(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
         tracing::info!(database = database.unwrap_or("(all)"), "pausing: waiting for work under way");
-        self.databases.set_paused(database, true);
+        self.directory.databases.set_paused(database, true);
         let undo = Undo { shared: self, database, wanted: true };
         let lanes: Vec<_> = pools.iter().flat_map(|pool| pool.pause()).collect();
         for lane in lanes {
             let _ = lane.await; // a lane that has ended has no connection
         }
         // Sessions release their connections in their own time. A delay of 10 ms does not matter to an operator.
-        while self.databases.users(database) > 0 {
+        while self.directory.databases.users(database) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         self.pools_of(database)?.iter().for_each(|pool| pool.close_idle());
@@ -47,7 +47,7 @@ impl Shared {
     /// Resumes a database, or all.
     pub fn resume(&self, database: Option<&str>) -> Result<(), NotInUse> {
         let pools = self.pools_of(database)?;
-        self.databases.set_paused(database, false);
+        self.directory.databases.set_paused(database, false);
         pools.iter().filter(|pool| !pool.database_state().is_paused()).for_each(|pool| pool.resume());
         tracing::info!(database = database.unwrap_or("(all)"), "resumed");
         Ok(())

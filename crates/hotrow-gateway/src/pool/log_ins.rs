@@ -72,9 +72,7 @@ impl Pool {
     /// Makes a connection, and compares the server's settings there with the known ones.
     async fn look_again(&self) -> Result<(), held::Error> {
         let config = self.config().clone();
-        let parameters = self.identity.parameters();
-        let mut probe =
-            self.held.probe(&config, self.database_state(), parameters, &self.context.login).await?;
+        let mut probe = self.held.probe(&config, self.database_state(), self.beginning()).await?;
         let now = ask(probe.upstream()).await?;
         drop(probe);
         let before = self.context.server();

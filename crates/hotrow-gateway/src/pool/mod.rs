@@ -3,6 +3,7 @@
 
 mod catalogue;
 pub mod databases;
+pub mod directory;
 pub mod identity;
 mod log_ins;
 pub mod pools;
@@ -25,7 +26,7 @@ use crate::config::Config;
 use crate::lane::{self, Envelope, Inbox, LaneContext, LaneSnapshot, Message};
 use crate::lock::Lock;
 use crate::server::database::DatabaseState;
-use crate::server::held::{self, HeldConnection, HeldConnections};
+use crate::server::held::{self, Beginning, HeldConnection, HeldConnections};
 use crate::server::login::Login;
 use crate::server::upstream;
 use crate::statements::{CachedVerdict, Statement, VerdictRecord};
@@ -64,7 +65,10 @@ pub struct Pool {
 #[derive(Debug)]
 pub struct Member(Arc<Pool>);
 
-static IDS: AtomicU64 = AtomicU64::new(1);
+static IDS: AtomicU64 = AtomicU64::new(NO_POOL + 1);
+
+/// The number of a pool that has no connections.
+const NO_POOL: u64 = 0;
 
 impl Pool {
     /// Logs in once to check the log-in and to query the server's settings, and starts the lanes' tasks.
@@ -75,16 +79,32 @@ impl Pool {
         identity: Identity,
         credential: Credential,
     ) -> Result<Arc<Self>, held::Error> {
-        let id = IDS.fetch_add(1, Relaxed);
         let login = Login::new(identity.user(), credential);
-        let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
-        let mut connection =
-            held.take(&config, &database, id, identity.parameters(), &login, "hotrow").await?;
+        let beginning =
+            Beginning { parameters: identity.parameters(), settings: identity.settings(), login: &login };
+        let mut connection = held.take(&config, &database, NO_POOL, beginning, "hotrow").await?;
         let server = log_ins::ask(&mut connection.upstream).await?;
-        held.give_back(connection);
+        let pool = Pool::start(config, held, database, identity, login, server);
+        connection.moved(pool.id, &pool.context.login);
+        pool.give_back(connection);
+        Ok(pool)
+    }
+
+    /// Starts the lanes' tasks of a pool whose connections find these settings at the server.
+    pub fn start(
+        config: Arc<Config>,
+        held: Arc<HeldConnections>,
+        database: Arc<DatabaseState>,
+        identity: Identity,
+        login: Login,
+        server: ServerSettings,
+    ) -> Arc<Self> {
+        let id = IDS.fetch_add(1, Relaxed);
+        let logged_in = Lock::new((Instant::now(), database.catalogue_epoch()));
         let inboxes = || (0..config.lanes).map(|_| Arc::default()).collect();
         let (writes, reads) = (inboxes(), inboxes());
-        let context = LaneContext::new(config, identity.parameters(), login, database, server);
+        let beginning = (identity.parameters(), identity.settings());
+        let context = LaneContext::new(config, beginning, login, database, server);
         tracing::info!(
             pool = id,
             clients = identity.describe(),
@@ -118,7 +138,7 @@ impl Pool {
             }
         }
         pool.tasks.set(tasks).expect("a pool is opened once");
-        Ok(pool)
+        pool
     }
 
     /// Ends its tasks.
@@ -336,13 +356,21 @@ impl Pool {
         config: &Config,
         application_name: &str,
     ) -> Result<HeldConnection, held::Error> {
-        let parameters = self.identity.parameters();
         let held = self
             .held
-            .take(config, self.database_state(), self.id, parameters, &self.context.login, application_name)
+            .take(config, self.database_state(), self.id, self.beginning(), application_name)
             .await?;
         self.context.note_settings(&held.upstream.parameters);
         Ok(held)
+    }
+
+    /// What its new connections begin with.
+    fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            parameters: self.identity.parameters(),
+            settings: self.identity.settings(),
+            login: &self.context.login,
+        }
     }
 
     /// Gives back a connection without left-over state.

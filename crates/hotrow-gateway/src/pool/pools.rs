@@ -77,6 +77,14 @@ impl Pools {
             return Ok(cell.clone());
         }
         let of_role = cells.keys().filter(|other| other.user() == identity.user()).count();
+        // Clients that change settings leave room for those that log in.
+        if !identity.settings().is_empty() {
+            let is_one = |other: &Identity| other.user() == identity.user() && !other.settings().is_empty();
+            if cells.keys().filter(|other| is_one(other)).count() >= limits::POOLS_WITH_SETTINGS_PER_ROLE_MAX
+            {
+                evict(&mut cells, is_one).then_some(()).ok_or(Full::Role)?;
+            }
+        }
         if of_role >= limits::POOLS_PER_ROLE_MAX {
             let closes = evict(&mut cells, |other| other.user() == identity.user());
             closes.then_some(()).ok_or(Full::Role)?;

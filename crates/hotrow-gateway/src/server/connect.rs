@@ -61,7 +61,7 @@ impl Upstream {
             secret: Bytes::new(),
             address: Arc::new(address.clone()),
             end_point,
-            _counted: login.count(),
+            counted: login.count(),
         };
         let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         startup::put_start(&mut upstream.output, pairs);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotrow_core::limits;
+use hotrow_core::settings::Settings;
 use hotrow_wire::frontend;
 
 use crate::config::{Config, PoolTable};
@@ -79,6 +80,17 @@ struct UsePermits {
     turn: Option<Permit>,
 }
 
+/// What new connections of a pool begin with.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning<'a> {
+    /// The start-up parameters.
+    pub parameters: &'a [(String, String)],
+    /// The settings that they get after the log-in.
+    pub settings: &'a Settings,
+    /// The log-in.
+    pub login: &'a Login,
+}
+
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -128,8 +140,7 @@ impl HeldConnections {
         config: &Config,
         database: &Arc<DatabaseState>,
         pool: u64,
-        parameters: &[(String, String)],
-        login: &Login,
+        beginning: Beginning<'_>,
         application_name: &str,
     ) -> Result<HeldConnection, Error> {
         let permits = self.acquire_permits(config, database).await?;
@@ -139,8 +150,7 @@ impl HeldConnections {
             }
         }
         self.make_room();
-        let mut open =
-            OpenConnection::connect(config, parameters, login, permits.database_use.generation()).await?;
+        let mut open = OpenConnection::connect(config, beginning, permits.database_use.generation()).await?;
         open.rename(application_name).await?;
         Ok(open.into_held(pool, permits))
     }
@@ -173,11 +183,10 @@ impl HeldConnections {
         &self,
         config: &Config,
         database: &Arc<DatabaseState>,
-        parameters: &[(String, String)],
-        login: &Login,
+        beginning: Beginning<'_>,
     ) -> Result<ProbeConnection, Error> {
         let database_use = database.enter(config.server_wait).await.ok_or(Error::Paused)?;
-        let open = OpenConnection::connect(config, parameters, login, database_use.generation()).await?;
+        let open = OpenConnection::connect(config, beginning, database_use.generation()).await?;
         Ok(ProbeConnection { open, _database_use: database_use })
     }
 
@@ -353,13 +362,16 @@ impl OpenConnection {
     /// The log-in has no client's name: RESET restores the name of the log-in, which another client must not see.
     async fn connect(
         config: &Config,
-        parameters: &[(String, String)],
-        login: &Login,
+        Beginning { parameters, settings, login }: Beginning<'_>,
         generation: u64,
     ) -> Result<Self, upstream::Error> {
-        let upstream = connect_with_retries(config, parameters, login).await?;
+        let mut upstream = connect_with_retries(config, parameters, login).await?;
+        let application_name = upstream.at_log_in("application_name").map(str::to_owned);
+        if !settings.is_empty() {
+            upstream.set_settings(settings, application_name.as_deref().unwrap_or_default()).await?;
+        }
         Ok(OpenConnection {
-            application_name: upstream.at_log_in("application_name").map(str::to_owned),
+            application_name,
             upstream: Box::new(upstream),
             is_discarding: false,
             generation,
@@ -430,14 +442,24 @@ impl HeldConnection {
         self.permits.turn = None;
     }
 
-    /// Notes the client's name that the server has reported.
-    pub fn name_changed(&mut self, name: &str) {
-        self.application_name = Some(name.to_owned());
+    /// Notes a setting that the server has reported.
+    pub fn setting_changed(&mut self, name: &str, value: &str) {
+        match name {
+            "application_name" => self.application_name = Some(value.to_owned()),
+            _ => self.upstream.note_setting(name, value),
+        }
     }
 
-    /// Notes that the client's name was reset.
-    pub fn forget_name(&mut self) {
-        self.application_name = None;
+    /// The connection belongs to another pool of its database from now on, and counts for that pool's log-in.
+    pub fn moved(&mut self, pool: u64, login: &Login) {
+        self.pool = pool;
+        self.upstream.counted = login.count();
+    }
+
+    /// Removes what the session has set, and sets these settings. The client's name stays.
+    pub async fn set_settings(&mut self, settings: &Settings) -> Result<(), upstream::Error> {
+        let name = self.application_name.as_deref().unwrap_or_default();
+        self.upstream.set_settings(settings, name).await
     }
 
     /// The client's name as the server stores it.

@@ -63,6 +63,11 @@ impl Login {
         Arc::strong_count(&self.connections) - 1
     }
 
+    /// The credential of the user.
+    pub fn credential(&self) -> Credential {
+        self.secrets.lock().credential.clone()
+    }
+
     /// Another client of this user has logged in: its credential is newer.
     pub fn renew(&self, newer: Credential) {
         let mut secrets = self.secrets.lock();

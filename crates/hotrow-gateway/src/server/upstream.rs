@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use hotrow_core::expect::Prepared;
 use hotrow_core::limits;
+use hotrow_core::settings::Settings;
 use hotrow_wire::backend::{self, Report, tag};
 use hotrow_wire::{frontend, split};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -108,6 +109,9 @@ impl From<hotrow_wire::Error> for Error {
     }
 }
 
+/// Rows of a statement of the gateway, as text.
+pub type Rows = Vec<Vec<Option<String>>>;
+
 /// A connection that is ready for work.
 #[derive(Debug)]
 pub struct Upstream {
@@ -119,7 +123,7 @@ pub struct Upstream {
     pub input: BytesMut,
     /// Bytes to be written.
     pub output: BytesMut,
-    /// The server's settings at log-in.
+    /// The settings that the server reports, but the client's name at log-in.
     pub parameters: Vec<(String, String)>,
     /// The statements that are prepared on it.
     pub prepared: Prepared,
@@ -132,7 +136,7 @@ pub struct Upstream {
     /// The hash of the server's certificate that a log-in can be bound to.
     pub end_point: Option<Bytes>,
     /// Counts the connection for its log-in.
-    pub(super) _counted: Arc<()>,
+    pub(super) counted: Arc<()>,
 }
 
 impl Upstream {
@@ -142,11 +146,29 @@ impl Upstream {
     }
 
     /// Runs a statement of the gateway with text parameters. Returns its rows as text.
-    pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Vec<Vec<Option<String>>>, Error> {
+    pub async fn query(&mut self, text: &str, values: &[&str]) -> Result<Rows, Error> {
+        self.put_statement(text, values);
+        self.rows().await
+    }
+
+    /// Removes all settings of the session and sets these and the client's name, in one transaction: if the server refuses
+    /// one of them, the connection keeps the settings that it has.
+    pub async fn set_settings(&mut self, settings: &Settings, application_name: &str) -> Result<(), Error> {
+        self.put_statement(include_str!("../../sql/reset_settings.sql"), &[]);
+        let [names, values] = settings.arrays(application_name);
+        self.put_statement(include_str!("../../sql/apply_settings.sql"), &[&names, &values]);
+        self.rows().await.map(drop)
+    }
+
+    fn put_statement(&mut self, text: &str, values: &[&str]) {
         frontend::Parse { name: b"", text: text.as_bytes(), types: &[] }.put(&mut self.output);
         self.prepared.forget_unnamed();
         frontend::put_bind_text(&mut self.output, b"", values.iter().map(|value| value.as_bytes()));
         self.output.extend_from_slice(frontend::EXECUTE);
+    }
+
+    /// Ends a transaction of such statements. Returns its rows.
+    async fn rows(&mut self) -> Result<Rows, Error> {
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
         let (mut rows, mut error) = (Vec::new(), None);
@@ -166,9 +188,21 @@ impl Upstream {
                     }
                     error = Some(refusal);
                 }
+                tag::PARAMETER_STATUS => {
+                    let (name, value) = backend::parameter_status(&frame[5..])?;
+                    self.note_setting(name, value);
+                }
                 tag::READY => return error.map_or(Ok(rows), Err),
                 _ => {}
             }
+        }
+    }
+
+    /// Notes a setting that the server reports. The client's name stays that of the log-in.
+    pub fn note_setting(&mut self, name: &str, value: &str) {
+        let known = self.parameters.iter_mut().find(|(known, _)| known == name && name != "application_name");
+        if let Some((_, known)) = known {
+            value.clone_into(known);
         }
     }
 

@@ -25,8 +25,7 @@ pub struct Control {
     pub secret: [u8; 4],
     /// The session's mailbox.
     pub mailbox: Arc<Mailbox>,
-    /// The session's pool.
-    pub pool: Arc<Pool>,
+    pool: Lock<Arc<Pool>>,
     /// The other end of the client's connection.
     pub peer: Peer,
     /// The session's activity.
@@ -69,6 +68,16 @@ pub struct BackendKey {
 const FIRST_PROCESS_ID: u32 = 1 << 30;
 
 impl Control {
+    /// The session's pool.
+    pub fn pool(&self) -> Arc<Pool> {
+        self.pool.lock().clone()
+    }
+
+    /// Notes that the session has moved to another pool.
+    pub fn moved(&self, pool: Arc<Pool>) {
+        *self.pool.lock() = pool;
+    }
+
     /// Sets the backend that works for the session. Returns whether the session was cancelled while it waited.
     pub fn set_target(&self, target: Option<BackendKey>) -> bool {
         let target = target.map_or(CancelTarget::Lanes, CancelTarget::Backend);
@@ -140,13 +149,14 @@ impl Control {
         };
         match target {
             Some(target) => {
-                let config = self.pool.config();
+                let pool = self.pool();
+                let config = pool.config();
                 let BackendKey { process_id, secret, address } = target;
                 if let Err(error) = connect::cancel(&config.upstream, &address, process_id, &secret).await {
                     tracing::warn!(%error, session = self.mailbox.session, "a cancel request could not be sent");
                 }
             }
-            None => self.pool.send_all(|| Message::Cancel(self.mailbox.session)),
+            None => self.pool().send_all(|| Message::Cancel(self.mailbox.session)),
         }
     }
 }
@@ -189,7 +199,7 @@ impl Controls {
             process_id,
             secret,
             mailbox,
-            pool,
+            pool: Lock::new(pool),
             peer,
             activity: SessionActivity::new(name),
             target: Lock::new(CancelTarget::Lanes),

@@ -77,6 +77,10 @@ impl session::Environment for Environment {
         self.pool.packs()
     }
 
+    fn has_settings(&self) -> bool {
+        !self.pool.identity.settings().is_empty()
+    }
+
     fn catalogue_changed(&self) {
         self.pool.catalogue_changed();
     }
@@ -169,8 +173,8 @@ impl session::Connection for HeldConnection {
         HeldConnection::default_name(self)
     }
 
-    fn name_changed(&mut self, name: &str) {
-        HeldConnection::name_changed(self, name);
+    fn setting_changed(&mut self, name: &str, value: &str) {
+        HeldConnection::setting_changed(self, name, value);
     }
 
     fn kept_for_long(&mut self) {

@@ -8,6 +8,7 @@ mod environment;
 mod held;
 pub mod problems;
 mod provide;
+mod state_left;
 pub mod stop;
 mod waiting_call;
 
@@ -25,7 +26,9 @@ use hotrow_wire::split;
 use crate::lane::{Backlog, Mailbox, Message};
 use crate::net::ReadHalf;
 use crate::net::budget::Reservation;
-use crate::pool::Pool;
+use crate::pool::directory::Directory;
+use crate::pool::pools::PoolUse;
+use crate::pool::{Member, Pool};
 use crate::session::control::Control;
 use crate::session::environment::Environment;
 use crate::session::problems::stopping;
@@ -39,6 +42,9 @@ type Need = session::Need<Environment>;
 pub struct SessionTask {
     session: Session<Environment>,
     pool: Arc<Pool>,
+    /// Keeps the pool open, and counts the client there.
+    membership: Membership,
+    directory: Arc<Directory>,
     mailbox: Arc<Mailbox>,
     control: Arc<Control>,
     read: ReadHalf,
@@ -57,10 +63,15 @@ pub struct SessionTask {
     stop: Arc<Stop>,
 }
 
+/// A session's place in its pool.
+type Membership = (PoolUse, Member);
+
 /// The parts of a new session.
 pub struct Start {
-    /// Its pool.
-    pub pool: Arc<Pool>,
+    /// Its pool, and its place there.
+    pub membership: Membership,
+    /// All pools, for a session that changes its settings.
+    pub directory: Arc<Directory>,
     /// Its answers.
     pub mailbox: Arc<Mailbox>,
     /// Its handle for cancel requests.
@@ -80,7 +91,8 @@ pub struct Start {
 impl SessionTask {
     /// For a client that has received ReadyForQuery.
     pub fn new(start: Start) -> Self {
-        let Start { pool, mailbox, control, .. } = start;
+        let Start { membership, mailbox, control, .. } = start;
+        let pool = membership.0.pool().clone();
         let environment = Environment {
             pool: pool.clone(),
             mailbox: mailbox.clone(),
@@ -90,6 +102,8 @@ impl SessionTask {
         SessionTask {
             session: Session::new(environment, start.application_name),
             pool,
+            membership,
+            directory: start.directory,
             mailbox,
             control,
             read: start.read,
@@ -126,10 +140,7 @@ impl SessionTask {
             self.mailbox.answers(|answers| answers.append(|out| problem.put(out)));
         }
         let _ = tokio::time::timeout(patience, self.flush_to_client()).await;
-        if self.has_returned_units {
-            let session = self.mailbox.session;
-            self.pool.send_all(|| Message::Gone(session));
-        }
+        self.leave_lanes();
         self.mailbox.close();
         if let SessionEnd::Problem(problem) = end {
             tracing::debug!(
@@ -138,6 +149,14 @@ impl SessionTask {
                 message = problem.message,
                 "a client's session ended with an error"
             );
+        }
+    }
+
+    /// The lanes of the pool get no more units of the session.
+    fn leave_lanes(&mut self) {
+        if std::mem::take(&mut self.has_returned_units) {
+            let session = self.mailbox.session;
+            self.pool.send_all(|| Message::Gone(session));
         }
     }
 

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use hotrow_core::classify::Effect;
 use hotrow_core::limits;
-use hotrow_core::session::{SessionEnd, StateLeft};
+use hotrow_core::session::SessionEnd;
 use hotrow_wire::backend::Problem;
 use tokio::sync::oneshot;
 
 use super::{Need, SessionTask};
 use crate::lane::{Envelope, Returned, Unblock, cancelled};
-use crate::server::held::{self, HeldConnection};
+use crate::server::held::HeldConnection;
 use crate::session::control::BackendKey;
 use crate::session::problems::no_connection;
 
@@ -150,35 +149,6 @@ impl SessionTask {
                 self.session.begin_alone(envelope);
             }
         }
-        Ok(())
-    }
-
-    /// Queries the server for state that is left on the connection, and restores the settings of the log-in.
-    async fn query_state_left(&mut self) -> Result<(), held::Error> {
-        let _ = self.try_write(); // the client gets its answer now; reading it shows an error
-        let first_role = self.pool.first_role();
-        let Some(held) = self.session.connection() else { return Ok(()) };
-        let text = include_str!("../../sql/left_behind.sql");
-        let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
-        let is_there = |column: usize| {
-            rows.first().and_then(|row| row.get(column)?.as_deref()).is_none_or(|value| value == "t")
-        };
-        let effect = Effect {
-            settings: is_there(0),
-            role: is_there(1),
-            temporary: is_there(2),
-            prepared: is_there(3),
-            listen: is_there(4),
-            holdable_cursor: is_there(5),
-            advisory_lock: is_there(6),
-            ..Effect::NONE
-        };
-        if !effect.pins() {
-            held.upstream.query(include_str!("../../sql/reset_settings.sql"), &[]).await?;
-            held.forget_name();
-        }
-        let prepared = rows.first().and_then(|row| row.get(7)?.as_deref()?.parse().ok());
-        self.session.state_found(StateLeft { effect, prepared });
         Ok(())
     }
 }

@@ -6,17 +6,35 @@ use hotrow_testkit::{rows, sqlstate, until, value};
 
 use crate::Stage;
 
+/// Statements that change settings, a query for the setting, its value, and a statement that resets it. The session moves
+/// to the pool with the setting.
+const SETTINGS: &[(&str, &str, &str, &str)] = &[
+    ("set work_mem = '5MB'", "show work_mem", "5MB", "reset all"),
+    ("set work_mem to '5MB'; set time zone 'Asia/Tokyo'", "show work_mem", "5MB", "reset work_mem"),
+    ("set time zone 'Asia/Tokyo'", "show timezone", "Asia/Tokyo", "discard all"),
+    (
+        "begin; set local work_mem = '3MB'; set work_mem = '5MB'; commit",
+        "show work_mem",
+        "5MB",
+        "set work_mem to default",
+    ),
+    (
+        "begin; set work_mem = '9MB'; savepoint s; set work_mem = '5MB'; rollback to s; commit",
+        "show work_mem",
+        "9MB",
+        "reset all",
+    ),
+    ("select set_config('work_mem', '6MB', false)", "show work_mem", "6MB", "discard all"),
+];
+
 /// What is said, what is there then, and what takes it away.
 const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
-    ("set work_mem = '5MB'", "show work_mem", "5MB", "reset all"),
-    ("set time zone 'Asia/Tokyo'", "show timezone", "Asia/Tokyo", "discard all"),
     (
         "set session characteristics as transaction isolation level serializable",
         "show transaction_isolation",
         "serializable",
         "reset all",
     ),
-    ("select set_config('work_mem', '6MB', false)", "show work_mem", "6MB", "discard all"),
     ("set role pg_monitor", "select current_user", "pg_monitor", "discard all"),
     ("set session authorization pg_monitor", "select session_user", "pg_monitor", "discard all"),
     ("create temporary table left_behind as select 4 as n", "select n from left_behind", "4", "discard temp"),
@@ -40,6 +58,12 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
     ("listen left_behind", "select * from pg_listening_channels()", "left_behind", "unlisten *"),
     ("select sneaky()", "show work_mem", "7MB", "discard all"),
     ("do $$ begin perform sneaky(); end $$", "show work_mem", "7MB", "discard all"),
+    (
+        "set app.left_behind = 'x'",
+        "select coalesce(current_setting('app.left_behind', true), '')",
+        "x",
+        "discard all",
+    ),
 ];
 
 #[tokio::test]
@@ -50,12 +74,14 @@ async fn it_stays_until_it_is_cleared() {
     let rights =
         format!("grant usage on schema {0} to pg_monitor; grant all on {0}.t to pg_monitor", stage.schema);
     stage.direct.batch_execute(&rights).await.unwrap();
-    for (leaves, look, there, clears) in LEFT_BEHIND {
+    let left_behind = LEFT_BEHIND.iter().map(|case| (case, false));
+    for ((leaves, look, there, clears), packs) in SETTINGS.iter().map(|case| (case, true)).chain(left_behind)
+    {
         let (client, other) = (stage.client().await, stage.client().await);
         let by_default = rows(&other, look).await.unwrap_or_default();
         assert!(stage.packs(&client).await, "before {leaves}");
         client.simple_query(leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
-        assert!(!stage.packs(&client).await, "after {leaves}");
+        assert_eq!(stage.packs(&client).await, packs, "after {leaves}");
         // Others take and give back connections in the meantime, and don't see it.
         assert_eq!(rows(&other, look).await.unwrap_or_default(), by_default, "another after {leaves}");
         assert_eq!(value(&client, look).await, *there, "{leaves}");
@@ -157,14 +183,14 @@ async fn what_is_cleared_in_a_pipeline_counts_when_it_has_happened() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     let mut raw = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
-    let fails = "select 1 / 0";
+    let (creates, fails) = ("create temp table left_behind ()", "select 1 / 0");
     for (texts, answers, packs) in [
         // An error in front, whose ReadyForQuery is still on its way when the clearing command comes.
-        (&["set work_mem = '5MB'", fails, "reset all"][..], "CZEZCZ", true),
+        (&[creates, fails, "discard temp"][..], "CZEZCZ", true),
         // One that fails clears nothing.
-        (&["set work_mem = '5MB'", "begin", fails, "discard all", "rollback"], "CZCZEZEZCZ", false),
+        (&[creates, "begin", fails, "discard all", "rollback"], "CZCZEZEZCZ", false),
         // What comes behind it stays.
-        (&["discard all", "set work_mem = '6MB'"], "CZCZ", false),
+        (&["discard all", creates], "CZCZ", false),
         (&["discard all"], "CZ", true),
     ] {
         let all: Vec<u8> = texts.iter().flat_map(|text| query(text)).collect();

@@ -14,6 +14,7 @@ mod renewed_lanes;
 mod roles;
 mod scripts;
 mod sequences;
+mod settings;
 mod transactions;
 
 use hotrow_testkit::{Gateway, connect, new_schema, value};

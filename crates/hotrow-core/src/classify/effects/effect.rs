@@ -39,8 +39,11 @@ macro_rules! effects {
 }
 
 effects! {
-    /// Settings were changed for the session.
+    /// Settings were changed for the session that the server lists. The session moves to the pool with them. It keeps
+    /// its connection only if there cannot be one more pool.
     settings "settings",
+    /// Settings were changed that no view lists: those that users have made up (`app.tenant`), and `seed`.
+    unlisted_settings "settings that no view lists",
     /// The role or the session user was changed. RESET ALL does not undo this.
     role "role",
     /// Temporary objects exist.
@@ -67,6 +70,17 @@ effects! {
 impl Effect {
     /// Any effect is possible.
     pub const UNKNOWN: Self = Self { unknown: true, touches_sequence: true, ..Self::NONE };
+
+    /// The effect of changing the setting with this name, if the name is known.
+    pub(crate) fn of_setting(name: Option<&str>) -> Self {
+        match name.map(str::to_ascii_lowercase).as_deref() {
+            Some("role" | "session_authorization") => Self { role: true, ..Self::NONE },
+            None | Some("seed") => Self { unlisted_settings: true, ..Self::NONE },
+            // An extension's setting is listed too, but only while its library is loaded.
+            Some(name) if name.contains('.') => Self { unlisted_settings: true, ..Self::NONE },
+            Some(_) => Self { settings: true, ..Self::NONE },
+        }
+    }
 
     /// Whether the session must keep its connection because of state on it.
     ///

@@ -62,7 +62,7 @@ pub(crate) fn side_effects(tokens: &[Token]) -> SideEffects {
             && let Some(name) = folded(token)
             && is_call(tokens, index, &name, plain, after_distinct_on)
         {
-            call(&mut found, schema(tokens, index).as_deref(), &name);
+            call(&mut found, schema(tokens, index).as_deref(), &name, &tokens[index + 2..]);
         }
     }
     found
@@ -136,14 +136,24 @@ fn is_common_table(tokens: &[Token], index: usize) -> bool {
         }
 }
 
-fn call(found: &mut SideEffects, schema: Option<&str>, name: &str) {
+/// A call of a function. `arguments` are the tokens after its opening parenthesis.
+fn call(found: &mut SideEffects, schema: Option<&str>, name: &str, arguments: &[Token]) {
     let of_call = match schema {
+        None | Some("pg_catalog") if name == "set_config" => set_config(arguments),
         None | Some("pg_catalog") => behaviour(name).effect(),
         // The schema pack belongs to Hotrow and has no effects on the session.
         Some("hotrow" | "information_schema") => Effect::NONE,
         Some(_) => Effect::UNKNOWN,
     };
     found.effect = found.effect.union(of_call);
+}
+
+/// The effects of `set_config` with these arguments. A name that the text does not show can be any setting's.
+fn set_config(arguments: &[Token]) -> Effect {
+    match arguments {
+        [Token::SingleQuotedString(name), Token::Comma, ..] => Effect::of_setting(Some(name)),
+        _ => Behaviour::ChangesSettings.effect(),
+    }
 }
 
 impl Behaviour {
@@ -154,7 +164,7 @@ impl Behaviour {
             Self::MovesSequence | Self::SetsSequence => Effect { touches_sequence: true, ..Effect::NONE },
             Self::ReadsSequence => Effect { needs_sequence_state: true, ..Effect::NONE },
             Self::LocksSession => Effect { advisory_lock: true, ..Effect::NONE },
-            Self::ChangesSettings => Effect { settings: true, role: true, ..Effect::NONE },
+            Self::ChangesSettings => Effect { unlisted_settings: true, role: true, ..Effect::NONE },
             Self::Unknown => Effect::UNKNOWN,
         }
     }

@@ -60,7 +60,7 @@ fn union<'t>(statements: impl Iterator<Item = &'t [Token]>) -> Pass {
                 union.leaves_open = pass.leaves_open.or(union.leaves_open);
             }
             // The server gets the setting too. Nothing is packed while it is set.
-            Analysis::SetPack(_) | Analysis::ResetPack => union.effect.settings = true,
+            Analysis::SetPack(_) | Analysis::ResetPack => union.effect.unlisted_settings = true,
             Analysis::Candidate(_) | Analysis::ShowPack | Analysis::Deallocate(_) => {}
         }
     }
@@ -74,13 +74,19 @@ fn one(tokens: &[Token]) -> Analysis {
 
 fn query(tokens: &[Token]) -> Analysis {
     match candidate(tokens) {
-        Ok(candidate) => Analysis::Candidate(Box::new(candidate)),
-        Err(reason) => {
-            let SideEffects { effect, creates } = side_effects(tokens);
-            let unclear = matches!(reason, Reason::NotUnderstood(_));
-            Analysis::Pass(Pass { effect, ddl: creates || unclear, ..Pass::harmless(reason) })
-        }
+        Ok(candidate) => match candidate.changes_settings() {
+            Some(function) => pass(tokens, Reason::Session(function.to_owned())),
+            None => Analysis::Candidate(Box::new(candidate)),
+        },
+        Err(reason) => pass(tokens, reason),
     }
+}
+
+/// A query that is passed through for this reason.
+fn pass(tokens: &[Token], reason: Reason) -> Analysis {
+    let SideEffects { effect, creates } = side_effects(tokens);
+    let unclear = matches!(reason, Reason::NotUnderstood(_));
+    Analysis::Pass(Pass { effect, ddl: creates || unclear, ..Pass::harmless(reason) })
 }
 
 fn candidate(tokens: &[Token]) -> Result<Candidate, Reason> {

@@ -111,6 +111,12 @@ impl Candidate {
         effect
     }
 
+    /// A called function that changes settings. The function's arguments decide which ones.
+    pub(crate) fn changes_settings(&self) -> Option<&str> {
+        let mut names = self.functions.iter().map(|function| &*function.name);
+        names.find(|name| functions::behaviour(name) == functions::Behaviour::ChangesSettings)
+    }
+
     /// It uses a value of a sequence that it names.
     pub fn names_sequence(&self) -> bool {
         self.functions

@@ -10,18 +10,16 @@ use crate::classify::text::tokens::Cursor;
 
 /// SET.
 pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
-    let settings = Effect { settings: true, ..Effect::NONE };
     if cursor.take(&["local", "transaction", "constraints"]) {
         return Analysis::Pass(Pass::harmless(Reason::Transaction(
             "SET LOCAL or SET TRANSACTION".to_owned(),
         )));
     }
     let session = cursor.take(&["session"]);
+    let role = Effect { role: true, ..Effect::NONE };
     match cursor.peek_word().as_deref() {
-        Some("role") => return leaves("SET ROLE".to_owned(), Effect { role: true, ..settings }),
-        Some("authorization") if session => {
-            return leaves("SET SESSION AUTHORIZATION".to_owned(), Effect { role: true, ..settings });
-        }
+        Some("role") => return leaves("SET ROLE".to_owned(), role),
+        Some("authorization") if session => return leaves("SET SESSION AUTHORIZATION".to_owned(), role),
         _ => {}
     }
     let name = cursor.take_name();
@@ -47,8 +45,7 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         }
     }
     // `SET SESSION CHARACTERISTICS` and `SET TIME ZONE` arrive here too. Each of them is a setting.
-    let role = matches!(name.as_deref(), Some("role" | "session_authorization"));
-    leaves("SET".to_owned(), Effect { role, ..settings })
+    leaves("SET".to_owned(), Effect::of_setting(name.as_deref()))
 }
 
 /// One word that is a value and not DEFAULT.
@@ -81,13 +78,20 @@ fn switch(token: &Token) -> Option<Analysis> {
 
 /// RESET.
 pub(crate) fn reset(mut cursor: Cursor<'_>) -> Analysis {
-    match cursor.take_name().as_deref() {
-        Some("all") => clears("RESET ALL".to_owned(), Effect { settings: true, name: true, ..Effect::NONE }),
+    let name = cursor.take_name();
+    match name.as_deref() {
+        Some("all") => {
+            let cleared = Effect { settings: true, unlisted_settings: true, name: true, ..Effect::NONE };
+            clears("RESET ALL".to_owned(), cleared)
+        }
         Some("application_name") => {
             clears("RESET application_name".to_owned(), Effect { name: true, ..Effect::NONE })
         }
         Some("hotrow.pack") => Analysis::ResetPack,
-        _ => leaves("RESET".to_owned(), Effect::NONE),
+        // The others are not known to be reset: another one may have been set.
+        name => {
+            leaves("RESET".to_owned(), Effect { settings: Effect::of_setting(name).settings, ..Effect::NONE })
+        }
     }
 }
 

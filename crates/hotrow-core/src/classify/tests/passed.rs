@@ -101,7 +101,7 @@ fn functions_that_depend_on_the_transaction_or_are_unknown() {
         ("select inet_client_addr()", "depends on the connection"),
         ("select current_query()", "depends on the connection"),
         ("select current_setting('x.y')", "reads the session's settings"),
-        ("select set_config('a.b', 'c', false)", "changes the session's settings"),
+        ("select set_config('a.b', 'c', false)", "set_config changes or reads the session"),
         ("select lastval()", "sequence values"),
         ("select currval('s')", "sequence values"),
         ("select setval('s', 5)", "sets a sequence"),

@@ -32,13 +32,18 @@ fn effects_of_settings_and_temporary_objects() {
         ("set time zone 'UTC'", "settings"),
         ("set names 'utf8'", "settings"),
         ("set session characteristics as transaction isolation level serializable", "settings"),
-        ("set role admin", "settings, role"),
-        ("set session authorization default", "settings, role"),
-        ("set role = 'admin'", "settings, role"),
+        ("set role admin", "role"),
+        ("set session authorization default", "role"),
+        ("set role = 'admin'", "role"),
+        ("set app.tenant = 'a'", "settings that no view lists"),
+        ("set \"App\".tenant to 5", "settings that no view lists"),
+        ("set SEED = 0.5", "settings that no view lists"),
         ("set local work_mem = '1GB'", ""),
         ("set transaction isolation level serializable", ""),
         ("set constraints all deferred", ""),
-        ("reset work_mem", ""),
+        ("reset work_mem", "settings"),
+        ("reset app.tenant", ""),
+        ("reset role", ""),
         ("show work_mem", ""),
         ("create temp table t (a int)", "temporary objects"),
         ("create temporary view v as select 1", "temporary objects"),
@@ -49,7 +54,7 @@ fn effects_of_settings_and_temporary_objects() {
         ("create table t (a int)", ""),
         ("create table t as select 1", ""),
         ("create table t as select f()", "sequence values, unknown"),
-        ("create unlogged table t as select set_config('a', 'b', false)", "settings, role"),
+        ("create unlogged table t as select set_config('a', 'b', false)", "settings"),
         ("select * into temp x from inv", "temporary objects"),
         ("select 1 into temporary table x", "temporary objects"),
         ("select * from pg_temp.t", "temporary objects"),
@@ -83,7 +88,11 @@ fn effects_of_queries() {
         ("select pg_advisory_lock(1)", "advisory locks"),
         ("select pg_try_advisory_lock(id) from inv", "advisory locks"),
         ("select pg_advisory_xact_lock(1), pg_advisory_unlock(1)", ""),
-        ("select set_config('a.b', 'c', true)", "settings, role"),
+        ("select set_config('a.b', 'c', true)", "settings that no view lists"),
+        ("select set_config('Work_Mem', $1, false)", "settings"),
+        ("select set_config($1, $2, false)", "settings that no view lists, role"),
+        ("select set_config(name => 'work_mem', $2, false)", "settings that no view lists, role"),
+        ("select set_config('role', 'a', false)", "role"),
         ("select nextval('s'), count(*) from inv", "sequence values"),
         ("select setval('s', 1)", "sequence values"),
         ("select currval('s')", "reads currval or lastval"),
@@ -139,9 +148,9 @@ fn effects_of_other_commands() {
         ("explain analyze select * from inv", ""),
         ("lock table inv", ""),
         ("truncate inv", ""),
-        ("begin; set x.y = 1; commit", "settings"),
+        ("begin; set x.y = 1; commit", "settings that no view lists"),
         ("select 1; listen a; create temp table t ()", "temporary objects, LISTEN"),
-        ("set hotrow.pack = off; select 1", "settings"),
+        ("set hotrow.pack = off; select 1", "settings that no view lists"),
     ]);
 }
 
@@ -151,7 +160,10 @@ fn effects_that_statements_remove() {
     assert_eq!(pass("DISCARD TEMP").clears.names(), ["temporary objects"]);
     assert_eq!(pass("discard plans").clears, Effect::NONE);
     assert_eq!(pass("discard sequences").clears.names(), ["sequence values", "reads currval or lastval"]);
-    assert_eq!(pass("reset all").clears.names(), ["settings", "application_name"]);
+    assert_eq!(
+        pass("reset all").clears.names(),
+        ["settings", "settings that no view lists", "application_name"]
+    );
     for text in [
         "reset application_name",
         "set application_name to default",
@@ -209,7 +221,7 @@ fn the_setting_hotrow_pack() {
     assert_eq!(analyse("set hotrow.pack to default"), Analysis::ResetPack);
     assert_eq!(analyse("reset hotrow.pack"), Analysis::ResetPack);
     assert_eq!(analyse("show hotrow.pack"), Analysis::ShowPack);
-    assert_eq!(pass("set hotrow.pack = maybe").effect.names(), ["settings"]);
+    assert_eq!(pass("set hotrow.pack = maybe").effect.names(), ["settings that no view lists"]);
     assert_eq!(pass("set local hotrow.pack = off").effect, Effect::NONE);
 }
 

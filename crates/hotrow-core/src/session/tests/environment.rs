@@ -2,7 +2,7 @@
 //! holds.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -255,7 +255,12 @@ pub struct SimEnvironment {
     pub shared: Rc<Shared>,
     pub client: usize,
     pub answers: SimAnswers,
+    /// The settings of its pool.
+    pub settings: Settings,
 }
+
+/// The settings of a pool, changed when its session moves to another one.
+pub type Settings = Rc<RefCell<BTreeMap<String, String>>>;
 
 impl Environment for SimEnvironment {
     type Statement = SimStatement;
@@ -315,6 +320,10 @@ impl Environment for SimEnvironment {
 
     fn packs(&self) -> bool {
         true
+    }
+
+    fn has_settings(&self) -> bool {
+        !self.settings.borrow().is_empty()
     }
 
     fn catalogue_changed(&self) {
@@ -441,8 +450,10 @@ impl Connection for SimConnection {
         DEFAULT_NAME
     }
 
-    fn name_changed(&mut self, name: &str) {
-        name.clone_into(&mut self.name);
+    fn setting_changed(&mut self, name: &str, value: &str) {
+        if name == "application_name" {
+            value.clone_into(&mut self.name);
+        }
     }
 
     fn kept_for_long(&mut self) {}

@@ -93,9 +93,10 @@ impl Backend {
         name.clone_into(&mut self.reported_name);
     }
 
-    /// Whether a later user of the connection would find state of this one.
-    pub fn has_settings(&self) -> bool {
-        self.settings.keys().any(|name| name != "application_name")
+    /// The settings that differ from those at log-in, apart from the client's name.
+    pub fn listed_settings(&self) -> BTreeMap<String, String> {
+        let listed = self.settings.iter().filter(|(name, _)| *name != "application_name");
+        listed.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// The transaction under way, if it has written something.
@@ -463,6 +464,10 @@ impl Backend {
                 self.settings.insert(name.to_owned(), value.trim_matches('\'').to_owned());
                 self.complete("SET");
             }
+            ["show", name] => {
+                put_text_row(self.settings.get(name).map_or("4MB", String::as_str), &mut self.kept);
+                self.complete("SHOW");
+            }
             ["reset", "all"] => {
                 self.settings_before.get_or_insert_with(|| self.settings.clone());
                 self.settings.clear();
@@ -509,7 +514,7 @@ fn parameters(statement: &str) -> usize {
 }
 
 fn returns_rows(statement: &str) -> bool {
-    statement.starts_with("select") || statement.ends_with("returning n")
+    statement.starts_with("select") || statement.starts_with("show") || statement.ends_with("returning n")
 }
 
 fn put_columns(out: &mut BytesMut) {
@@ -517,7 +522,10 @@ fn put_columns(out: &mut BytesMut) {
 }
 
 fn put_row(value: i64, out: &mut BytesMut) {
-    let value = value.to_string();
+    put_text_row(&value.to_string(), out);
+}
+
+fn put_text_row(value: &str, out: &mut BytesMut) {
     put_frame(out, backend::tag::DATA_ROW, |out| {
         out.extend_from_slice(&[0, 1, 0, 0, 0, value.len() as u8]);
         out.extend_from_slice(value.as_bytes());

@@ -7,7 +7,7 @@ use bytes::{Buf, BytesMut};
 use hotrow_wire::backend::Problem;
 
 use super::environment::{
-    DEFAULT_NAME, LANES, Shared, SimAnswers, SimConnection, SimEnvironment, SimReturned,
+    DEFAULT_NAME, LANES, Settings, Shared, SimAnswers, SimConnection, SimEnvironment, SimReturned,
 };
 use super::lane::LaneTask;
 use super::postgres::{Backend, Database};
@@ -20,6 +20,7 @@ pub struct Client {
     input: BytesMut,
     session: Session<SimEnvironment>,
     answers: SimAnswers,
+    settings: Settings,
     /// What the client has received.
     pub received: BytesMut,
     /// What the session needs.
@@ -50,12 +51,19 @@ impl World {
         let shared = Shared::new(random.fork());
         let clients = programs.into_iter().enumerate().map(|(client, program)| {
             let answers = SimAnswers::default();
-            let environment = SimEnvironment { shared: shared.clone(), client, answers: answers.clone() };
+            let settings = Settings::default();
+            let environment = SimEnvironment {
+                shared: shared.clone(),
+                client,
+                answers: answers.clone(),
+                settings: settings.clone(),
+            };
             Client {
                 program,
                 input: BytesMut::new(),
                 session: Session::new(environment, CLIENT_NAME.to_owned()),
                 answers,
+                settings,
                 received: BytesMut::new(),
                 need: Some(Need::Event),
                 is_over: false,
@@ -183,7 +191,7 @@ impl World {
                     client.session.renamed();
                 }
                 Ok(Need::StateLeft) => self.query_state(number),
-                Ok(Need::Release { connection, reusable }) => self.release(connection, reusable),
+                Ok(Need::Release { connection, reusable }) => self.release(number, connection, reusable),
             }
         }
     }
@@ -195,28 +203,37 @@ impl World {
             self.backends.push(Backend::new(DEFAULT_NAME, &name));
             SimConnection { backend: self.backends.len() - 1, ..SimConnection::default() }
         });
-        self.backends[connection.backend].set_name(&name);
+        let backend = &mut self.backends[connection.backend];
+        backend.settings.clone_from(&client.settings.borrow());
+        backend.set_name(&name);
         connection.name = name;
         client.session.connected(connection);
     }
 
     /// What the server's catalogue and settings say about a connection.
     fn query_state(&mut self, number: usize) {
-        let session = &mut self.clients[number].session;
+        let Client { session, settings, .. } = &mut self.clients[number];
         let connection = session.connection().expect("state is left on a connection");
         let backend = &mut self.backends[connection.backend];
         let own = |name: &String| name.is_empty() || crate::session::is_own_name(name.as_bytes());
-        let effect = Effect {
-            settings: backend.has_settings(),
-            prepared: backend.statements.keys().any(|name| !own(name)),
-            ..Effect::NONE
-        };
+        let present = backend.listed_settings();
+        let mut effect =
+            Effect { prepared: backend.statements.keys().any(|name| !own(name)), ..Effect::NONE };
         let prepared = backend.statements.keys().filter(|name| !name.is_empty()).count();
+        if *settings.borrow() != present {
+            // Sometimes there cannot be one more pool.
+            effect.settings = effect.pins() || self.random.u8(..3) == 0;
+            if !effect.settings {
+                settings.replace(present);
+                session.moved();
+            }
+        }
         session.state_found(StateLeft { effect, prepared: Some(prepared) });
     }
 
     /// A connection is given back. Another client must not find anything of this one there.
-    fn release(&mut self, mut connection: SimConnection, reusable: bool) {
+    fn release(&mut self, number: usize, mut connection: SimConnection, reusable: bool) {
+        let settings = self.clients[number].settings.borrow().clone();
         let backend = &mut self.backends[connection.backend];
         if !reusable {
             return backend.die(&mut self.database);
@@ -224,7 +241,8 @@ impl World {
         // A Flush may be sent in part only. The next user's messages follow it.
         backend.input.extend_from_slice(&connection.output.split());
         assert!(connection.input.is_empty() && backend.output.is_empty(), "replies are not read");
-        assert!(!backend.has_settings(), "settings are left on a connection");
+        assert_eq!(backend.listed_settings(), settings, "settings are left on a connection");
+        backend.settings.clear();
         let is_own = |name: &str| name.is_empty() || crate::session::is_own_name(name.as_bytes());
         assert!(backend.statements.keys().all(|name| is_own(name)), "a name is left on a connection");
         assert_eq!(backend.status, hotrow_wire::backend::Status::Idle, "a transaction is left open");

@@ -8,8 +8,8 @@ use crate::shared::Shared;
 pub const COLUMNS: &[Column<Control>] = &[
     ("process_id", |control| text(control.process_id)),
     ("session", |control| text(control.mailbox.session)),
-    ("user", |control| text(control.pool.identity.user())),
-    ("database", |control| text(control.pool.identity.database())),
+    ("user", |control| text(control.pool().identity.user())),
+    ("database", |control| text(control.pool().identity.database())),
     ("application_name", |control| text(control.activity.name())),
     ("address", |control| text(address(control))),
     ("tls", |control| text(if control.peer.tls.is_some() { "on" } else { "off" })),

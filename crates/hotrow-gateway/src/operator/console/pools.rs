@@ -30,7 +30,7 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
     let holding: Vec<_> =
         shared.controls.all().into_iter().filter(|control| control.backend().is_some()).collect();
     let of = |pool: Arc<Pool>| {
-        let held = holding.iter().filter(|control| control.pool.id == pool.id).count();
+        let held = holding.iter().filter(|control| control.pool().id == pool.id).count();
         row_of(COLUMNS, &(pool, held))
     };
     pools.into_iter().map(of).collect()
@@ -38,7 +38,8 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
 
 fn settings(pool: &Pool) -> String {
     let own = |name: &str| !matches!(name, "user" | "database");
-    let settings = pool.identity.parameters().iter().filter(|(name, _)| own(name));
-    let settings: Vec<String> = settings.map(|(name, value)| format!("{name}={value}")).collect();
-    settings.join(" ")
+    let parameters = pool.identity.parameters().iter().filter(|(name, _)| own(name));
+    let parameters = parameters.map(|(name, value)| (&**name, &**value));
+    let all = parameters.chain(pool.identity.settings().iter());
+    all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,0 +1,101 @@
+//! The settings that a client has changed in its session. They are a part of its pool's identity: the pool's connections
+//! begin with them. No connections here.
+
+/// Names and canonical values, sorted by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    /// Reads `name=value` pairs, separated by spaces, with values as hexadecimal digits. None if other connections
+    /// cannot be given these settings: if the role cannot read a value, or if a value contains other characters than
+    /// ASCII ones, which depend on the client's encoding.
+    pub fn read(listed: &str) -> Option<Self> {
+        let one = |pair: &str| {
+            let (name, digits) = pair.split_once('=')?;
+            let value = String::from_utf8(from_hex(digits)?).ok().filter(|value| value.is_ascii())?;
+            Some((name.to_owned(), value))
+        };
+        let mut settings = listed.split_whitespace().map(one).collect::<Option<Vec<_>>>()?;
+        settings.sort();
+        Some(Settings(settings))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Whether this setting, in any case, is one of them.
+    pub fn contains(&self, wanted: &str) -> bool {
+        self.0.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    }
+
+    /// The same without some.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Self {
+        let others = self.0.iter().filter(|(name, _)| !names.contains(&&**name));
+        Settings(others.cloned().collect())
+    }
+
+    /// The names and the values, each as the text of an array, for a client with this name.
+    pub fn arrays(&self, application_name: &str) -> [String; 2] {
+        let all = || self.iter().chain([("application_name", application_name)]);
+        [array(all().map(|(name, _)| name)), array(all().map(|(_, value)| value))]
+    }
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// The text of a PostgreSQL array of these elements.
+fn array<'e>(elements: impl Iterator<Item = &'e str>) -> String {
+    let quoted = elements.map(|element| format!("\"{}\"", element.replace('\\', r"\\").replace('"', "\\\"")));
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn settings_are_read_in_the_order_of_their_names() {
+        let settings = Settings::read("work_mem=34303936 DateStyle=49534f2c20444d59 search_path=").unwrap();
+        let pairs = owned(&[("DateStyle", "ISO, DMY"), ("search_path", ""), ("work_mem", "4096")]);
+        assert_eq!(settings, Settings(pairs));
+        assert_eq!(Settings::read(""), Some(Settings::default()));
+    }
+
+    #[test]
+    fn a_value_that_is_hidden_or_not_ascii_cannot_be_given_to_other_connections() {
+        for listed in ["work_mem", "work_mem=3", "work_mem=zz", "search_path=c3a9", "a=31 work_mem"] {
+            assert_eq!(Settings::read(listed), None, "{listed}");
+        }
+    }
+
+    #[test]
+    fn settings_are_found_in_any_case_and_can_be_left_out() {
+        let settings = Settings(owned(&[("DateStyle", "German"), ("lock_timeout", "64")]));
+        assert!(settings.contains("datestyle") && !settings.contains("work_mem"));
+        let others = settings.without(&["lock_timeout"]);
+        assert_eq!(others, Settings(owned(&[("DateStyle", "German")])));
+    }
+
+    #[test]
+    fn the_elements_of_arrays_are_quoted() {
+        let settings = Settings(owned(&[("search_path", r#""a\b", c"#), ("work_mem", "")]));
+        let [names, values] = settings.arrays("x");
+        assert_eq!(names, r#"{"search_path","work_mem","application_name"}"#);
+        assert_eq!(values, r#"{"\"a\\b\", c","","x"}"#);
+    }
+}

@@ -1,0 +1,86 @@
+//! The state that a session has left on its connection: settings move the session to the pool whose clients have the same
+//! ones, everything else keeps it on its connection.
+
+use std::sync::Arc;
+
+use hotrow_core::classify::Effect;
+use hotrow_core::session::StateLeft;
+use hotrow_core::settings::Settings;
+
+use super::SessionTask;
+use crate::pool::Member;
+use crate::pool::directory::NoPool;
+use crate::server::held;
+use crate::server::upstream::Rows;
+
+impl SessionTask {
+    /// Queries the server for state that is left on the connection, and restores the settings of the pool. If the
+    /// session has other settings, it moves to the pool with these.
+    pub(super) async fn query_state_left(&mut self) -> Result<(), held::Error> {
+        let _ = self.try_write(); // the client gets its answer now; reading it shows an error
+        let first_role = self.pool.first_role();
+        let Some(held) = self.session.connection() else { return Ok(()) };
+        let text = include_str!("../../sql/left_behind.sql");
+        let rows = held.upstream.query(text, &[self.pool.identity.user(), &first_role]).await?;
+        let mut effect = effect(&rows);
+        let settings = field(&rows, 0).and_then(Settings::read);
+        let is_changed = settings.as_ref() != Some(self.pool.identity.settings());
+        match settings.filter(|_| !effect.pins()) {
+            None => effect.settings = is_changed,
+            Some(settings) if is_changed => effect.settings = !self.move_to_pool_with(settings).await,
+            Some(settings) => held.set_settings(&settings).await?,
+        }
+        let prepared = field(&rows, 7).and_then(|count| count.parse().ok());
+        self.session.state_found(StateLeft { effect, prepared });
+        Ok(())
+    }
+
+    /// Moves the session to the pool with these settings, which its connection has. False if there cannot be one more
+    /// pool: then the session keeps its connection.
+    async fn move_to_pool_with(&mut self, settings: Settings) -> bool {
+        let Some(held) = self.session.connection() else { return true };
+        let used = match self.directory.pool_with(&self.pool, settings, held).await {
+            Ok(used) => used,
+            Err(NoPool::Full(full)) => {
+                tracing::debug!(?full, "a session keeps its connection because of its settings");
+                return false;
+            }
+            Err(NoPool::Error(error)) => {
+                tracing::debug!(%error, "a session keeps its connection because of its settings");
+                return false;
+            }
+        };
+        let pool = used.pool().clone();
+        held.moved(pool.id, &pool.context.login);
+        self.leave_lanes();
+        let told = self.reported_settings.moved(&pool.server_settings(), |name| {
+            [&self.pool, &pool].iter().any(|pool| pool.identity.settings().contains(name))
+        });
+        self.reported_settings = Arc::new(told);
+        self.control.moved(pool.clone());
+        self.session.env.pool = pool.clone();
+        let member = Member::of(&pool);
+        self.membership = (used, member);
+        self.pool = pool;
+        self.session.moved();
+        true
+    }
+}
+
+fn field(rows: &Rows, column: usize) -> Option<&str> {
+    rows.first().and_then(|row| row.get(column)?.as_deref())
+}
+
+/// What is left apart from settings.
+fn effect(rows: &Rows) -> Effect {
+    let is_there = |column: usize| field(rows, column).is_none_or(|value| value == "t");
+    Effect {
+        role: is_there(1),
+        temporary: is_there(2),
+        prepared: is_there(3),
+        listen: is_there(4),
+        holdable_cursor: is_there(5),
+        advisory_lock: is_there(6),
+        ..Effect::NONE
+    }
+}
