@@ -204,3 +204,29 @@ fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     assert_eq!(direct.query(deadlocks).rows()[0][0].as_deref(), Some("0"));
 }
+
+#[test]
+fn an_update_that_tries_an_advisory_lock_gets_it_unless_an_outsider_has_it() {
+    const TRY: &str =
+        "update inv set sold = sold + 1 where id = 1 and pg_try_advisory_xact_lock(4715) returning sold";
+    let mut outsider = prepare(server().port(), "advisory");
+    let gateway = Gateway::start(&[]);
+    let mut line = connect(gateway.port(), "advisory");
+    for _ in 0..100 {
+        line.put_query(TRY);
+    }
+    line.send().unwrap();
+    for sold in 1..=100 {
+        assert_eq!(returned(&line.answer()), sold);
+    }
+    assert!(gateway.metric("packed_units_total") >= 90, "they are packed");
+    for (takes, ends) in [
+        ("begin; select pg_advisory_xact_lock(4715)", "rollback"),
+        ("select pg_advisory_lock_shared(4715)", "select pg_advisory_unlock_shared(4715)"),
+    ] {
+        assert_eq!(outsider.query(takes).error(), None);
+        assert_eq!(line.query(TRY).command().as_deref(), Some("UPDATE 0"), "{takes}");
+        assert_eq!(outsider.query(ends).error(), None);
+        assert_eq!(line.query(TRY).command().as_deref(), Some("UPDATE 1"), "{ends}");
+    }
+}

@@ -160,7 +160,9 @@ impl Behaviour {
     /// The effects of a call of such a function.
     pub(crate) fn effect(self) -> Effect {
         match self {
-            Self::Packable | Self::Plural | Self::Observing(_) | Self::UnlocksSession => Effect::NONE,
+            Self::Packable | Self::Plural | Self::Observing(_) | Self::TriesLock | Self::UnlocksSession => {
+                Effect::NONE
+            }
             Self::MovesSequence | Self::SetsSequence => Effect { touches_sequence: true, ..Effect::NONE },
             Self::ReadsSequence => Effect { needs_sequence_state: true, ..Effect::NONE },
             Self::LocksSession => Effect { advisory_lock: true, ..Effect::NONE },

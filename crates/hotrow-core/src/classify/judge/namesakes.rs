@@ -3,7 +3,7 @@
 
 use crate::classify::facts::FunctionFact;
 use crate::classify::known::functions::{Behaviour, behaviour, is_known_extension_function};
-use crate::classify::read::candidate::Candidate;
+use crate::classify::read::candidate::{Candidate, Verb};
 use crate::classify::reason::Reason;
 use crate::classify::text::names::FunctionName;
 use crate::classify::text::source::Source;
@@ -17,7 +17,9 @@ pub(crate) struct Judge<'f> {
 impl Judge<'_> {
     /// Whether everything that the statement calls can be packed.
     pub(crate) fn statement(&self, candidate: &Candidate) -> Result<(), Reason> {
-        candidate.functions.iter().try_for_each(|name| self.function(name))?;
+        // A row that is updated or deleted is locked in any case. A read would hold the lock longer than it needs.
+        let may_lock = matches!(candidate.verb, Verb::Update | Verb::Delete);
+        candidate.functions.iter().try_for_each(|name| self.function(name, may_lock))?;
         self.operators_and_casts(candidate)
     }
 
@@ -41,8 +43,8 @@ impl Judge<'_> {
         self.facts.iter().filter(move |fact| fact.name == name && fact.kind == kind)
     }
 
-    /// Whether a call of this function can be packed.
-    pub(crate) fn function(&self, function: &FunctionName) -> Result<(), Reason> {
+    /// Whether a call of this function can be packed. `may_lock` is whether it may try to take a lock.
+    pub(crate) fn function(&self, function: &FunctionName, may_lock: bool) -> Result<(), Reason> {
         let refuse = |why| Err(Reason::Function { name: function.to_string(), why });
         let mut namesakes = self
             .namesakes(&function.name, "function")
@@ -61,7 +63,8 @@ impl Judge<'_> {
             Behaviour::Observing(why) => refuse(why),
             Behaviour::SetsSequence => refuse("sets a sequence, regardless of the order of transactions"),
             Behaviour::ReadsSequence => refuse("reads the session's sequence values"),
-            Behaviour::LocksSession | Behaviour::UnlocksSession => {
+            Behaviour::TriesLock if may_lock => Ok(()),
+            Behaviour::TriesLock | Behaviour::LocksSession | Behaviour::UnlocksSession => {
                 refuse("takes or releases an advisory lock")
             }
             Behaviour::ChangesSettings => refuse("changes the session's settings"),

@@ -159,7 +159,7 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
         return refuse("uses a type that is not known to be harmless".to_owned());
     }
     for function in sources.iter().flat_map(|source| source.functions()) {
-        if let Err(reason) = judge.function(&function) {
+        if let Err(reason) = judge.function(&function, false) {
             return refuse(format!("is not known to be harmless: {reason}"));
         }
     }
@@ -169,7 +169,7 @@ fn check_trigger(trigger: &Trigger, judge: &Judge<'_>) -> Result<(), Reason> {
 /// The first function, operator or type in a text of the catalogue that is not known to be harmless.
 fn suspect(text: &str, judge: &Judge<'_>) -> Option<String> {
     let Some(source) = Source::read(text) else { return Some("an unreadable expression".to_owned()) };
-    let function = source.functions().into_iter().find(|function| judge.function(function).is_err());
+    let function = source.functions().into_iter().find(|function| judge.function(function, false).is_err());
     let operator = || source.operators().into_iter().find(|name| !judge.operator(name));
     let of_user = || (!judge.types(&source)).then(|| "a user-defined type".to_owned());
     function.map(|function| function.to_string()).or_else(operator).or_else(of_user)

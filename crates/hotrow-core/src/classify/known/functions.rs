@@ -21,6 +21,9 @@ pub(crate) enum Behaviour {
     Observing(&'static str),
     /// It reads state that `nextval` left in the session.
     ReadsSequence,
+    /// It takes an advisory lock of the transaction if no other transaction has it. In a batch, it succeeds for each unit
+    /// as it does for transactions that run one after another.
+    TriesLock,
     /// It takes a session-level advisory lock.
     LocksSession,
     /// It releases all advisory locks of the session.
@@ -74,6 +77,7 @@ const KNOWN: &[(Behaviour, &str)] = &[
     (Behaviour::Observing("waits, which a lane must not do"), "pg_sleep pg_sleep_for pg_sleep_until"),
     (Behaviour::Observing("sends notifications"), "pg_notify"),
     (Behaviour::Observing("takes or releases an advisory lock"), ADVISORY),
+    (Behaviour::TriesLock, "pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared"),
     (
         Behaviour::LocksSession,
         "pg_advisory_lock pg_advisory_lock_shared pg_try_advisory_lock pg_try_advisory_lock_shared",
@@ -150,7 +154,6 @@ const CONNECTIONS: &str = "
 
 const ADVISORY: &str = "
     pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared
-    pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
 ";
 
 /// Functions with which drivers, object-relational mappers and monitoring query the catalogue and the server.

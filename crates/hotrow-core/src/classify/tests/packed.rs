@@ -7,6 +7,8 @@ fn updates_by_key() {
     check_exactly(&[
         ("update inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1", "write id=1"),
         ("update inv set stock = stock - $1, sold = sold + $1 where id = $2 and stock >= $1", "write id=$2"),
+        ("update inv set stock = stock - 1 where id = 1 and pg_try_advisory_xact_lock(1)", "write id=1"),
+        ("delete from inv where id = $1 and pg_try_advisory_xact_lock_shared($1)", "write id=$1"),
         ("UPDATE inv SET note = $1 WHERE $2 = ID", "write id=$2"),
         ("update public.inv set note = $1 where inv.id = $2::int", "write id=$2"),
         ("update inv as i set note = $1 where (i.id = cast($2 as integer))", "write id=$2"),

@@ -154,7 +154,7 @@ pub fn locks(draft: &mut Draft) {
             "select pg_advisory_unlock_all() where 1 = 0",
             "select pg_try_advisory_xact_lock(4712)",
             "select n from t_N where id = 1 and pg_try_advisory_lock(4712)",
-            "update t_N set n = n + 1 where id = 1 and pg_try_advisory_xact_lock(4714) returning n",
+            "update t_N set n = n + 1 where id = 1 and pg_try_advisory_xact_lock(4712) returning n",
             "begin",
             "rollback",
             "commit",
