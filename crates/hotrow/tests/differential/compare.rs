@@ -236,8 +236,9 @@ fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Mes
     if runs && error(through, "26000") {
         return true;
     }
-    // A connection that once had temporary tables.
-    if error(direct, "3F000") && error(through, "42P01") {
+    // A connection that once had temporary tables, of this session or of another.
+    let is_schema = |one: &[Message], other: &[Message]| error(one, "3F000") && error(other, "42P01");
+    if is_schema(direct, through) || is_schema(through, direct) {
         return true;
     }
     // A literal that is an error by itself, in an UPDATE or DELETE that matches no row.
