@@ -1,4 +1,4 @@
-//! What no client sends while it is asked who it is: nobody else notices, and nobody comes in.
+//! Invalid messages during authentication: no other client is affected, and none of them logs a client in.
 
 use crate::{Gateway, Stage, log_in};
 use hotrow_testkit::raw::{Message, Raw, frame, query, startup};
@@ -7,13 +7,13 @@ fn start(user: &str) -> Vec<u8> {
     startup(0x0003_0000, &[("user", user), ("database", "postgres")])
 }
 
-/// A client that has been asked for SASL, and what it is told about `bytes`.
-async fn told(gateway: &Gateway, user: &str, bytes: &[u8]) -> Vec<Message> {
+/// Starts a log-in that is answered by a request for SASL, sends `bytes`, and returns the replies.
+async fn answered(gateway: &Gateway, user: &str, bytes: &[u8]) -> Vec<Message> {
     let mut raw = Raw::open(gateway.port()).await;
     raw.send(&start(user)).await;
-    let asked = raw.message().await.unwrap();
-    assert_eq!(asked.body, b"\0\0\0\x0aSCRAM-SHA-256\0\0", "only what can be had without TLS");
-    // It may be refused before it has sent all.
+    let request = raw.message().await.unwrap();
+    assert_eq!(request.body, b"\0\0\0\x0aSCRAM-SHA-256\0\0", "only the mechanism that works without TLS");
+    // The gateway may close the connection before the client has sent all bytes.
     let _ = raw.try_send(bytes).await;
     raw.until_closed().await
 }
@@ -24,7 +24,7 @@ fn initial(message: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn garbage_instead_of_a_proof() {
+async fn invalid_messages_instead_of_a_proof_are_rejected() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let gateway = stage.gateway("host all all all scram-sha-256", &[]);
@@ -39,23 +39,23 @@ async fn garbage_instead_of_a_proof() {
         ),
         ("a length beyond the end", frame(b'p', b"SCRAM-SHA-256\0\x7f\xff\xff\xffn,,n=,r=abcd")),
         ("no nonce", initial(b"n,,n=,r=")),
-        ("somebody else's authority", initial(b"n,a=gate,n=,r=abcd")),
+        ("another user's authority", initial(b"n,a=gate,n=,r=abcd")),
         ("no text", initial(b"n,,n=,r=\xff\xfe\0")),
         ("a long nonce that never ends", [&b"p\x7f\xff\xff\xff"[..], &[b'x'; 20_000]].concat()),
-        ("a length of nothing", b"p\0\0\0\0".to_vec()),
+        ("a length of 0", b"p\0\0\0\0".to_vec()),
         ("a broken proof", [initial(b"n,,n=,r=abcd"), frame(b'p', b"c=biws,r=abcd,p=AAAA")].concat()),
         ("noise", (0..9000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()),
     ] {
-        let said = told(&gateway, &ann, &bytes).await;
-        let code = said.last().unwrap().field(b'C').unwrap();
-        assert_eq!(code, "08P01", "{what}: {said:?}");
-        assert!(said.iter().all(|message| !message.body.starts_with(&[0; 4])), "{what}: {said:?}");
+        let replies = answered(&gateway, &ann, &bytes).await;
+        let code = replies.last().unwrap().field(b'C').unwrap();
+        assert_eq!(code, "08P01", "{what}: {replies:?}");
+        assert!(replies.iter().all(|message| !message.body.starts_with(&[0; 4])), "{what}: {replies:?}");
         assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann), "after {what}");
     }
 }
 
 #[tokio::test]
-async fn a_proof_can_not_be_sent_twice() {
+async fn a_proof_cannot_be_sent_twice() {
     use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
@@ -71,13 +71,13 @@ async fn a_proof_can_not_be_sent_twice() {
     let proof = frame(b'p', scram.message());
     raw.send(&proof).await;
     assert_eq!(raw.until_ready(1).await[0].body[..4], [0, 0, 0, 12]);
-    // The same bytes on a new connection: the server's part of the nonce is another.
-    let said = told(&gateway, &ann, &[first, proof].concat()).await;
-    assert_eq!(said.last().unwrap().field(b'C').as_deref(), Some("08P01"), "{said:?}");
+    // The same bytes on a new connection, where the server's part of the nonce differs.
+    let replies = answered(&gateway, &ann, &[first, proof].concat()).await;
+    assert_eq!(replies.last().unwrap().field(b'C').as_deref(), Some("08P01"), "{replies:?}");
 }
 
 #[tokio::test]
-async fn who_names_two_users_or_databases_is_the_last_one_everywhere() {
+async fn the_last_of_repeated_users_or_databases_counts() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));
@@ -85,12 +85,12 @@ async fn who_names_two_users_or_databases_is_the_last_one_everywhere() {
         "host postgres {ann} all trust\nhost hotrow all all scram-sha-256\nhost all all all scram-sha-256"
     );
     let gateway = stage.gateway(&list, &["--users-file", &users]);
-    let (by_trust, asked) = (b"\0\0\0\0", b"\0\0\0\x0a");
+    let (by_trust, request) = (b"\0\0\0\0", b"\0\0\0\x0a");
     for (parameters, first) in [
         (vec![("user", "gate"), ("user", &*ann), ("database", "postgres")], by_trust),
-        (vec![("user", &*ann), ("user", "gate"), ("database", "postgres")], asked),
+        (vec![("user", &*ann), ("user", "gate"), ("database", "postgres")], request),
         (vec![("user", &*ann), ("database", "hotrow"), ("database", "postgres")], by_trust),
-        (vec![("user", &*ann), ("database", "postgres"), ("database", "hotrow")], asked),
+        (vec![("user", &*ann), ("database", "postgres"), ("database", "hotrow")], request),
     ] {
         let mut raw = Raw::open(gateway.port()).await;
         raw.send(&startup(0x0003_0000, &parameters)).await;
@@ -106,7 +106,7 @@ async fn who_names_two_users_or_databases_is_the_last_one_everywhere() {
 }
 
 #[tokio::test]
-async fn clients_that_never_answer_lose_their_place() {
+async fn clients_that_never_answer_are_disconnected() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let gateway = stage.gateway("host all all all scram-sha-256", &["--clients-max", "3"]);
@@ -119,7 +119,7 @@ async fn clients_that_never_answer_lose_their_place() {
     }
     assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().starts_with("53300"));
     for mut raw in silent {
-        // One byte now and then does not help: the time is for the whole log-in.
+        // Sending a byte now and then does not help, because the timeout is for the whole log-in.
         let _ = raw.try_send(b"p").await;
         assert!(raw.until_closed().await.is_empty());
     }

@@ -1,4 +1,4 @@
-//! The access file: the order of its lines, its keywords, lines that are refused at the start, and reloads.
+//! The access file: the order of its lines, its keywords, lines that prevent the start, and reloads.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use crate::{Stage, log_in, upstream};
 use hotrow_testkit::{PATIENCE, config, connect, try_connect, value};
 
 #[tokio::test]
-async fn the_first_line_that_fits_decides() {
+async fn the_first_matching_line_decides() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let (bob, carl) = (stage.name("bob"), stage.name("carl"));
@@ -25,17 +25,17 @@ async fn the_first_line_that_fits_decides() {
     let client = client.replace(&bob, &carl);
     let refused = log_in(port, &carl, "").await.unwrap_err();
     assert_eq!(refused, format!("28000 no pg_hba.conf entry for {client}"));
-    // Let in by trust, the gateway has only its own password to show, which is not that of ann.
+    // The line has the method trust, so the gateway has only its own password, which is not the one of ann.
     let trusted = config(port).user(&*ann).dbname("template1").to_owned();
     let error = try_connect(&trusted).await.err().unwrap();
     assert_eq!(hotrow_testkit::sqlstate(&error), "28P01");
-    assert!(error.as_db_error().unwrap().hint().is_none(), "the server's own words: {error:?}");
+    assert!(error.as_db_error().unwrap().hint().is_none(), "the server's own error: {error:?}");
     let gate = stage.by_socket("gate", "");
     assert_eq!(gate.as_deref(), Ok("gate"), "the user of the upstream URL");
 }
 
 #[tokio::test]
-async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
+async fn a_reload_changes_access_and_a_mistake_changes_nothing() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let users = stage.file("users.txt", "");
@@ -45,7 +45,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
     let log = stage.reload(&gateway, "hba.conf", &format!("host all {ann} all reject")).await;
     assert!(log.contains("reloaded: the access file and users_file"), "{log}");
     assert!(log_in(gateway.port(), &ann, "anns password").await.unwrap_err().contains("rejects"));
-    assert_eq!(value(&bystander, "select current_user").await, ann, "who is in stays in");
+    assert_eq!(value(&bystander, "select current_user").await, ann, "connected clients stay");
     let log =
         stage.reload(&gateway, "hba.conf", "host all all all scram-sha-256\n\nhost all all all ident").await;
     assert!(log.contains("hba.conf: line 3: \"ident\" is not a supported method"), "{log}");
@@ -59,7 +59,7 @@ async fn a_reload_changes_who_may_come_and_a_mistake_changes_nothing() {
     assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
 }
 
-/// What the program says when it does not start.
+/// The error of the program when it does not start.
 fn refusal(options: &[&str]) -> String {
     let mut serve = hotrow_testkit::hotrow();
     serve.args(["serve", "--upstream", &upstream()]).args(options).stdout(Stdio::null());
@@ -71,24 +71,24 @@ fn refusal(options: &[&str]) -> String {
             None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             None => {
                 child.kill().unwrap();
-                panic!("it runs with {options:?}");
+                panic!("the gateway starts with {options:?}");
             }
         }
     };
     assert!(!status.success(), "{options:?}");
-    let mut words = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    words
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    text
 }
 
 #[tokio::test]
-async fn nobody_from_other_machines_comes_in_by_accident() {
+async fn no_other_machine_is_admitted_by_accident() {
     let stage = Stage::new().await;
     let open = ["--listen", "0.0.0.0:0"];
-    let words = refusal(&open);
+    let text = refusal(&open);
     assert!(
-        words.contains("0.0.0.0:0 can be reached from other machines") && words.contains("hba_file"),
-        "{words}"
+        text.contains("0.0.0.0:0 can be reached from other machines") && text.contains("hba_file"),
+        "{text}"
     );
     for (list, method) in [
         ("local all all trust\nhost all all all trust", "trust"),
@@ -96,23 +96,23 @@ async fn nobody_from_other_machines_comes_in_by_accident() {
         ("local all all trust\nhostssl all all all trust clientcert=verify-ca", "trust"),
     ] {
         let file = stage.file("hba.conf", list);
-        let words = refusal(&[&open[..], &["--hba-file", &file]].concat());
-        assert!(words.contains(&format!("line 2 admits clients from other machines by {method}")), "{words}");
-        assert!(words.contains("scram-sha-256"), "{words}");
-        // On this machine only it may stand.
+        let text = refusal(&[&open[..], &["--hba-file", &file]].concat());
+        assert!(text.contains(&format!("line 2 admits clients from other machines by {method}")), "{text}");
+        assert!(text.contains("scram-sha-256"), "{text}");
+        // If only this machine can connect, the line is allowed.
         let gateway = stage.gateway(list, &[]);
         drop(gateway);
     }
     let file = stage.file("hba.conf", "host all all all password");
-    let words = refusal(&["--hba-file", &file]);
-    assert!(words.contains("line 1: password sends the password in cleartext"), "{words}");
+    let text = refusal(&["--hba-file", &file]);
+    assert!(text.contains("line 1: password sends the password in cleartext"), "{text}");
     let file = stage.file("hba.conf", "host all all all scram-sha-256\nhost all all samehost trust");
     assert!(refusal(&["--hba-file", &file]).contains("line 2: samehost"));
     assert!(refusal(&["--hba-file", "/nowhere/hba.conf"]).contains("can't read hba_file /nowhere/hba.conf"));
     let file = stage.file("users.txt", "ann sesame");
-    let words = refusal(&["--users-file", &file]);
-    assert!(words.contains("users.txt: line 1") && !words.contains("sesame"), "{words}");
-    // With a list that asks everybody, it listens.
+    let text = refusal(&["--users-file", &file]);
+    assert!(text.contains("users.txt: line 1") && !text.contains("sesame"), "{text}");
+    // With a list that authenticates all clients, the gateway listens on all addresses.
     let list = stage.file(
         "hba.conf",
         "host all all all scram-sha-256\nhost all all 127.0.0.0/8 trust\nlocal all all trust",

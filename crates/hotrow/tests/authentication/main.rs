@@ -1,5 +1,6 @@
-//! Who is let in, by what, and as whom the gateway then logs in at the server. The server asks for passwords, and so does
-//! the gateway. The tests are in the modules; here is only what they share.
+//! Authentication: which clients are admitted, by which method, and as which user the gateway then logs in to the
+//! server. The server and the gateway require passwords. The modules contain the tests, and this file contains the code
+//! that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod garbage;
@@ -20,16 +21,16 @@ use tokio_postgres::Client;
 
 hotrow_testkit::shared_server!();
 
-/// Lets the tests look at the server; asks all others for what is known of them.
+/// The server's access file: the tests' own connections are trusted, and all others need a password.
 const SERVERS_LIST: &str = "local all all trust
 host all postgres 127.0.0.1/32 trust
 host all all 127.0.0.1/32 md5
 ";
-/// As whom the gateway asks for secrets.
+/// The user as which the gateway reads secrets.
 const GATE: &str = "gate";
 const GATES_PASSWORD: &str = "gates-own-password";
 
-/// A server that asks for passwords, users of this test's own, and files for a gateway.
+/// A server that requires passwords, users of this test, and files for a gateway.
 struct Stage {
     direct: Client,
     number: u32,
@@ -40,7 +41,7 @@ impl Stage {
     async fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         static ASKS: OnceCell<()> = OnceCell::const_new();
-        ASKS.get_or_init(ask_for_passwords).await;
+        ASKS.get_or_init(require_passwords).await;
         let direct = connect(&config(server().port())).await;
         let folder = tempfile::tempdir().unwrap();
         Self { direct, number: NUMBER.fetch_add(1, Relaxed), folder }
@@ -61,7 +62,7 @@ impl Stage {
         name
     }
 
-    /// What the server keeps of a role's password.
+    /// The secret that the server stores for a role's password.
     async fn secret(&self, role: &str) -> String {
         value(&self.direct, &format!("select rolpassword from pg_authid where rolname = '{role}'")).await
     }
@@ -77,7 +78,7 @@ impl Stage {
         self.folder.path().join(".s.PGSQL.5432")
     }
 
-    /// A gateway with this list. It listens on a Unix socket, too.
+    /// A gateway with this access file. It also listens on a Unix socket.
     fn gateway(&self, list: &str, options: &[&str]) -> Gateway {
         let list = self.file("hba.conf", list);
         let listen = format!("127.0.0.1:0,{}", self.socket().display());
@@ -85,18 +86,18 @@ impl Stage {
         Gateway::in_front_of(&upstream(), &options)
     }
 
-    /// A log-in over the Unix socket, by psql: `user`, or the words of the refusal.
+    /// A log-in by psql over the Unix socket: the user, or the error.
     fn by_socket(&self, user: &str, password: &str) -> Result<String, String> {
         psql(self.folder.path().to_str().unwrap(), 5432, user, password)
     }
 
-    /// Writes a file anew, and waits until the log says what became of it.
+    /// Replaces a file, and waits until the log reports the reload.
     async fn reload(&self, gateway: &Gateway, name: &str, text: &str) -> String {
         let seen = gateway.log().len();
         self.file(name, text);
         gateway.signal(Signal::SIGHUP);
         let log = || gateway.log().split_off(seen);
-        until("the lists are read again", || async { log().contains("reloaded") }).await;
+        until("the files are read again", || async { log().contains("reloaded") }).await;
         log()
     }
 }
@@ -105,19 +106,19 @@ fn upstream() -> String {
     format!("postgres://{GATE}:{GATES_PASSWORD}@127.0.0.1:{}/postgres", server().port())
 }
 
-/// Makes the shared server ask.
-async fn ask_for_passwords() {
+/// Makes the shared server require passwords.
+async fn require_passwords() {
     let direct = connect(&config(server().port())).await;
     let gate = format!("create role {GATE} superuser login password '{GATES_PASSWORD}'");
     direct.batch_execute(&gate).await.unwrap();
     let file = value(&direct, "show hba_file").await;
     std::fs::write(file, SERVERS_LIST).unwrap();
     value(&direct, "select pg_reload_conf()").await;
-    let nobody = config(server().port()).user(GATE).to_owned();
-    until("the server asks", || async { try_connect(&nobody).await.is_err() }).await;
+    let without_password = config(server().port()).user(GATE).to_owned();
+    until("the server requires passwords", || async { try_connect(&without_password).await.is_err() }).await;
 }
 
-/// A log-in by tokio-postgres: who the server says it is, or SQLSTATE and words of the refusal.
+/// A log-in by tokio-postgres: the user according to the server, or SQLSTATE and message of the error.
 async fn log_in(port: u16, user: &str, password: &str) -> Result<String, String> {
     let config = config(port).user(user).password(password).to_owned();
     match try_connect(&config).await {
@@ -129,7 +130,7 @@ async fn log_in(port: u16, user: &str, password: &str) -> Result<String, String>
     }
 }
 
-/// The same by psql, which does not tell SQLSTATEs.
+/// The same by psql, which does not show SQLSTATEs.
 fn psql(host: &str, port: u16, user: &str, password: &str) -> Result<String, String> {
     let mut psql = Command::new(tool("psql").expect("psql is installed"));
     psql.args(["-X", "-w", "-At", "-h", host, "-p", &port.to_string(), "-U", user, "-d", "postgres"]);

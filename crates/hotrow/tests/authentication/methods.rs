@@ -1,9 +1,9 @@
-//! Each method with right, wrong, empty and no passwords, for users who are there and users who aren't.
+//! Each method with correct, wrong, empty and missing passwords, for users that exist and users that do not.
 
 use crate::{Stage, log_in, psql};
 
 #[tokio::test]
-async fn right_passwords_are_let_in_and_no_others() {
+async fn only_correct_passwords_are_accepted() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let old = stage.role("old", "md5", "olds password").await;
@@ -15,14 +15,14 @@ async fn right_passwords_are_let_in_and_no_others() {
         let failed = format!("28P01 password authentication failed for user \"{user}\"");
         assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
         assert_eq!(psql("127.0.0.1", gateway.port(), user, password).as_ref(), Ok(user));
-        assert_eq!(stage.by_socket(user, password).as_ref(), Ok(user), "in the clear");
+        assert_eq!(stage.by_socket(user, password).as_ref(), Ok(user), "in cleartext");
         for wrong in ["x", "", "anns passwor", "anns password ", &stage.secret(user).await] {
             assert_eq!(log_in(gateway.port(), user, wrong).await, Err(failed.clone()), "{wrong:?}");
             if !wrong.is_empty() {
-                let words = psql("127.0.0.1", gateway.port(), user, wrong).unwrap_err();
-                assert!(words.ends_with(&failed[6..]), "{words}");
-                let words = stage.by_socket(user, wrong).unwrap_err();
-                assert!(words.ends_with(&failed[6..]), "{words}");
+                let text = psql("127.0.0.1", gateway.port(), user, wrong).unwrap_err();
+                assert!(text.ends_with(&failed[6..]), "{text}");
+                let text = stage.by_socket(user, wrong).unwrap_err();
+                assert!(text.ends_with(&failed[6..]), "{text}");
             }
         }
     }
@@ -34,28 +34,28 @@ async fn right_passwords_are_let_in_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_old_client_that_knows_md5_only_gets_in_where_the_list_allows_it() {
+async fn a_client_that_knows_only_md5_is_accepted_if_the_access_file_allows_it() {
     use hotrow_testkit::raw::{Raw, frame, startup};
     let stage = Stage::new().await;
     let old = stage.role("old", "md5", "olds password").await;
     let gateway = stage.gateway("host all all all md5", &[]);
     let mut raw = Raw::open(gateway.port()).await;
     raw.send(&startup(0x0003_0000, &[("user", &old), ("database", "postgres")])).await;
-    let asked = raw.message().await.unwrap();
-    assert_eq!((asked.tag, &asked.body[..4]), (b'R', &[0, 0, 0, 5][..]));
-    let salt = asked.body[4..].try_into().unwrap();
+    let request = raw.message().await.unwrap();
+    assert_eq!((request.tag, &request.body[..4]), (b'R', &[0, 0, 0, 5][..]));
+    let salt = request.body[4..].try_into().unwrap();
     let response = postgres_protocol::authentication::md5_hash(old.as_bytes(), b"olds password", salt);
     raw.send(&frame(b'p', &[response.as_bytes(), &[0]].concat())).await;
     assert_eq!(raw.until_ready(1).await[0].body, [0, 0, 0, 0]);
     drop(gateway);
-    // Asked for SCRAM, the same user can't prove anything: there is only a hash of another kind.
+    // With SCRAM, the same user cannot prove anything, because the server stores only a hash of another kind.
     let strict = stage.gateway("host all all all scram-sha-256", &[]);
     let refused = log_in(strict.port(), &old, "olds password").await.unwrap_err();
     assert!(refused.starts_with("28P01"), "{refused}");
 }
 
 #[tokio::test]
-async fn who_has_no_password_or_may_not_log_in_or_is_expired_stays_out() {
+async fn users_without_password_or_log_in_right_or_with_an_expired_password_are_rejected() {
     let stage = Stage::new().await;
     let gateway = stage.gateway("host all all all scram-sha-256", &[]);
     let (bare, group, expired, later) =

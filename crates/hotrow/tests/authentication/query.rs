@@ -1,11 +1,11 @@
-//! Secrets that the server is asked for: by a function, and what becomes of log-ins when it refuses.
+//! Secrets that the gateway reads from the server: by a function, and log-ins if the server rejects the query.
 
 use crate::{Stage, log_in};
 use hotrow_testkit::{server, value};
 
 const LIST: &str = "host all all all scram-sha-256";
 
-/// A gateway whose own user is no superuser.
+/// A gateway whose own user is not a superuser.
 fn gateway(stage: &Stage, user: &str, password: &str, options: &[&str]) -> crate::Gateway {
     let url = format!("postgres://{user}:{password}@127.0.0.1:{}/postgres", server().port());
     let list = stage.file("hba.conf", LIST);
@@ -13,7 +13,7 @@ fn gateway(stage: &Stage, user: &str, password: &str, options: &[&str]) -> crate
 }
 
 #[tokio::test]
-async fn a_function_that_the_gateways_user_may_call() {
+async fn secrets_can_come_from_a_function_that_the_gateways_user_may_call() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let weak = stage.role("weak", "scram-sha-256", "weaks password").await;
@@ -31,16 +31,20 @@ async fn a_function_that_the_gateways_user_may_call() {
     assert_eq!(log_in(gateway.port(), &ann, "anns password").await.as_ref(), Ok(&ann));
     assert_eq!(log_in(gateway.port(), &weak, "weaks password").await.as_ref(), Ok(&weak));
     assert!(log_in(gateway.port(), "gate", crate::GATES_PASSWORD).await.unwrap_err().starts_with("28P01"));
-    // Names are values, never text of the query.
+    // Names are passed as values, never as text of the query.
     let clever = "x' or true --";
     assert!(log_in(gateway.port(), clever, "anns password").await.unwrap_err().starts_with("28P01"));
-    let asked =
+    let connections =
         "select count(*) from pg_stat_activity where application_name = 'hotrow auth' and usename = '{}'";
-    assert_eq!(value(&stage.direct, &asked.replace("{}", &weak)).await, "1", "one connection asks for all");
+    assert_eq!(
+        value(&stage.direct, &connections.replace("{}", &weak)).await,
+        "1",
+        "one connection reads all secrets"
+    );
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_is_complained_about_once() {
+async fn a_query_that_the_server_rejects_is_logged_once() {
     let stage = Stage::new().await;
     let weak = stage.role("weak", "scram-sha-256", "weaks password").await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
@@ -55,7 +59,7 @@ async fn a_server_that_refuses_is_complained_about_once() {
 }
 
 #[tokio::test]
-async fn a_query_that_answers_for_somebody_else_answers_for_nobody() {
+async fn an_answer_for_another_user_is_not_used() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let query = format!("select '{ann}', rolpassword from pg_authid where rolname = '{ann}' or $1 = ''");

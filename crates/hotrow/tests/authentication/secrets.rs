@@ -1,4 +1,4 @@
-//! Passwords, hashes and keys are nowhere in what the gateway says, however much it is asked to say.
+//! Passwords, hashes and keys never appear in the gateway's log, metrics or errors, at any log level.
 
 use crate::{GATES_PASSWORD, Stage, log_in};
 use hotrow_testkit::{config, connect, try_connect, value};
@@ -13,34 +13,34 @@ async fn nothing_secret_is_logged_measured_or_reported() {
     let list = "local all all password\nhost all all all md5";
     let options = ["--users-file", &users, "--log", "trace"];
     let gateway = stage.gateway(list, &options);
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for (user, password) in [(&ann, "sesame-of-ann"), (&old, "sesame-of-old"), (&bob, "sesame-of-bob")] {
         assert_eq!(log_in(gateway.port(), user, password).await.as_ref(), Ok(user));
         assert_eq!(stage.by_socket(user, password).as_ref(), Ok(user));
-        said.push(log_in(gateway.port(), user, &format!("{password}-wrong")).await.unwrap_err());
-        said.push(stage.by_socket(user, &format!("{password}-wrong")).unwrap_err());
+        texts.push(log_in(gateway.port(), user, &format!("{password}-wrong")).await.unwrap_err());
+        texts.push(stage.by_socket(user, &format!("{password}-wrong")).unwrap_err());
     }
     let client = connect(&config(gateway.port()).user(&*ann).password("sesame-of-ann").to_owned()).await;
     value(&client, "select 1").await;
-    // Statements hold passwords, too.
+    // Statements can contain passwords, too.
     let change = format!("alter role {ann} password 'sesame-of-ann-2'");
     client.batch_execute(&change).await.unwrap();
     client.batch_execute(&format!("{change} nonsense")).await.unwrap_err();
     let nowhere = config(gateway.port()).user(&*ann).password("sesame-of-ann").dbname("nowhere").to_owned();
-    said.push(try_connect(&nowhere).await.err().unwrap().to_string());
-    said.extend([gateway.metrics(), gateway.log()]);
-    assert!(gateway.log().contains("DEBUG sqlparser"), "all is said that can be");
+    texts.push(try_connect(&nowhere).await.err().unwrap().to_string());
+    texts.extend([gateway.metrics(), gateway.log()]);
+    assert!(gateway.log().contains("DEBUG sqlparser"), "everything is logged");
     let mut secrets = vec!["sesame".to_owned(), GATES_PASSWORD.to_owned()];
     for user in [&ann, &old, &bob] {
         let secret = stage.secret(user).await;
-        // Salt and keys of a verifier are parted by `$` and `:`.
+        // `$` and `:` separate the salt and the keys of a verifier.
         secrets.extend(secret.split(['$', ':']).filter(|part| part.len() > 20).map(str::to_owned));
     }
     assert!(secrets.len() > 6, "{secrets:?}");
     for secret in secrets {
-        for text in &said {
+        for text in &texts {
             let line = text.lines().find(|line| line.contains(&secret));
-            assert!(line.is_none(), "{secret} is said: {line:?}");
+            assert!(line.is_none(), "{secret} appears: {line:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! As whom, and by what, the gateway logs in at the server: with the client's own key, with a stored secret, and again
-//! when no client is there.
+//! The gateway's log-ins to the server: as which user and by which secret, with the client's own key, with a stored
+//! secret, and again when no client is connected.
 
 use crate::{Stage, log_in};
 use hotrow_testkit::{config, connect, until, value};
@@ -13,12 +13,12 @@ fn pools(gateway: &crate::Gateway, user: &str) -> usize {
 }
 
 #[tokio::test]
-async fn clients_of_one_user_share_a_pool_and_who_failed_shares_nothing() {
+async fn clients_of_one_user_share_a_pool_and_failed_log_ins_open_none() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let gateway = stage.gateway(LIST, &[]);
     log_in(gateway.port(), &ann, "wrong").await.unwrap_err();
-    // The gateway itself could open this one.
+    // The gateway itself could open a pool of this user.
     log_in(gateway.port(), "gate", "wrong").await.unwrap_err();
     assert_eq!((pools(&gateway, &ann), pools(&gateway, "gate")), (0, 0));
     for _ in 0..2 {
@@ -29,7 +29,7 @@ async fn clients_of_one_user_share_a_pool_and_who_failed_shares_nothing() {
 }
 
 #[tokio::test]
-async fn lanes_log_in_again_with_the_key_that_a_client_has_shown() {
+async fn lanes_log_in_again_with_the_key_of_a_client() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let table = stage.name("t");
@@ -46,14 +46,14 @@ async fn lanes_log_in_again_with_the_key_that_a_client_has_shown() {
         let kill =
             format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
         assert_ne!(value(&stage.direct, &kill).await, "0");
-        // What is sent to a server that has just gone can't be found out: that is another test's business.
-        until("the gateway has seen it", || async { gateway.metric("lanes_connected") == 0 }).await;
+        // The outcome of a unit sent to a server that has just gone is unknown, which other tests cover.
+        until("the gateway has noticed", || async { gateway.metric("lanes_connected") == 0 }).await;
         assert_eq!(value(&client, &update).await, n.to_string());
     }
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed_while_clients_are_at_work() {
+async fn a_password_can_change_while_clients_are_connected() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "first password").await;
     let gateway = stage.gateway(LIST, &["--server-wait-ms", "500"]);
@@ -64,8 +64,8 @@ async fn a_password_that_is_changed_while_clients_are_at_work() {
     let change = format!("alter role {ann} password 'second password'");
     stage.direct.batch_execute(&change).await.unwrap();
     assert_ne!(stage.secret(&ann).await, secret_before);
-    assert_eq!(value(&client, "select current_user").await, ann, "who is in stays in");
-    // The first try may meet the secret as it was remembered, which makes the gateway ask again at once.
+    assert_eq!(value(&client, "select current_user").await, ann, "connected clients stay");
+    // The first try may use the remembered secret. Its failure makes the gateway read the secret again at once.
     let _ = log_in(gateway.port(), &ann, "second password").await;
     assert_eq!(log_in(gateway.port(), &ann, "second password").await.as_ref(), Ok(&ann));
     assert!(log_in(gateway.port(), &ann, "first password").await.unwrap_err().starts_with("28P01"));
@@ -73,14 +73,14 @@ async fn a_password_that_is_changed_while_clients_are_at_work() {
         format!("select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ann}'");
     value(&stage.direct, &kill).await;
     let connections = format!("select count(*) from pg_stat_activity where usename = '{ann}'");
-    until("they are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
-    // The pool has the new key from the client that came last, also for the one that came first.
+    until("the connections are gone", || async { value(&stage.direct, &connections).await == "0" }).await;
+    // The pool has the new key from the last client, also for the first client.
     assert_eq!(value(&client, "select current_user").await, ann);
     assert_eq!(pools(&gateway, &ann), 1);
 }
 
 #[tokio::test]
-async fn each_kind_of_secret_in_the_users_file() {
+async fn each_kind_of_secret_in_the_users_file_works() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let bob = stage.role("bob", "scram-sha-256", "bobs password").await;
@@ -88,7 +88,7 @@ async fn each_kind_of_secret_in_the_users_file() {
     let stale = stage.role("stale", "scram-sha-256", "stales password").await;
     let (anns, olds, stales) =
         (stage.secret(&ann).await, stage.secret(&old).await, stage.secret(&stale).await);
-    // The same password, and yet another salt.
+    // The same password with another salt.
     stage.direct.batch_execute(&format!("alter role {stale} password 'stales password'")).await.unwrap();
     let users = format!(
         "\"{ann}\" \"{anns}\"\n\"{bob}\" \"bobs password\"\n\"{old}\" \"{olds}\"\n\"{stale}\" \"{stales}\"\n"
@@ -102,23 +102,23 @@ async fn each_kind_of_secret_in_the_users_file() {
     let refused = log_in(gateway.port(), &stale, "stales password").await.unwrap_err();
     assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
     assert!(refused.contains("another SCRAM verifier") && refused.contains("users_file"), "{refused}");
-    // Without a query, who isn't in the file is nobody.
+    // Without a query, only users in the file exist.
     let known = stage.role("known", "scram-sha-256", "knowns password").await;
     assert!(log_in(gateway.port(), &known, "knowns password").await.unwrap_err().starts_with("28P01"));
 }
 
 #[tokio::test]
-async fn who_is_trusted_by_the_gateway_and_not_by_the_server_is_told_what_lacks() {
+async fn a_user_trusted_by_the_gateway_and_not_by_the_server_gets_the_reason() {
     let stage = Stage::new().await;
     let ann = stage.role("ann", "scram-sha-256", "anns password").await;
     let list = stage.file("hba.conf", "host all all all trust");
-    // Without a password in the URL there is none for ann either.
+    // Without a password in the URL, the gateway has none for ann.
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", crate::server().port());
     let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list]);
     let refused = log_in(gateway.port(), &ann, "anything").await.unwrap_err();
     assert!(refused.starts_with("28000 the gateway can't log in at the server"), "{refused}");
     assert!(refused.contains(&format!("asks for the password of user \"{ann}\"")), "{refused}");
-    // With one in the file there is.
+    // With the users file, it has one.
     let users = stage.file("users.txt", &format!("\"{ann}\" \"anns password\""));
     let gateway = crate::Gateway::in_front_of(&url, &["--hba-file", &list, "--users-file", &users]);
     assert_eq!(log_in(gateway.port(), &ann, "anything").await.as_ref(), Ok(&ann));

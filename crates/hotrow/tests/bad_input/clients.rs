@@ -1,4 +1,4 @@
-//! Clients that don't read and clients that leave in the middle of something.
+//! Clients that do not read, and clients that disconnect during a transaction or message.
 
 use std::time::{Duration, Instant};
 
@@ -10,41 +10,42 @@ use crate::Stage;
 #[tokio::test]
 async fn a_client_that_never_reads_does_not_hold_up_others() {
     let stage = Stage::new(&[]).await;
-    let mut deaf = stage.raw().await;
+    let mut unread = stage.raw().await;
     stage.direct.batch_execute("update t set label = repeat('x', 100000) where id = 2").await.unwrap();
-    // Large answers through a lane and on a connection of its own, until the sockets are full.
+    // Large answers of a lane and of a held connection, until the sockets are full.
     let large = [query("select label from t where id = 2"), query("select repeat('y', 100000)")].concat();
     let sending = async {
         for _ in 0..200 {
-            deaf.try_send(&large).await.unwrap();
+            unread.try_send(&large).await.unwrap();
         }
     };
     let filled = tokio::time::timeout(Duration::from_secs(2), sending).await;
     let begun = Instant::now();
     for _ in 0..10 {
-        stage.others_go_on("a deaf client").await;
+        stage.others_are_unaffected("a client that does not read").await;
         assert_eq!(value(&stage.bystander, "select length(label) from t where id = 2").await, "100000");
         assert_eq!(value(&stage.bystander, "select count(*) from t").await, "2");
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     if filled.is_ok() {
-        // Once it reads, it gets all it has asked for.
-        let said = deaf.until_ready(400).await;
-        assert_eq!(tags(&said), "TDCZ".repeat(400));
+        // When the client reads, it gets all its answers.
+        let replies = unread.until_ready(400).await;
+        assert_eq!(tags(&replies), "TDCZ".repeat(400));
         assert!(
-            said.iter()
+            replies
+                .iter()
                 .all(|message| message.tag != b'D' || message.values()[0].as_ref().unwrap().len() == 100_000)
         );
     }
 }
 
 #[tokio::test]
-async fn who_leaves_in_a_transaction_has_done_nothing() {
+async fn disconnecting_in_a_transaction_rolls_it_back() {
     let stage = Stage::new(&[]).await;
     let update = "update t set n = 1000 where id = 2";
     for (what, bytes, readies) in [
         ("in a transaction", [query("begin"), query(update)].concat(), 2),
-        ("in a transaction, politely", [query("begin"), query(update), frame(b'X', b"")].concat(), 2),
+        ("in a transaction, with Terminate", [query("begin"), query(update), frame(b'X', b"")].concat(), 2),
         ("in a failed one", [query("begin"), query(update), query("select 1 / 0")].concat(), 3),
     ] {
         let mut raw = stage.raw().await;
@@ -58,7 +59,7 @@ async fn who_leaves_in_a_transaction_has_done_nothing() {
                 .is_empty()
         })
         .await;
-        stage.others_go_on(what).await;
+        stage.others_are_unaffected(what).await;
         assert_eq!(value(&stage.direct, "select n from t where id = 2").await, "0", "{what}");
     }
     let held = "select count(*) from pg_stat_activity where state like 'idle in transaction%'
@@ -67,7 +68,7 @@ async fn who_leaves_in_a_transaction_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn who_leaves_before_the_sync_has_done_nothing() {
+async fn disconnecting_before_the_sync_rolls_the_unit_back() {
     let stage = Stage::new(&[]).await;
     let unit = [parse("", "update t set n = 1000 where id = 2"), bind("", "", &[]), execute("", 0)].concat();
     let mut raw = stage.raw().await;
@@ -83,12 +84,12 @@ async fn who_leaves_before_the_sync_has_done_nothing() {
         !rows(&stage.direct, "select 1 from t where id = 2 for update skip locked").await.unwrap().is_empty()
     })
     .await;
-    stage.others_go_on("half a unit").await;
+    stage.others_are_unaffected("half a unit").await;
     assert_eq!(value(&stage.direct, "select n from t where id = 2").await, "0");
 }
 
 #[tokio::test]
-async fn whole_units_are_done_even_if_nobody_waits_for_the_answer() {
+async fn complete_units_run_even_if_the_client_disconnects() {
     let stage = Stage::new(&[]).await;
     let mut raw = stage.raw().await;
     let unit = [parse("", "update t set n = n + 1 where id = 2"), bind("", "", &[]), execute("", 0), sync()]
@@ -97,11 +98,11 @@ async fn whole_units_are_done_even_if_nobody_waits_for_the_answer() {
     raw.send(&frame(b'X', b"")).await;
     assert!(raw.until_closed().await.iter().all(|message| message.tag != b'E'));
     until("all are done", async || value(&stage.direct, "select n from t where id = 2").await == "50").await;
-    stage.others_go_on("a client in a hurry").await;
+    stage.others_are_unaffected("a client that disconnects at once").await;
 }
 
 #[tokio::test]
-async fn what_stands_before_a_goodbye_is_done_on_a_held_connection_too() {
+async fn statements_before_a_terminate_run_on_a_held_connection_too() {
     let stage = Stage::new(&[]).await;
     let mut raw = stage.raw().await;
     let all = query("update t set n = n + 1");

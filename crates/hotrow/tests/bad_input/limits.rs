@@ -1,5 +1,5 @@
-//! Something is used up or not there: clients, connections that sessions hold, the server itself. An error at once that
-//! says what to do, and everything works again when there is room again.
+//! Exhausted or missing resources: clients, held connections, the server. The client gets an error at once that says
+//! what to do, and everything works again when the resource is available.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn hint(error: &tokio_postgres::Error) -> String {
 }
 
 #[tokio::test]
-async fn one_client_too_many_is_sent_away() {
+async fn a_client_over_the_limit_is_rejected() {
     let stage = Stage::new(&["--clients-max", "3"]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (second, third) = (connect(&config).await, connect(&config).await);
@@ -29,7 +29,7 @@ async fn one_client_too_many_is_sent_away() {
 }
 
 #[tokio::test]
-async fn connections_to_hold_may_be_used_up() {
+async fn a_session_without_a_free_connection_gets_an_error() {
     let stage = Stage::new(&["--held-connections-max", "2", "--held-wait-ms", "800"]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (one, other, third) = (connect(&config).await, connect(&config).await, connect(&config).await);
@@ -45,18 +45,18 @@ async fn connections_to_hold_may_be_used_up() {
     }
     one.batch_execute("commit").await.unwrap();
     assert_eq!(value(&third, "select count(*) from t").await, "2");
-    // Others are served in turn by the connection that is left; nobody waits in vain.
+    // The remaining connection serves other clients in turn, and no client waits in vain.
     let config = &config;
     let counted = futures_util::future::join_all(
         (0..10).map(|_| async move { value(&connect(config).await, "select count(*) from t").await }),
     );
     assert_eq!(counted.await, ["2"; 10]);
     other.batch_execute("rollback").await.unwrap();
-    stage.others_go_on("connections were used up").await;
+    stage.others_are_unaffected("connections were used up").await;
 }
 
 #[tokio::test]
-async fn a_unit_in_pieces_that_gets_no_connection_is_refused_as_a_whole() {
+async fn a_unit_in_pieces_that_gets_no_connection_is_rejected_completely() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let holder = connect(&stage.gateway.config_in(&stage.schema)).await;
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
@@ -68,11 +68,11 @@ async fn a_unit_in_pieces_that_gets_no_connection_is_refused_as_a_whole() {
     let with_query = [parse("", "select 1"), query("select 2"), sync()].concat();
     for units in [pieces.clone(), with_query, passed] {
         raw.send(&units).await;
-        let said = raw.until_ready(1).await;
-        assert_eq!(tags(&said), "EZ");
-        assert_eq!(said[0].field(b'C').as_deref(), Some("53300"));
+        let replies = raw.until_ready(1).await;
+        assert_eq!(tags(&replies), "EZ");
+        assert_eq!(replies[0].field(b'C').as_deref(), Some("53300"));
     }
-    // int4pl(1, 2): an error, and the session goes on.
+    // int4pl(1, 2): an error, and the session continues.
     raw.send(&frame(b'F', &[0, 0, 0, 177, 0, 0, 0, 0, 0, 0])).await;
     assert_eq!(tags(&raw.until_ready(1).await), "EZ");
     holder.batch_execute("commit").await.unwrap();
@@ -81,10 +81,10 @@ async fn a_unit_in_pieces_that_gets_no_connection_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn packed_statements_need_no_connection_to_hold() {
+async fn packed_statements_need_no_held_connection() {
     let stage = Stage::new(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let update = "update t set n = n + 1 where id = 1 returning n";
-    assert_eq!(value(&stage.bystander, update).await, "1", "now the catalogue has been asked");
+    assert_eq!(value(&stage.bystander, update).await, "1", "now the gateway has read the catalogue");
     let other = connect(&stage.gateway.config_in(&stage.schema)).await;
     other.batch_execute("begin").await.unwrap();
     for round in 2..5 {
@@ -93,7 +93,7 @@ async fn packed_statements_need_no_connection_to_hold() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_found_when_it_comes() {
+async fn a_server_that_was_stopped_is_used_when_it_starts() {
     let server = tokio::task::spawn_blocking(|| PrivateServer::builder().label("away").start().unwrap())
         .await
         .unwrap();
@@ -114,7 +114,7 @@ async fn a_server_that_is_not_there_is_found_when_it_comes() {
 
     server.stop().unwrap();
     for sql in [update, "select count(*) from t", "select n from t where id = 1"] {
-        let refused = client.simple_query(sql).await.expect_err("nobody can answer");
+        let refused = client.simple_query(sql).await.expect_err("the server is stopped");
         assert!(["57P03", "08006"].contains(&sqlstate(&refused)), "{sql}: {}", describe(&refused));
         assert!(!hint(&refused).is_empty(), "{sql}: {}", describe(&refused));
     }
@@ -124,9 +124,9 @@ async fn a_server_that_is_not_there_is_found_when_it_comes() {
     }
 
     server.restart().unwrap();
-    // The same session goes on; a lane may take a moment to see that the server is back.
+    // The same session continues. A lane may take a moment to notice that the server is back.
     until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
     let answered: i32 = value(&client, update).await.parse().unwrap();
-    assert_eq!(answered, 3, "what was refused was not done");
+    assert_eq!(answered, 3, "rejected statements have no effect");
     tokio::time::timeout(Duration::from_secs(5), value(&client, "select count(*) from t")).await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! What no well-behaved client sends, and what becomes of clients when something is used up: whoever is hurt is told
-//! why, and the others don't notice. The tests are in the modules; here is only what they share.
+//! Messages that no well-behaved client sends, and exhausted resources: the client concerned gets an error with the
+//! reason, and others are not affected. The modules contain the tests, and this file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod bounds;
@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 
 hotrow_testkit::shared_server!();
 
-/// A gateway, a table with one row, and a client whose work must go on whatever others do.
+/// A gateway, a table with two rows, and a client whose statements must work in spite of all others.
 struct Stage {
     gateway: Gateway,
     schema: String,
@@ -32,8 +32,8 @@ impl Stage {
         Self { gateway, schema, direct, bystander }
     }
 
-    /// That the bystander, who has been there all the time, and somebody new get right answers.
-    async fn others_go_on(&self, after: &str) {
+    /// Asserts that the bystander, which is connected all the time, and a new client get correct answers.
+    async fn others_are_unaffected(&self, after: &str) {
         let before: i64 = value(&self.direct, "select n from t where id = 1").await.parse().unwrap();
         let update = "update t set n = n + 1 where id = 1 returning n";
         assert_eq!(value(&self.bystander, update).await, (before + 1).to_string(), "after {after}");

@@ -1,21 +1,21 @@
-//! Broken messages behind a good log-in: 08P01 and the connection is closed, or the server's own words where it is the
-//! server that reads the broken part.
+//! Broken messages after a successful log-in: 08P01 and the connection is closed, or the server's error if the server
+//! reads the broken part.
 
 use hotrow_testkit::raw::{Message, Raw, bind, execute, frame, parse, query, sync, tags};
 use hotrow_testkit::server;
 
 use crate::Stage;
 
-/// The last thing that is said before the connection is closed.
-async fn last_words(raw: &mut Raw) -> Message {
+/// The last message before the connection is closed.
+async fn last_message(raw: &mut Raw) -> Message {
     raw.until_closed().await.pop().expect("an error before the end")
 }
 
 #[tokio::test]
-async fn frames_that_can_not_be_right_end_the_connection_with_a_reason() {
+async fn invalid_frames_close_the_connection_with_a_reason() {
     let stage = Stage::new(&["--message-bytes-max", "70000"]).await;
     let header = |tag: u8, length: u32| [&[tag][..], &length.to_be_bytes()].concat();
-    let lying_bind =
+    let broken_bind =
         |body: &[u8]| [parse("", "update t set n = $1 where id = 1"), frame(b'B', body), sync()].concat();
     let cases = [
         ("an unknown tag", frame(b'y', b"what")),
@@ -29,15 +29,15 @@ async fn frames_that_can_not_be_right_end_the_connection_with_a_reason() {
         ("a large Sync", header(b'S', 20_000)),
         ("a large Execute", header(b'E', 20_000)),
         ("a Query without end", frame(b'Q', b"select 1")),
-        ("a Query with more behind its end", frame(b'Q', b"select 1\0more")),
+        ("a Query with bytes after its end", frame(b'Q', b"select 1\0more")),
         ("an empty Parse", [frame(b'P', b""), sync()].concat()),
-        ("a Parse with types that aren't there", [frame(b'P', b"\0select 1\0\0\x05"), sync()].concat()),
-        ("an empty Bind", lying_bind(b"")),
-        ("a Bind with fewer values than it says", lying_bind(b"\0\0\0\0\0\x02\0\0\0\x011\0\0")),
-        ("a Bind with a value longer than itself", lying_bind(b"\0\0\0\0\0\x01\0\0\xff\xff1\0\0")),
-        ("a Bind with a length below -1", lying_bind(b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0")),
-        ("a Bind with formats for other values", lying_bind(b"\0\0\0\x02\0\0\0\0\0\x01\0\0\0\x011\0\0")),
-        ("a Bind with more behind its end", lying_bind(b"\0\0\0\0\0\x01\0\0\0\x011\0\0more")),
+        ("a Parse with missing types", [frame(b'P', b"\0select 1\0\0\x05"), sync()].concat()),
+        ("an empty Bind", broken_bind(b"")),
+        ("a Bind with fewer values than announced", broken_bind(b"\0\0\0\0\0\x02\0\0\0\x011\0\0")),
+        ("a Bind with a value longer than itself", broken_bind(b"\0\0\0\0\0\x01\0\0\xff\xff1\0\0")),
+        ("a Bind with a length below -1", broken_bind(b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0")),
+        ("a Bind with formats for other values", broken_bind(b"\0\0\0\x02\0\0\0\0\0\x01\0\0\0\x011\0\0")),
+        ("a Bind with bytes after its end", broken_bind(b"\0\0\0\0\0\x01\0\0\0\x011\0\0more")),
         ("a Describe of neither", [frame(b'D', b"X\0"), sync()].concat()),
         ("a Close of neither", [frame(b'C', b"X\0"), sync()].concat()),
         (
@@ -48,19 +48,19 @@ async fn frames_that_can_not_be_right_end_the_connection_with_a_reason() {
     for (what, bytes) in cases {
         let mut raw = stage.raw().await;
         raw.send(&bytes).await;
-        let error = last_words(&mut raw).await;
+        let error = last_message(&mut raw).await;
         assert_eq!(
             (error.tag, error.field(b'V'), error.field(b'C')),
             (b'E', Some("FATAL".into()), Some("08P01".into())),
             "{what}: {error:?}"
         );
         assert!(!error.field(b'M').unwrap().is_empty() && error.field(b'H').is_some(), "{what}: {error:?}");
-        stage.others_go_on(what).await;
+        stage.others_are_unaffected(what).await;
     }
 }
 
 #[tokio::test]
-async fn answers_that_are_due_come_before_the_reason() {
+async fn pending_answers_are_sent_before_the_reason() {
     let stage = Stage::new(&[]).await;
     let mut raw = stage.raw().await;
     let update = query("update t set n = n + 1 where id = 2 returning n");
@@ -69,14 +69,14 @@ async fn answers_that_are_due_come_before_the_reason() {
 }
 
 #[tokio::test]
-async fn a_password_message_after_the_log_in_ends_the_connection_as_at_the_server() {
+async fn a_password_message_after_the_log_in_closes_the_connection_as_on_the_server() {
     let stage = Stage::new(&[]).await;
     let password = frame(b'p', b"secret\0");
     let update = query("update t set n = n + 0 where id = 2 returning n");
     let cases = [
         ("alone", password.clone()),
-        ("behind a query", [update, password.clone()].concat()),
-        ("behind a Parse", [parse("", "select 1"), password.clone()].concat()),
+        ("after a query", [update, password.clone()].concat()),
+        ("after a Parse", [parse("", "select 1"), password.clone()].concat()),
         ("in a transaction", [query("begin"), password.clone()].concat()),
         ("after an error, before the Sync", [parse("", "select"), bind("", "", &[]), password].concat()),
     ];
@@ -95,12 +95,12 @@ async fn a_password_message_after_the_log_in_ends_the_connection_as_at_the_serve
         let expected =
             ["FATAL", "08P01", "invalid frontend message type 112"].map(|text| Some(text.to_owned()));
         assert_eq!(seen[0].1, Some((b'E', expected)), "{what}");
-        stage.others_go_on(what).await;
+        stage.others_are_unaffected(what).await;
     }
 }
 
 #[tokio::test]
-async fn text_that_is_not_utf8_gets_the_servers_own_error() {
+async fn text_that_is_not_utf8_gets_the_servers_error() {
     let stage = Stage::new(&[]).await;
     let cases: [(&str, Vec<u8>); 4] = [
         ("in a Query", frame(b'Q', b"update t set label = '\xff' where id = 1\0")),
@@ -136,26 +136,26 @@ async fn text_that_is_not_utf8_gets_the_servers_own_error() {
         ),
     ];
     for (what, bytes) in cases {
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
             let mut raw =
                 Raw::log_in(port, &[("options", &format!("-c search_path={}", stage.schema))]).await;
             raw.send(&bytes).await;
             let mut all = raw.until_ready(1).await;
             all.extend(raw.query("select n from t where id = 2").await);
-            said.push(all);
+            replies.push(all);
         }
-        assert_eq!(said[1], said[0], "{what}");
+        assert_eq!(replies[1], replies[0], "{what}");
         assert!(
-            said[0].iter().any(|message| message.field(b'C').as_deref() == Some("22021")),
-            "{what}: {said:?}"
+            replies[0].iter().any(|message| message.field(b'C').as_deref() == Some("22021")),
+            "{what}: {replies:?}"
         );
-        stage.others_go_on(what).await;
+        stage.others_are_unaffected(what).await;
     }
 }
 
 #[tokio::test]
-async fn halves_of_messages_are_nothing() {
+async fn incomplete_messages_have_no_effect() {
     let stage = Stage::new(&[]).await;
     let whole =
         [parse("", "update t set n = 1000 where id = 2"), bind("", "", &[]), execute("", 0), sync()].concat();
@@ -164,10 +164,10 @@ async fn halves_of_messages_are_nothing() {
         raw.send(&whole[..cut]).await;
         drop(raw);
     }
-    stage.others_go_on("messages cut short").await;
+    stage.others_are_unaffected("messages cut short").await;
     assert_eq!(crate::value(&stage.direct, "select n from t where id = 2").await, "0");
 
-    // In pieces, it is the same as in one.
+    // The same bytes one by one have the same effect as in one write.
     let mut raw = stage.raw().await;
     for byte in &whole {
         raw.send(&[*byte]).await;
@@ -177,7 +177,7 @@ async fn halves_of_messages_are_nothing() {
 }
 
 #[tokio::test]
-async fn random_bytes_hurt_nobody_else() {
+async fn random_bytes_affect_no_other_client() {
     let stage = Stage::new(&[]).await;
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |below: usize| {
@@ -187,16 +187,16 @@ async fn random_bytes_hurt_nobody_else() {
         (state >> 11) as usize % below
     };
     for round in 0..120 {
-        // Whole messages with broken insides come further than noise does.
+        // Complete messages with broken contents get further than noise.
         let mut bytes: Vec<u8> = (0..random(200) + 1).map(|_| random(256) as u8).collect();
         if round % 2 == 0 {
             bytes = frame(b"QPBDECSHFdcfp"[random(13)], &bytes);
             bytes.extend(frame(b'X', b""));
         }
         let mut raw = if round % 3 == 0 { Raw::open(stage.gateway.port()).await } else { stage.raw().await };
-        let _ = raw.try_send(&bytes).await; // it may be sent away in the middle
+        let _ = raw.try_send(&bytes).await; // the gateway may close the connection in between
         drop(raw);
     }
-    stage.others_go_on("noise").await;
+    stage.others_are_unaffected("noise").await;
     assert!(!stage.gateway.log().contains("panicked"), "{}", stage.gateway.log());
 }

@@ -1,5 +1,4 @@
-//! What comes before the log-in: requests for encryption, broken and foreign packets, users and databases that aren't
-//! there.
+//! Messages before the log-in: requests for encryption, broken and foreign packets, unknown users and databases.
 
 use hotrow_testkit::raw::{Message, Raw, frame, startup};
 use hotrow_testkit::server;
@@ -10,14 +9,14 @@ const SSL: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 const GSS: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30];
 const USER: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
 
-async fn said(port: u16, bytes: &[u8]) -> Vec<Message> {
+async fn replies(port: u16, bytes: &[u8]) -> Vec<Message> {
     let mut raw = Raw::open(port).await;
     raw.send(bytes).await;
     raw.until_closed().await
 }
 
 #[tokio::test]
-async fn requests_for_encryption_are_declined_and_the_client_may_go_on() {
+async fn requests_for_encryption_are_declined_and_the_client_may_continue() {
     let stage = Stage::new(&[]).await;
     let mut raw = Raw::open(stage.gateway.port()).await;
     for request in [SSL, GSS] {
@@ -30,7 +29,7 @@ async fn requests_for_encryption_are_declined_and_the_client_may_go_on() {
 }
 
 #[tokio::test]
-async fn packets_that_are_no_start_are_refused() {
+async fn packets_that_are_not_start_up_messages_are_rejected() {
     let stage = Stage::new(&[]).await;
     let port = stage.gateway.port();
     for (what, bytes) in [
@@ -42,25 +41,25 @@ async fn packets_that_are_no_start_are_refused() {
         ("parameters without end", [&[0, 0, 0, 13, 0, 3, 0, 0][..], b"user\0"].concat()),
         ("a Query without log-in", frame(b'Q', b"select 1\0")),
     ] {
-        let said = said(port, &bytes).await;
-        assert_eq!(said.len(), 1, "{what}: {said:?}");
-        assert_eq!(said[0].field(b'C').as_deref(), Some("08P01"), "{what}: {said:?}");
-        stage.others_go_on(what).await;
+        let replies = replies(port, &bytes).await;
+        assert_eq!(replies.len(), 1, "{what}: {replies:?}");
+        assert_eq!(replies[0].field(b'C').as_deref(), Some("08P01"), "{what}: {replies:?}");
+        stage.others_are_unaffected(what).await;
     }
-    let old = said(port, &startup(0x0002_0000, &USER)).await;
+    let old = replies(port, &startup(0x0002_0000, &USER)).await;
     assert_eq!(old[0].field(b'C').as_deref(), Some("0A000"), "{old:?}");
-    let nobody = said(port, &startup(0x0003_0000, &[])).await;
-    assert_eq!(nobody[0].field(b'C').as_deref(), Some("28000"), "{nobody:?}");
+    let unnamed = replies(port, &startup(0x0003_0000, &[])).await;
+    assert_eq!(unnamed[0].field(b'C').as_deref(), Some("28000"), "{unnamed:?}");
     for cut in [1, 4, 7, 12] {
         let mut raw = Raw::open(port).await;
         raw.send(&startup(0x0003_0000, &USER)[..cut]).await;
     }
-    assert_eq!(said(port, &frame(b'X', b"")).await, [], "a goodbye is not answered");
-    stage.others_go_on("clients that leave before they begin").await;
+    assert_eq!(replies(port, &frame(b'X', b"")).await, [], "a Terminate is not answered");
+    stage.others_are_unaffected("clients that disconnect before they begin").await;
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_at_the_log_in_is_told_in_its_words() {
+async fn rejections_by_the_server_at_log_in_are_passed_on() {
     let stage = Stage::new(&[]).await;
     for (what, parameters, code) in [
         ("no such database", vec![("user", "postgres"), ("database", "nowhere")], "3D000"),
@@ -68,39 +67,39 @@ async fn what_the_server_refuses_at_the_log_in_is_told_in_its_words() {
         ("no such database by default", vec![("user", "nobody")], "28000"),
         ("no such setting", vec![("user", "postgres"), ("database", "postgres"), ("nothing", "x")], "42704"),
         (
-            "a wrong setting",
+            "an invalid setting",
             vec![("user", "postgres"), ("database", "postgres"), ("TimeZone", "Atlantis")],
             "22023",
         ),
     ] {
         let packet = startup(0x0003_0000, &parameters);
         let (directly, through) =
-            (said(server().port(), &packet).await, said(stage.gateway.port(), &packet).await);
+            (replies(server().port(), &packet).await, replies(stage.gateway.port(), &packet).await);
         let error = directly.iter().find(|message| message.tag == b'E').unwrap();
         assert_eq!(error.field(b'C').as_deref(), Some(code), "{what}");
         assert_eq!(through.last(), Some(error), "{what}");
-        stage.others_go_on(what).await;
+        stage.others_are_unaffected(what).await;
     }
 }
 
 #[tokio::test]
-async fn replication_is_refused_with_a_hint() {
+async fn replication_is_rejected_with_a_hint() {
     let stage = Stage::new(&[]).await;
     for value in ["true", "database", "on"] {
-        let said = said(
+        let replies = replies(
             stage.gateway.port(),
             &startup(0x0003_0000, &[&USER[..], &[("replication", value)]].concat()),
         )
         .await;
-        assert_eq!(said[0].field(b'C').as_deref(), Some("0A000"), "{said:?}");
-        assert!(said[0].field(b'H').unwrap().contains("server itself"), "{said:?}");
+        assert_eq!(replies[0].field(b'C').as_deref(), Some("0A000"), "{replies:?}");
+        assert!(replies[0].field(b'H').unwrap().contains("server itself"), "{replies:?}");
     }
     let mut raw = Raw::log_in(stage.gateway.port(), &[("replication", "false")]).await;
     assert_eq!(raw.query("select 1").await.len(), 4);
 }
 
 #[tokio::test]
-async fn a_cancel_request_with_a_wrong_key_does_nothing() {
+async fn a_cancel_request_with_a_wrong_key_has_no_effect() {
     let stage = Stage::new(&[]).await;
     let (mut raw, greeting) = Raw::log_in_with(stage.gateway.port(), &[]).await;
     let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
@@ -108,10 +107,10 @@ async fn a_cancel_request_with_a_wrong_key_does_nothing() {
     for wrong in [[&key[..4], &[0; 4]].concat(), vec![0xff; 8]] {
         let packet = [&[0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e][..], &wrong].concat();
         assert!(
-            said(stage.gateway.port(), &packet).await.is_empty(),
-            "nobody learns whether a key was right"
+            replies(stage.gateway.port(), &packet).await.is_empty(),
+            "a client does not learn whether a key was correct"
         );
     }
     assert_eq!(hotrow_testkit::raw::tags(&raw.until_ready(1).await), "TDCZ");
-    stage.others_go_on("wrong cancel requests").await;
+    stage.others_are_unaffected("wrong cancel requests").await;
 }

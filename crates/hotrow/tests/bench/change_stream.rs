@@ -1,5 +1,6 @@
-//! The payments' change stream (examples/payments/cdc): outbox rows written through the gateway reach Kafka by Debezium,
-//! each of them, whenever Kafka Connect is killed, and the server. Runs where Java and Maven are; says so where they are not.
+//! The payments' change stream (examples/payments/cdc): outbox rows written through the gateway reach Kafka by
+//! Debezium. All of them arrive, also when Kafka Connect and the server are killed. The test needs Java and Maven, and
+//! reports if they are missing.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -16,19 +17,20 @@ use nix::unistd::Pid;
 use tokio::time::sleep;
 use tokio_postgres::{Client, Config};
 
-/// Of a step that starts a Java program: seconds, but a minute on a busy machine.
+/// For steps that start a Java program: seconds, or a minute on a busy machine.
 const JAVA_PATIENCE: Duration = Duration::from_secs(180);
 const WRITERS: usize = 8;
 const KILLS: usize = 3;
-/// What a writer may be told when the server dies.
+/// Errors that a writer may get when the server is killed.
 const LOST: [&str; 4] = ["08007", "08006", "57P01", "57P03"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/payments/cdc").canonicalize().unwrap()
 }
 
-/// Whether the programs are there that the stream is made of. What a test prints is not shown when it passes: this is.
-#[expect(clippy::explicit_write, reason = "what a passing test prints by a macro is not shown")]
+/// Whether the stream's programs are installed. Prints to stderr directly, because the output of a passing test is not
+/// shown.
+#[expect(clippy::explicit_write, reason = "macros in a passing test print nothing visible")]
 fn java_is_here() -> bool {
     let answers =
         |program: &str| Command::new(program).arg("-version").output().is_ok_and(|out| out.status.success());
@@ -42,7 +44,8 @@ fn java_is_here() -> bool {
     false
 }
 
-/// Kafka and Connect, run by the script in front of a server. They stop when their input ends, so with this program too.
+/// Kafka and Connect, run by the script in front of a server. They stop when their input ends, also when this program
+/// ends.
 struct Stream {
     script: Child,
     ports: [u16; 3],
@@ -69,14 +72,14 @@ impl Stream {
         Self { script, ports, folder: run }
     }
 
-    /// Until the first event can come; nobody has to wait for it.
+    /// Waits until the stream is ready for the first event.
     fn streams(&mut self) {
-        let mut said = String::new();
-        BufReader::new(self.script.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.starts_with("streaming: "), "{said}{}", self.logs());
+        let mut line = String::new();
+        BufReader::new(self.script.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("streaming: "), "{line}{}", self.logs());
     }
 
-    /// Connect's process, as soon as there is one that is not `before`.
+    /// Connect's process, once there is one other than `before`.
     async fn connect_process(&self, before: i32) -> i32 {
         let deadline = Instant::now() + JAVA_PATIENCE;
         loop {
@@ -89,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// The lines of the consumer, which shows so many events.
+    /// The lines of the consumer, which shows `wanted` events.
     fn events(&self, wanted: usize) -> Vec<String> {
         let mut consumer = script(self.ports)
             .args(["consume", &wanted.to_string()])
@@ -117,7 +120,7 @@ impl Stream {
         eprintln!("{}", String::from_utf8_lossy(&ended.stderr));
         assert!(
             ended.status.success(),
-            "{} of {wanted} events came\n{}{}",
+            "{} of {wanted} events arrived\n{}{}",
             lines.len(),
             String::from_utf8_lossy(&ended.stderr),
             self.logs()
@@ -149,7 +152,7 @@ fn script(ports: [u16; 3]) -> Command {
     script
 }
 
-/// The service's tables, and what the file for the operator creates. Its statements are sent one by one, as psql does.
+/// Creates the service's tables, and runs the operator's file, one statement at a time as psql does.
 async fn prepare(server: &Client) {
     let schema = std::fs::read_to_string(folder().join("../sql/schema.sql")).unwrap();
     server.batch_execute(&schema).await.unwrap();
@@ -160,8 +163,8 @@ async fn prepare(server: &Client) {
     }
 }
 
-/// Events of one payment, numbered, each written by itself through the gateway, until it is told to stop. When the server
-/// dies nobody may know whether the last was written: the next one follows. Says which were acknowledged.
+/// Writes events of one payment, numbered, each through the gateway, until it is told to stop. If the server is killed,
+/// the outcome of the last one may be unknown, and the next one follows. Returns the acknowledged events.
 async fn write(gateway: Config, writer: usize, stop: Arc<AtomicBool>) -> Vec<i32> {
     let mut client = connect(&gateway).await;
     let mut acknowledged = Vec::new();
@@ -176,28 +179,28 @@ async fn write(gateway: Config, writer: usize, stop: Arc<AtomicBool>) -> Vec<i32
         match client.simple_query(&insert).await {
             Ok(_) => acknowledged.push(number),
             Err(error) => {
-                let told = error.code().map(|code| code.code().to_owned());
-                assert!(told.as_deref().is_none_or(|code| LOST.contains(&code)), "{error:?}");
+                let code = error.code().map(|code| code.code().to_owned());
+                assert!(code.as_deref().is_none_or(|code| LOST.contains(&code)), "{error:?}");
                 while client.is_closed() {
                     match hotrow_testkit::try_connect(&gateway).await {
                         Ok(again) => client = again,
-                        Err(_) => sleep(Duration::from_millis(20)).await, // it has not found the server yet
+                        Err(_) => sleep(Duration::from_millis(20)).await, // the gateway has not found the server yet
                     }
                 }
             }
         }
-        // A stream, not a flood: it has to be under way when Connect dies, and be read to its end afterwards.
+        // A slow stream: it has to be running when Connect is killed, and be read to its end afterwards.
         sleep(Duration::from_millis(20)).await;
     }
     acknowledged
 }
 
-/// Until Connect reads from the slot.
+/// Waits until Connect reads from the slot.
 async fn is_read(server: &PrivateServer, stream: &Stream) -> Client {
     let direct = connect(&config(server.port())).await;
     let deadline = Instant::now() + JAVA_PATIENCE;
     while value(&direct, "select active from pg_replication_slots").await != "t" {
-        assert!(Instant::now() < deadline, "Connect does not come to the slot:\n{}", stream.logs());
+        assert!(Instant::now() < deadline, "Connect does not use the slot:\n{}", stream.logs());
         sleep(Duration::from_millis(10)).await;
     }
     direct
@@ -234,7 +237,8 @@ async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
             server.restart().unwrap();
             is_read(&server, &stream).await;
         }
-        // The first dies before it has noted anything; the others in the middle of the stream, before or after a note.
+        // The first kill comes before Connect has stored an offset, the others in the middle of the
+        // stream, before or after it stores one.
         sleep(Duration::from_millis(if number == 0 { 0 } else { random.u64(0..2_500) })).await;
         kill(Pid::from_raw(connect_process), Signal::SIGKILL).unwrap();
     }
@@ -250,10 +254,10 @@ async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
     let written: BTreeSet<String> = written.into_iter().map(|mut row| row.remove(0).unwrap()).collect();
     assert!(written.len() > WRITERS * 20, "only {} events were written", written.len());
     let events = stream.events(written.len());
-    let came: BTreeSet<String> =
+    let arrived: BTreeSet<String> =
         events.iter().map(|event| event.split('\t').next().unwrap().to_owned()).collect();
-    assert_eq!(came, written, "exactly the outbox's events");
-    assert_eq!(came.len(), events.len(), "each of them shown once");
+    assert_eq!(arrived, written, "exactly the outbox's events");
+    assert_eq!(arrived.len(), events.len(), "each event is shown once");
     for (writer, acknowledged) in acknowledged.iter().enumerate() {
         let numbers = events
             .iter()
@@ -262,10 +266,10 @@ async fn every_event_arrives_whenever_connect_or_the_server_is_killed() {
         let numbers: Vec<i32> = numbers.collect();
         assert!(numbers.is_sorted() && numbers.first() == Some(&1), "p{writer}: {numbers:?}");
         let missing: Vec<_> = acknowledged.iter().filter(|number| !numbers.contains(number)).collect();
-        assert!(missing.is_empty(), "p{writer} was told that {missing:?} are written");
+        assert!(missing.is_empty(), "p{writer} got acknowledgements for {missing:?}");
     }
 
-    // A table that nobody listens to must not make the slot keep the server's log.
+    // A table outside the publication must not make the slot keep the server's log.
     direct.batch_execute("insert into payments.other select generate_series(1, 1000)").await.unwrap();
     let now = value(&direct, "select pg_current_wal_lsn()").await;
     let confirmed = format!("select confirmed_flush_lsn >= '{now}' from pg_replication_slots");

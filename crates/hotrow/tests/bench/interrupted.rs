@@ -1,5 +1,5 @@
-//! `hotrow bench` on a user's server, interrupted by the user: it does not wait for what was under way, and leaves
-//! nothing behind.
+//! `hotrow bench` on a user's server, interrupted by the user: it does not wait for running statements, and leaves no
+//! objects.
 
 use std::process::Stdio;
 
@@ -21,25 +21,26 @@ async fn a_fill_of_an_hour_ends_with_the_benchmark() {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    until("it fills its tables", || async {
+    until("the benchmark fills its tables", || async {
         value(
             direct,
             "select count(*) from pg_stat_activity where state = 'active' and query like '%push_batch(%'",
         )
         .await
-            == "2" // and this question itself
+            == "2" // including this query itself
     })
     .await;
 
     kill(Pid::from_raw(bench.id().unwrap().try_into().unwrap()), Signal::SIGINT).unwrap();
-    let status = tokio::time::timeout(PATIENCE, bench.wait()).await.expect("it ends at once").unwrap();
+    let status =
+        tokio::time::timeout(PATIENCE, bench.wait()).await.expect("the benchmark ends at once").unwrap();
 
-    let mut said = String::new();
-    bench.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-    assert!(!status.success() && said.contains("interrupted"), "{status}: {said}");
+    let mut errors = String::new();
+    bench.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
+    assert!(!status.success() && errors.contains("interrupted"), "{status}: {errors}");
     let left = "select concat(to_regnamespace('hotrow'), to_regnamespace('hotrow_bench'))";
     assert_eq!(value(direct, left).await, "");
-    until("its sessions are gone", || async {
+    until("the benchmark's sessions are gone", || async {
         value(direct, "select count(*) from pg_stat_activity where application_name = 'hotrow-bench'").await
             == "0"
     })

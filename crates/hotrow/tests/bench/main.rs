@@ -1,5 +1,5 @@
-//! Programs of several processes around the gateway: a benchmark that is interrupted, and the payments' change stream. The
-//! tests are in the modules; here is only their list.
+//! Programs of several processes around the gateway: an interrupted benchmark, and the payments' change stream. The
+//! modules contain the tests.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod change_stream;

@@ -1,4 +1,4 @@
-//! What a suite's two runs say together: which tests fail only through the gateway, and which of those are known. Pure.
+//! Compares a suite's two runs: which tests fail only through the gateway, and which of those are known. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::suite::{Outcome, Outcomes};
 
-/// `conformance/exceptions.toml`: tests that may fail only through the gateway, and why.
+/// `conformance/exceptions.toml`: tests that may fail only through the gateway, with reasons.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exceptions {
@@ -18,11 +18,11 @@ pub struct Exceptions {
 #[serde(deny_unknown_fields)]
 pub struct Exception {
     suite: String,
-    /// Names, or their beginnings followed by `*`.
+    /// Names, or beginnings of names followed by `*`.
     tests: Vec<String>,
-    /// What differs; `docs/differences.md` has it too.
+    /// The difference. `docs/differences.md` lists it too.
     reason: String,
-    /// It depends on timing, or on the server's version: it need not fail each time.
+    /// The failure depends on timing or on the server's version, and need not occur each time.
     #[serde(default)]
     sometimes: bool,
 }
@@ -32,7 +32,7 @@ pub struct Exception {
 pub struct Difference {
     pub test: String,
     pub message: String,
-    /// Why that is known, if it is.
+    /// The reason, if the failure is known.
     pub reason: Option<String>,
 }
 
@@ -44,14 +44,14 @@ pub struct Comparison {
     pub failed_direct: usize,
     pub failed_through: usize,
     pub differences: Vec<Difference>,
-    /// Failed once and passed alone, or failed alone directly as well.
+    /// Tests that failed once and passed alone, or failed alone directly as well.
     pub fickle: Vec<Difference>,
     /// Exceptions of which no test fails any more.
     pub stale: Vec<String>,
 }
 
 impl Exceptions {
-    /// Why this test may fail.
+    /// The reason why this test may fail.
     pub fn reason(&self, suite: &str, test: &str) -> Option<&str> {
         let known = self.exception.iter().filter(|exception| exception.suite == suite);
         known
@@ -60,7 +60,7 @@ impl Exceptions {
             .next()
     }
 
-    /// Those of a suite that none of these tests needs.
+    /// Exceptions of a suite that apply to none of these tests.
     fn stale<'a>(&self, suite: &str, failed: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
         let known =
             self.exception.iter().filter(|exception| exception.suite == suite && !exception.sometimes);
@@ -84,7 +84,7 @@ fn matches(pattern: &str, test: &str) -> bool {
     }
 }
 
-/// The tests that fail through the gateway and pass directly. One that is not there at all has failed.
+/// The tests that fail through the gateway and pass directly. A test without an outcome has failed.
 pub fn only_through(direct: &Outcomes, through: &Outcomes) -> Vec<(String, String)> {
     let passed = direct.iter().filter(|(_, outcome)| **outcome == Outcome::Passed).map(|(test, _)| test);
     let lost = passed.filter_map(|test| match through.get(test) {
@@ -101,7 +101,7 @@ pub fn only_through(direct: &Outcomes, through: &Outcomes) -> Vec<(String, Strin
     lost.chain(new).collect()
 }
 
-/// Both runs, and the tests that turned out to be fickle when they were run again alone.
+/// Compares both runs. `fickle` has the tests that behaved differently when they were run again alone.
 pub fn compare(
     suite: &str,
     (direct, through): (&Outcomes, &Outcomes),
@@ -132,7 +132,7 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// What is wrong, a line each.
+    /// The faults, one line each.
     pub fn faults(&self) -> impl Iterator<Item = String> {
         let unknown = self.differences.iter().filter(|difference| difference.reason.is_none());
         let unknown = unknown.map(|difference| {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_directly_too_is_nobodys_fault() {
+    fn tests_that_fail_directly_too_are_not_differences() {
         let direct = outcomes(&[("a", '+'), ("b", '-'), ("c", '+'), ("d", '+'), ("e", '0'), ("f", '+')]);
         let through = outcomes(&[("a", '+'), ("b", '-'), ("c", '-'), ("e", '0'), ("f", '0'), ("new", '-')]);
         let lost: Vec<_> = only_through(&direct, &through).into_iter().map(|(test, _)| test).collect();

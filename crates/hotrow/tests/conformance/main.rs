@@ -1,5 +1,5 @@
-//! Other people's test suites, direct and through the gateway: nothing may fail only through it that is not among the
-//! exceptions. `make conformance` runs this; `docs/conformance.md` says how, and what came of it.
+//! Test suites of other projects, directly and through the gateway: only listed exceptions may fail only through the
+//! gateway. `make conformance` runs this test, and `docs/conformance.md` describes it and has the results.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod compare;
@@ -16,9 +16,9 @@ use report::{Report, Section};
 use serde::Deserialize;
 use suite::{Outcome, Outcomes, Suite};
 
-/// The suites' own database: some of them drop what they find.
+/// The suites' own database, because some suites drop the objects that they find.
 const DATABASE: &str = "conformance";
-/// If more tests than these fail, then not because they are fickle.
+/// If more tests than this fail, flakiness is not the reason.
 const RETRIES_MAX: usize = 30;
 
 #[derive(Deserialize)]
@@ -26,14 +26,14 @@ struct Suites {
     suite: Vec<Suite>,
 }
 
-/// Where a suite runs.
+/// The connection through which a suite runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Direct,
     Through,
 }
 
-/// Runs a suite on a fresh server, so that it meets nothing that an earlier run has left.
+/// Runs a suite on a new server, without any objects of an earlier run.
 async fn run(suite: &Suite, way: Way, only: Option<&BTreeSet<String>>) -> Result<Outcomes, String> {
     let server = PrivateServer::builder()
         .binaries(Binaries::find().unwrap())
@@ -54,11 +54,11 @@ async fn run(suite: &Suite, way: Way, only: Option<&BTreeSet<String>>) -> Result
     }
     let gateway = Gateway::in_front_of(&server.url().to_string(), &[]);
     let outcomes = suite.run(gateway.port(), DATABASE, only);
-    assert!(!gateway.log().contains("panicked"), "the gateway panics:\n{}", gateway.log());
+    assert!(!gateway.log().contains("panicked"), "the gateway panicked:\n{}", gateway.log());
     outcomes
 }
 
-/// Runs a test alone in both ways: is it fickle? It is not if it fails again only through the gateway.
+/// Runs a test alone both ways. A test is fickle unless it fails again only through the gateway.
 async fn is_fickle(suite: &Suite, test: &str) -> Result<bool, String> {
     let only = BTreeSet::from([test.to_owned()]);
     let through = run(suite, Way::Through, Some(&only)).await?;
@@ -74,7 +74,7 @@ async fn judge(suite: &Suite, exceptions: &Exceptions) -> Result<Comparison, Str
     eprintln!("{}: direct", suite.name);
     let direct = run(suite, Way::Direct, None).await?;
     if direct.values().all(|outcome| *outcome != Outcome::Passed) {
-        return Err(format!("no test of {} passes, not even direct", suite.name));
+        return Err(format!("no test of {} passes, even directly", suite.name));
     }
     eprintln!("{}: through the gateway", suite.name);
     let through = run(suite, Way::Through, None).await?;
@@ -94,13 +94,13 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(suite::folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// All of them, or those that $SUITES names, or the quick ones if $QUICK is set.
+/// All suites, or those that $SUITES names, or the quick ones if $QUICK is set.
 fn chosen(suites: Vec<Suite>) -> Vec<Suite> {
     let named = std::env::var("SUITES").unwrap_or_default();
     let named: Vec<&str> = named.split_whitespace().collect();
     let quick = std::env::var("QUICK").is_ok_and(|quick| !quick.is_empty());
     let unknown = named.iter().find(|name| suites.iter().all(|suite| suite.name != **name));
-    assert!(unknown.is_none(), "there is no suite {unknown:?}");
+    assert!(unknown.is_none(), "unknown suite {unknown:?}");
     let is_chosen = |suite: &Suite| match named.is_empty() {
         true => suite.quick || !quick,
         false => named.contains(&suite.name.as_str()),
@@ -114,7 +114,7 @@ async fn nothing_fails_only_through_the_gateway() {
     let suites: Suites = toml::from_str(&read("suites.toml")).unwrap();
     let stray =
         exceptions.suites().into_iter().find(|name| suites.suite.iter().all(|suite| suite.name != *name));
-    assert!(stray.is_none(), "exceptions for a suite that is not there: {stray:?}");
+    assert!(stray.is_none(), "exceptions for an unknown suite: {stray:?}");
     let mut report = Report {
         date: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
         hotrow: env!("CARGO_PKG_VERSION"),

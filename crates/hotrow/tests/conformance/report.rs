@@ -1,5 +1,5 @@
-//! The report of a run, for people (Markdown) and for programs (JSON): versions, a line a suite, and every test that fails
-//! only through the gateway.
+//! The report of a run, for people (Markdown) and for programs (JSON): versions, one line per suite, and every test
+//! that fails only through the gateway.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::compare::{Comparison, Difference};
 
-/// All there is to say.
+/// The contents of the report.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub date: String,
@@ -17,7 +17,7 @@ pub struct Report {
     pub suites: Vec<Section>,
 }
 
-/// A suite's part.
+/// The part of one suite.
 #[derive(Debug, Serialize)]
 pub struct Section {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Section {
 }
 
 impl Report {
-    /// For people.
+    /// The report as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!(
             "# Other people's tests, direct and through the gateway\n\n{}, Hotrow {}, {}\n\n",

@@ -1,5 +1,5 @@
-//! One suite: what `conformance/suites.toml` says of it, and how its tests are run at one port. Its folder has
-//! `prepare.sh`, which fetches it, `run.sh`, which writes an outcome a line to $RESULTS, and perhaps `setup.sql`.
+//! One suite: its entry in `conformance/suites.toml`, and how its tests run at one port. Its folder has `prepare.sh`,
+//! which fetches the suite, `run.sh`, which writes one outcome per line to $RESULTS, and sometimes `setup.sql`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -14,24 +14,24 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-/// A suite that takes longer hangs.
+/// A suite that takes longer is considered hung.
 const TIME: Duration = Duration::from_secs(20 * 60);
-/// How much of what a suite that ends badly has printed is shown.
-const LAST_WORDS: usize = 4000;
+/// The number of characters shown of the output of a suite that fails.
+const OUTPUT_TAIL: usize = 4000;
 
-/// A line of `suites.toml`.
+/// An entry of `suites.toml`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Suite {
     /// Its folder.
     pub name: String,
-    /// What it is, with its version.
+    /// Its description, with its version.
     pub what: String,
-    /// Whether it runs also where there is little time and only package managers.
+    /// Whether the suite is also part of a quick run, with little time and only package managers.
     #[serde(default)]
     pub quick: bool,
 }
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
@@ -43,17 +43,17 @@ pub enum Outcome {
 /// The tests of a run by their names.
 pub type Outcomes = BTreeMap<String, Outcome>;
 
-/// What is written to $RESULTS.
+/// A line of $RESULTS.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Test { test: String, outcome: Word, message: String },
+    Test { test: String, outcome: OutcomeName, message: String },
     End { end: usize },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum OutcomeName {
     Passed,
     Skipped,
     Failed,
@@ -61,7 +61,7 @@ enum Word {
 
 /// The folder of all suites.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").canonicalize().expect("it is there")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").canonicalize().expect("the folder exists")
 }
 
 impl Suite {
@@ -69,17 +69,17 @@ impl Suite {
         folder().join(&self.name)
     }
 
-    /// What the server must hold before a run.
+    /// SQL that the server must run before the suite.
     pub fn setup(&self) -> Option<String> {
         std::fs::read_to_string(self.folder().join("setup.sql")).ok()
     }
 
-    /// Fetches what it needs, where that is not there.
+    /// Fetches the suite, if it is missing.
     pub fn prepare(&self) -> Result<(), String> {
         run(&mut Command::new(self.folder().join("prepare.sh"))).map(drop)
     }
 
-    /// Runs all its tests, or only some, in this database at this port.
+    /// Runs all its tests, or some, in this database at this port.
     pub fn run(
         &self,
         port: u16,
@@ -99,16 +99,16 @@ impl Suite {
             only.iter().try_for_each(|test| writeln!(list, "{test}")).map_err(|error| error.to_string())?;
             command.env("ONLY", list.path());
         }
-        let said = run(&mut command);
+        let output = run(&mut command);
         let written = std::fs::read_to_string(results.path()).map_err(|error| error.to_string())?;
-        // A suite with failures ends with an error: what counts is whether it has come to its end.
-        read(&written).ok_or_else(|| match said {
-            Ok(said) | Err(said) => format!("{} did not come to its end:\n{said}", self.name),
+        // A suite with failures exits with an error. Its results are valid if it came to its end.
+        read(&written).ok_or_else(|| match output {
+            Ok(output) | Err(output) => format!("{} did not complete:\n{output}", self.name),
         })
     }
 }
 
-/// The outcomes that a suite has written; none if it was not all.
+/// The outcomes that a suite has written, or none if the suite did not come to its end.
 fn read(written: &str) -> Option<Outcomes> {
     let mut outcomes = Outcomes::new();
     for line in written.lines() {
@@ -116,9 +116,9 @@ fn read(written: &str) -> Option<Outcomes> {
             Line::End { end } => return (end == outcomes.len()).then_some(outcomes),
             Line::Test { test, outcome, message } => {
                 let outcome = match outcome {
-                    Word::Passed => Outcome::Passed,
-                    Word::Skipped => Outcome::Skipped,
-                    Word::Failed => Outcome::Failed(message),
+                    OutcomeName::Passed => Outcome::Passed,
+                    OutcomeName::Skipped => Outcome::Skipped,
+                    OutcomeName::Failed => Outcome::Failed(message),
                 };
                 outcomes.insert(test, outcome);
             }
@@ -127,29 +127,29 @@ fn read(written: &str) -> Option<Outcomes> {
     None
 }
 
-/// Runs a program to its end, with all its children; the last of what it printed, as an error if it failed.
+/// Runs a program to its end, with all its children. Returns the end of its output, as an error if the program failed.
 fn run(command: &mut Command) -> Result<String, String> {
-    let (mut output, ours) = std::io::pipe().map_err(|error| error.to_string())?;
+    let (mut reader, ours) = std::io::pipe().map_err(|error| error.to_string())?;
     let theirs = ours.try_clone().map_err(|error| error.to_string())?;
     let spawned = command.process_group(0).stdin(Stdio::null()).stdout(ours).stderr(theirs).spawn();
     let mut child = spawned.map_err(|error| format!("{command:?}: {error}"))?;
-    command.stdout(Stdio::null()).stderr(Stdio::null()); // so that the pipe ends with the child
+    command.stdout(Stdio::null()).stderr(Stdio::null()); // the pipe must end with the child
     let group = Pid::from_raw(child.id().cast_signed());
     let (ended, end) = channel();
     thread::spawn(move || {
-        let mut said = Vec::new();
-        let read = std::io::Read::read_to_end(&mut output, &mut said);
-        // Nobody listens any more when it took too long.
-        let _ = ended.send(read.and_then(|_| child.wait()).map(|status| (status, said)));
+        let mut output = Vec::new();
+        let read = std::io::Read::read_to_end(&mut reader, &mut output);
+        // The receiver is gone if the suite took too long.
+        let _ = ended.send(read.and_then(|_| child.wait()).map(|status| (status, output)));
     });
     let Ok(ended) = end.recv_timeout(TIME) else {
         killpg(group, Signal::SIGKILL).map_err(|error| error.to_string())?;
-        return Err(format!("{command:?} takes longer than {TIME:?}"));
+        return Err(format!("{command:?} took longer than {TIME:?}"));
     };
-    let (status, said) = ended.map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&said);
-    let skipped = said.char_indices().rev().nth(LAST_WORDS).map_or(0, |(index, _)| index);
-    let last = said[skipped..].to_owned();
+    let (status, output) = ended.map_err(|error| error.to_string())?;
+    let output = String::from_utf8_lossy(&output);
+    let skipped = output.char_indices().rev().nth(OUTPUT_TAIL).map_or(0, |(index, _)| index);
+    let last = output[skipped..].to_owned();
     if status.success() { Ok(last) } else { Err(format!("{status}\n{last}")) }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_the_last() {
+    fn a_failure_contains_the_end_of_the_output() {
         let failed = run(Command::new("sh").args(["-c", "echo before; echo ümläut; exit 3"])).unwrap_err();
         assert!(failed.ends_with("before\nümläut\n") && failed.contains('3'), "{failed}");
     }

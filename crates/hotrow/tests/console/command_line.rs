@@ -1,4 +1,4 @@
-//! What a user meets on the command line: explanations, and errors with their next step.
+//! The command line for its users: explanations, and errors with their next step.
 
 use std::process::Output;
 
@@ -23,33 +23,36 @@ fn fails(upstream: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
 }
 
-fn holds(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
 }
 
 #[tokio::test]
-async fn explain_shows_a_unit_as_it_runs_and_fails_for_what_the_server_rejects() {
+async fn explain_shows_how_a_unit_runs_and_fails_for_statements_that_the_server_rejects() {
     let client = connect(&config(server().port())).await;
     client.batch_execute("create table explained (id int primary key, stock int)").await.unwrap();
     let explain = |sql: &str| succeeds(&server().url(), &["explain", sql]);
     let unit = explain("begin; update explained set stock = 1 where id = 7; commit");
-    holds(&unit, &["packed as one unit", "BEGIN\nanswered by the gateway", "COMMIT\nanswered", "id = 7\n"]);
+    assert_contains(
+        &unit,
+        &["packed as one unit", "BEGIN\nanswered by the gateway", "COMMIT\nanswered", "id = 7\n"],
+    );
     assert!(!unit.contains("passed through"), "{unit}");
-    holds(&explain("update explained set stock = 1 where id = 7"), &["key       id = 7\n"]);
-    holds(&explain("update explained set stock = 1 where id = $1"), &["key       id = $1\n"]);
+    assert_contains(&explain("update explained set stock = 1 where id = 7"), &["key       id = 7\n"]);
+    assert_contains(&explain("update explained set stock = 1 where id = $1"), &["key       id = $1\n"]);
     let several = explain("update explained set stock = 1 where id in (1, 2)");
-    holds(&several, &["passed through", "instead ", "one statement per row"]);
+    assert_contains(&several, &["passed through", "instead ", "one statement per row"]);
     let unit = explain("begin; update explained set stock = 1 where id in (1, 2); commit");
-    holds(&unit, &["passed through as one unit", "unless "]);
-    holds(&explain("create table later (id int); select * from later"), &["passed through"]);
+    assert_contains(&unit, &["passed through as one unit", "unless "]);
+    assert_contains(&explain("create table later (id int); select * from later"), &["passed through"]);
 
-    let refused = |sql: &str| fails(&server().url(), &["explain", sql]);
-    holds(&refused("selct 1"), &["the server rejects `selct 1`", "syntax error", "42601"]);
-    holds(&refused("select 1; select * from nowhere"), &["relation \"nowhere\" does not exist"]);
+    let rejected = |sql: &str| fails(&server().url(), &["explain", sql]);
+    assert_contains(&rejected("selct 1"), &["the server rejects `selct 1`", "syntax error", "42601"]);
+    assert_contains(&rejected("select 1; select * from nowhere"), &["relation \"nowhere\" does not exist"]);
     let away = fails("postgres://127.0.0.1:1/shop", &["explain", "select 1"]);
-    holds(&away, &["no connection to 127.0.0.1:1", "check that the server runs", "--upstream"]);
+    assert_contains(&away, &["no connection to 127.0.0.1:1", "check that the server runs", "--upstream"]);
 }
 
 #[tokio::test]
@@ -61,28 +64,34 @@ async fn migrate_without_the_right_to_create_roles_fails_and_names_the_statement
     }
     let url = format!("postgres://owner@127.0.0.1:{}/shop", private.port());
     let create = "an administrator run `create role hotrow_caller nologin;`";
-    holds(&fails(&url, &["migrate"]), &["installed 0001_settings", "hotrow_caller is missing", create]);
-    holds(&fails(&url, &["migrate", "--check"]), &["the role hotrow_caller is missing", create]);
+    assert_contains(
+        &fails(&url, &["migrate"]),
+        &["installed 0001_settings", "hotrow_caller is missing", create],
+    );
+    assert_contains(&fails(&url, &["migrate", "--check"]), &["the role hotrow_caller is missing", create]);
     client.batch_execute("create role hotrow_caller nologin").await.unwrap();
-    holds(&fails(&url, &["migrate", "--check"]), &["run hotrow migrate: it creates the role and its grants"]);
+    assert_contains(
+        &fails(&url, &["migrate", "--check"]),
+        &["run hotrow migrate: it creates the role and its grants"],
+    );
     succeeds(&url, &["migrate"]);
     succeeds(&url, &["migrate", "--check"]);
 }
 
 #[test]
-fn a_wrong_upstream_is_named_with_an_example() {
+fn an_error_about_an_invalid_upstream_has_an_example() {
     for (upstream, part) in [
         ("http://127.0.0.1:5432/shop", "begins with http://"),
         ("127.0.0.1:5432", "has neither postgres:// nor keywords"),
     ] {
         for command in [&["serve"][..], &["migrate"]] {
-            holds(&fails(upstream, command), &[part, "postgres://user@127.0.0.1:5432/shop"]);
+            assert_contains(&fails(upstream, command), &[part, "postgres://user@127.0.0.1:5432/shop"]);
         }
     }
 }
 
 #[test]
-fn a_wrong_environment_variable_is_named() {
+fn an_invalid_environment_variable_is_named() {
     for (variable, value, part) in [
         ("HOTROW_LANES", "abc", "HOTROW_LANES is \"abc\" and must be a whole number of connections"),
         ("HOTROW_LANE", "3", "HOTROW_LANE is no setting"),
@@ -91,15 +100,15 @@ fn a_wrong_environment_variable_is_named() {
         let output =
             command.args(["serve", "--upstream", &server().url()]).env(variable, value).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
-        holds(&String::from_utf8(output.stderr).unwrap(), &[part, "hotrow help config"]);
+        assert_contains(&String::from_utf8(output.stderr).unwrap(), &[part, "hotrow help config"]);
     }
 }
 
 #[tokio::test]
-async fn a_failed_log_in_does_not_speak_of_a_statement() {
+async fn an_error_at_log_in_does_not_mention_a_statement() {
     let gateway = Gateway::in_front_of("postgres://postgres@127.0.0.1:1/x", &["--server-wait-ms", "1"]);
     let error = gateway.config().connect(tokio_postgres::NoTls).await.err().unwrap();
     let refusal = error.as_db_error().unwrap();
-    holds(refusal.message(), &["can't be reached", "the client was not logged in"]);
+    assert_contains(refusal.message(), &["can't be reached", "the client was not logged in"]);
     assert!(!refusal.message().contains("statement"), "{refusal:?}");
 }

@@ -1,5 +1,5 @@
-//! Whether a role may log in is the server's to say for each new client, also while other clients of that role are connected
-//! through the gateway; and a role that is made again is not the one before.
+//! The server decides for each new client whether its role may log in, also while other clients of that role are
+//! connected through the gateway. A role that is dropped and created again is another role.
 
 use hotrow_testkit::{connect, rows, sqlstate, try_connect, until, value};
 use tokio_postgres::Client;
@@ -8,7 +8,7 @@ use crate::Stage;
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
-/// What a role needs to use the table.
+/// The rights that a role needs to use the table.
 fn grants(stage: &Stage, role: &str) -> String {
     format!(
         "alter role {role} set search_path = {0}; grant usage on schema {0} to {role}; grant all on {0}.t to {role}",
@@ -23,14 +23,14 @@ async fn new_role(stage: &Stage, name: &str) -> String {
     role
 }
 
-/// Drops the role and makes another one of its name.
-async fn make_again(stage: &Stage, by: &Client, role: &str) {
+/// Drops the role and creates another one with the same name.
+async fn create_again(stage: &Stage, by: &Client, role: &str) {
     let sql =
         format!("drop owned by {role}; drop role {role}; create role {role} login; {}", grants(stage, role));
     by.batch_execute(&sql).await.unwrap();
 }
 
-/// A client that has connections in lanes and of its own behind it.
+/// Connects a client and runs statements in lanes and on a held connection.
 async fn works(stage: &Stage, config: &tokio_postgres::Config) -> Client {
     let client = connect(config).await;
     assert!(stage.packs(&client).await);
@@ -52,7 +52,7 @@ async fn until_refused(config: &tokio_postgres::Config, code: &str) {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_log_in_any_more_is_refused_and_its_clients_go_on() {
+async fn a_role_that_lost_its_login_right_is_rejected_and_its_clients_continue() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "gone").await;
     let config = stage.gateway.config().user(&role).to_owned();
@@ -63,7 +63,7 @@ async fn a_role_that_may_not_log_in_any_more_is_refused_and_its_clients_go_on() 
     assert_eq!(
         refused.as_db_error().unwrap().message(),
         format!("role \"{role}\" is not permitted to log in"),
-        "the server's own words"
+        "the server's own message"
     );
     assert!(stage.packs(&client).await);
     assert_eq!(value(&client, "begin; select current_user; commit").await, role);
@@ -72,7 +72,7 @@ async fn a_role_that_may_not_log_in_any_more_is_refused_and_its_clients_go_on() 
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_connect_to_the_database_any_more_is_refused() {
+async fn a_role_that_lost_its_connect_right_is_rejected() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "kept_out").await;
     let database = format!("{role}_database");
@@ -91,37 +91,37 @@ async fn a_role_that_may_not_connect_to_the_database_any_more_is_refused() {
 }
 
 #[tokio::test]
-async fn a_role_that_is_made_again_is_another_role() {
+async fn a_role_that_is_created_again_is_another_role() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "again").await;
     let config = stage.gateway.config().user(&role).to_owned();
     drop(works(&stage, &config).await);
-    make_again(&stage, &stage.direct, &role).await;
-    // The log-in of the old role counts for a while.
+    create_again(&stage, &stage.direct, &role).await;
+    // The gateway relies on the old role's log-in for some time.
     tokio::time::sleep(std::time::Duration::from_millis(hotrow_core::limits::LOG_IN_AGE_MS)).await;
     works_as(&stage, &connect(&config).await, &role).await;
 }
 
 #[tokio::test]
-async fn a_role_that_is_made_again_by_a_client_of_the_gateway_is_another_role_at_once() {
+async fn a_role_created_again_by_a_client_of_the_gateway_is_another_role_at_once() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "again").await;
     let config = stage.gateway.config().user(&role).to_owned();
     let admin = stage.client().await;
     drop(works(&stage, &config).await);
-    make_again(&stage, &admin, &role).await;
+    create_again(&stage, &admin, &role).await;
     works_as(&stage, &connect(&config).await, &role).await;
 }
 
 #[tokio::test]
-async fn a_client_that_came_too_soon_to_be_asked_about_goes_on_as_the_new_role() {
+async fn a_client_that_connected_before_the_next_check_continues_as_the_new_role() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "again").await;
     let config = stage.gateway.config().user(&role).to_owned();
     drop(works(&stage, &config).await);
-    make_again(&stage, &stage.direct, &role).await;
+    create_again(&stage, &stage.direct, &role).await;
     let client = connect(&config).await;
-    until("its connections are made anew", || async { rows(&client, "select current_user").await.is_ok() })
+    until("its connections are replaced", || async { rows(&client, "select current_user").await.is_ok() })
         .await;
     works_as(&stage, &client, &role).await;
 }
@@ -132,11 +132,11 @@ async fn works_as(stage: &Stage, client: &Client, role: &str) {
         assert_eq!(value(client, "begin; select current_user; commit").await, role);
         value(client, UPDATE).await;
     }
-    assert!(stage.packs(client).await, "lanes work for the new role");
+    assert!(stage.packs(client).await, "lanes run as the new role");
 }
 
 #[tokio::test]
-async fn a_role_at_its_connection_limit_shares_the_connections_that_there_are() {
+async fn a_role_at_its_connection_limit_shares_the_existing_connections() {
     let stage = Stage::new("", &[]).await;
     let role = new_role(&stage, "limited").await;
     let config = stage.gateway.config().user(&role).to_owned();

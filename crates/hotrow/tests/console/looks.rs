@@ -1,4 +1,4 @@
-//! SHOW CLIENTS, LANES, UNITS, POOLS and STATEMENTS tell what is so.
+//! SHOW CLIENTS, LANES, UNITS, POOLS and STATEMENTS report the current state.
 
 use std::collections::HashMap;
 
@@ -21,10 +21,10 @@ async fn table(console: &Client, what: &str) -> Vec<HashMap<String, String>> {
     rows.iter().map(named).collect()
 }
 
-/// What SHOW CLIENTS says of the client of this name.
+/// The row of the client with this name in SHOW CLIENTS.
 async fn client(console: &Client, name: &str) -> HashMap<String, String> {
     let clients = table(console, "clients").await;
-    clients.into_iter().find(|client| client["application_name"] == name).expect("it is connected")
+    clients.into_iter().find(|client| client["application_name"] == name).expect("the client is connected")
 }
 
 async fn statement(console: &Client, like: &str) -> HashMap<String, String> {
@@ -38,7 +38,7 @@ async fn named(stage: &Stage, name: &str) -> Client {
 }
 
 #[tokio::test]
-async fn clients_with_what_they_do() {
+async fn show_clients_reports_the_state_of_each_client() {
     let stage = Stage::new("", &[]).await;
     let (ann, console) = (named(&stage, "ann").await, stage.console().await);
     let seen = client(&console, "ann").await;
@@ -57,8 +57,8 @@ async fn clients_with_what_they_do() {
     assert_eq!(seen["state"], "idle in transaction");
     assert_eq!(seen["backend_pid"], value(&ann, "select pg_backend_pid()").await);
     ann.simple_query("select 1 / 0").await.unwrap_err();
-    // The driver hears of the error before the server is ready again.
-    until("it is over", || async { client(&console, "ann").await["state"] != "active" }).await;
+    // The driver gets the error before the server is ready again.
+    until("the statement has ended", || async { client(&console, "ann").await["state"] != "active" }).await;
     assert_eq!(client(&console, "ann").await["state"], "idle in transaction (aborted)");
     ann.simple_query("rollback").await.unwrap();
     for (sql, state) in [
@@ -82,11 +82,11 @@ async fn clients_with_what_they_do() {
     ann.simple_query(UPDATE).await.unwrap();
     assert_eq!(client(&console, "bob").await["state"], "pinned: hotrow.pack is off");
     drop(ann);
-    until("it is gone", || async { table(&console, "clients").await.is_empty() }).await;
+    until("the client is gone", || async { table(&console, "clients").await.is_empty() }).await;
 }
 
 #[tokio::test]
-async fn lanes_units_and_who_is_parked_behind_whom() {
+async fn show_lanes_and_units_report_parked_units() {
     let stage = Stage::new("lanes = 1\n", &[]).await;
     let console = stage.console().await;
     let clients = futures_util::future::join_all(["a", "b", "c"].map(|name| named(&stage, name))).await;
@@ -108,7 +108,7 @@ async fn lanes_units_and_who_is_parked_behind_whom() {
             )
         })
         .collect();
-    until("one has left its lane and two are parked", || async {
+    until("one unit has left its lane and two are parked", || async {
         lane(table(&console, "lanes").await)["parked_units"] == "2"
     })
     .await;
@@ -119,7 +119,7 @@ async fn lanes_units_and_who_is_parked_behind_whom() {
         assert!(unit["table"].ends_with(".t"), "{unit:?}");
         assert_eq!(unit["statement"], "update t set n = $1 where id = $2", "no values");
     }
-    until("the one that has left is at work on a connection of its own", || async {
+    until("the unit that left its lane runs on its session's connection", || async {
         let clients = table(&console, "clients").await;
         let count = |state: &str| clients.iter().filter(|client| client["state"] == state).count();
         (count("in a lane"), count("active")) == (2, 1)
@@ -133,7 +133,7 @@ async fn lanes_units_and_who_is_parked_behind_whom() {
 }
 
 #[tokio::test]
-async fn statements_say_why_they_were_not_packed() {
+async fn show_statements_reports_why_statements_were_not_packed() {
     let stage = Stage::new("", &[]).await;
     stage.direct.batch_execute("alter table t add check (n < 1000)").await.unwrap();
     let (console, client) = (stage.console().await, stage.client().await);
@@ -180,7 +180,7 @@ async fn statements_say_why_they_were_not_packed() {
         tokio::spawn(
             async move { client.simple_query("update t set n = n - 1 where id = 2").await.unwrap() },
         );
-    until("it has left its lane", || async { stage.gateway.metric("blocked_units_total") == 1 }).await;
+    until("the unit has left its lane", || async { stage.gateway.metric("blocked_units_total") == 1 }).await;
     stage.direct.batch_execute("rollback").await.unwrap();
     blocked.await.unwrap();
     let seen = statement(&console, "update t set n = n - ").await;
@@ -200,7 +200,7 @@ async fn statements_say_why_they_were_not_packed() {
 }
 
 #[tokio::test]
-async fn statements_that_come_with_others_or_of_a_pool_that_does_not_pack() {
+async fn show_statements_reports_statements_sent_with_others_and_of_a_pool_that_does_not_pack() {
     let stage = Stage::new("", &[]).await;
     let (console, client) = (stage.console().await, stage.client().await);
     let (one, other) =

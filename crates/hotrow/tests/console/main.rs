@@ -1,5 +1,5 @@
-//! What an operator does while the gateway runs: reads the settings again, gives databases and users their own. The
-//! tests are in the modules; here is only what they share.
+//! The work of an operator while the gateway runs: reloading the settings, and settings for databases and users. The
+//! modules contain the tests, and this file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod access;
@@ -51,7 +51,7 @@ impl Stage {
         Self { gateway: Gateway::in_front_of(url, &options), schema, direct, folder }
     }
 
-    /// An operator.
+    /// An operator's connection to the console.
     async fn console(&self) -> Client {
         hotrow_testkit::connect(self.gateway.config().dbname("hotrow")).await
     }
@@ -64,7 +64,8 @@ impl Stage {
         hotrow_testkit::connect(&self.gateway.config_in(&self.schema)).await
     }
 
-    /// Writes the file anew, and waits until the log says that it has been read.
+    /// Replaces the settings file, and waits until the log reports that the gateway has read it. Returns the new part
+    /// of the log.
     async fn reload(&self, settings: &str) -> String {
         let seen = self.gateway.log().len();
         std::fs::write(self.file(), settings).unwrap();
@@ -74,7 +75,7 @@ impl Stage {
         log()
     }
 
-    /// Whether an update of this client is packed. Nobody else may be at work.
+    /// Whether an update of this client is packed. No other client may run statements.
     async fn packs(&self, client: &Client) -> bool {
         let before = self.gateway.metric("packed_units_total");
         let expected: i32 = value(&self.direct, "select n + 1 from t where id = 1").await.parse().unwrap();

@@ -1,4 +1,4 @@
-//! PAUSE, RESUME and RECONNECT, under load and around a real restart of the server.
+//! PAUSE, RESUME and RECONNECT, under load and before and after a real restart of the server.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::Stage;
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
-/// Backends that work for this gateway's clients.
+/// The number of server processes that work for this gateway's clients.
 async fn backends(stage: &Stage) -> String {
     let sql = "select count(*) from pg_stat_activity where application_name like 'hotrow%' or application_name = 'mine'";
     value(&stage.direct, sql).await
 }
 
-/// A stage on a server of its own: others' backends must not be counted.
+/// A stage with its own server, because the tests count all server processes.
 async fn alone(settings: &str) -> (Stage, PrivateServer) {
     let server = PrivateServer::builder().label("pausing").start().unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
@@ -42,20 +42,20 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
         console.simple_query("pause").await.unwrap();
         console
     });
-    let looking = stage.console().await;
+    let observer = stage.console().await;
     until("the pool is paused", || async {
-        value(&looking, "show pools").await; // answered also meanwhile
-        hotrow_testkit::rows(&looking, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
+        value(&observer, "show pools").await; // answered during the pause too
+        hotrow_testkit::rows(&observer, "show pools").await.unwrap()[0][6].as_deref() == Some("yes")
     })
     .await;
     let waits = tokio::spawn(async move { (value(&client, UPDATE).await, client) });
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!pause.is_finished(), "a transaction is open");
-    assert_eq!(value(&busy, "select n from t where id = 2").await, "10", "it goes on");
+    assert_eq!(value(&busy, "select n from t where id = 2").await, "10", "the transaction continues");
     busy.batch_execute("commit").await.unwrap();
     let console = pause.await.unwrap();
     until("no backend is left", || async { backends(&stage).await == "0" }).await;
-    assert!(!waits.is_finished(), "what is new waits");
+    assert!(!waits.is_finished(), "new statements wait");
     console.simple_query("resume").await.unwrap();
     let (n, client) = waits.await.unwrap();
     assert_eq!(n, "2");
@@ -63,24 +63,26 @@ async fn pause_waits_for_transactions_and_closes_every_connection() {
 }
 
 #[tokio::test]
-async fn what_waits_for_too_long_is_told_so() {
+async fn a_statement_that_waits_too_long_gets_an_error() {
     let (stage, _server) = alone("server_wait_ms = 300\n").await;
     let (console, client) = (stage.console().await, mine(&stage).await);
     assert_eq!(value(&client, UPDATE).await, "1");
     console.simple_query("pause postgres").await.unwrap();
     for sql in [UPDATE, "begin", "select count(*) from t"] {
-        let told = tokio::time::timeout(PATIENCE, client.simple_query(sql)).await.expect("it is told");
-        let error = told.unwrap_err();
+        let answer = tokio::time::timeout(PATIENCE, client.simple_query(sql))
+            .await
+            .expect("the client gets an answer");
+        let error = answer.unwrap_err();
         assert_eq!(sqlstate(&error), "57P03", "{sql}");
         assert!(error.as_db_error().unwrap().message().contains("paused by an operator"), "{error:?}");
     }
-    // Each message of a transaction that came as one unit.
+    // Each message of a transaction that was sent together.
     let mut raw = Raw::log_in(stage.gateway.port(), &[]).await;
     raw.send(&[query("begin"), query(UPDATE), query("commit")].concat()).await;
-    let said = raw.until_ready(3).await;
-    assert_eq!(tags(&said), "EZEZEZ");
-    for error in said.iter().step_by(2) {
-        assert!(error.field(b'M').unwrap().contains("paused by an operator"), "{said:?}");
+    let replies = raw.until_ready(3).await;
+    assert_eq!(tags(&replies), "EZEZEZ");
+    for error in replies.iter().step_by(2) {
+        assert!(error.field(b'M').unwrap().contains("paused by an operator"), "{replies:?}");
     }
     assert_eq!(backends(&stage).await, "0");
     console.simple_query("resume postgres").await.unwrap();
@@ -88,7 +90,7 @@ async fn what_waits_for_too_long_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_pause_that_is_cancelled_or_left_is_undone() {
+async fn a_pause_ends_when_it_is_cancelled_or_its_client_disconnects() {
     let (stage, _server) = alone("").await;
     let (busy, client) = (mine(&stage).await, mine(&stage).await);
     busy.batch_execute("begin; update t set n = 10 where id = 2").await.unwrap();
@@ -101,9 +103,9 @@ async fn a_pause_that_is_cancelled_or_left_is_undone() {
         if leaves {
             raw.send(&query("pause")).await;
         }
-        let looking = stage.console().await;
+        let observer = stage.console().await;
         let paused =
-            || async { hotrow_testkit::rows(&looking, "show pools").await.unwrap()[0][6].clone().unwrap() };
+            || async { hotrow_testkit::rows(&observer, "show pools").await.unwrap()[0][6].clone().unwrap() };
         until("the pool is paused", || async { paused().await == "yes" }).await;
         if leaves {
             drop(raw);
@@ -112,14 +114,14 @@ async fn a_pause_that_is_cancelled_or_left_is_undone() {
             cancel.cancel_query(NoTls).await.unwrap();
             assert_eq!(sqlstate(&pause.await.unwrap().unwrap_err()), "57014");
         }
-        until("it goes on", || async { paused().await == "no" }).await;
+        until("the pool continues", || async { paused().await == "no" }).await;
         assert!(value(&client, UPDATE).await.parse::<i32>().unwrap() > 0);
     }
     busy.batch_execute("rollback").await.unwrap();
 }
 
 #[tokio::test]
-async fn reconnect_makes_lanes_and_kept_connections_anew() {
+async fn reconnect_replaces_lanes_and_idle_connections() {
     let (stage, _server) = alone("").await;
     let (console, client) = (stage.console().await, mine(&stage).await);
     let lanes =
@@ -132,21 +134,21 @@ async fn reconnect_makes_lanes_and_kept_connections_anew() {
     busy.batch_execute("begin").await.unwrap();
     let held = value(&busy, "select pg_backend_pid()").await;
     console.simple_query("reconnect postgres").await.unwrap();
-    assert_eq!(value(&busy, "select pg_backend_pid()").await, held, "a transaction goes on");
+    assert_eq!(value(&busy, "select pg_backend_pid()").await, held, "a transaction continues");
     busy.batch_execute("commit").await.unwrap();
-    let there = format!("select count(*) from pg_stat_activity where pid = {held}");
-    until("its connection is closed", async || value(&stage.direct, &there).await == "0").await;
-    assert_ne!(value(&busy, "select pg_backend_pid()").await, held, "and not kept");
+    let still_open = format!("select count(*) from pg_stat_activity where pid = {held}");
+    until("its connection is closed", async || value(&stage.direct, &still_open).await == "0").await;
+    assert_ne!(value(&busy, "select pg_backend_pid()").await, held, "the connection was not kept");
     assert_ne!(value(&client, "select pg_backend_pid()").await, kept);
     assert_eq!(value(&client, UPDATE).await, "2");
-    until("only the new lane is there", || async {
+    until("only the new lane exists", || async {
         let now = value(&stage.direct, lanes).await;
         !now.is_empty() && now != lane && !now.contains(',')
     })
     .await;
 }
 
-/// What one does before a restart of the server: nobody notices but by the time it takes.
+/// The steps of an operator before a restart of the server: clients only notice a delay.
 #[tokio::test]
 async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error() {
     let (stage, server) = alone("server_wait_ms = 60000\nqueue_wait_ms = 60000\n").await;
@@ -172,24 +174,24 @@ async fn a_restart_under_load_between_pause_and_resume_costs_no_client_an_error(
         server
     });
     let server = server.await.unwrap();
-    assert_eq!(stage.gateway.metric("packed_units_total"), before, "nothing went through meanwhile");
+    assert_eq!(stage.gateway.metric("packed_units_total"), before, "no unit ran during the pause");
     console.simple_query("resume").await.unwrap();
     let output = tokio::time::timeout(PATIENCE, load.wait_with_output()).await.unwrap().unwrap();
-    let said =
+    let report =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("ERROR") && !said.contains("aborted"), "{said}");
-    let done = said
+    assert!(output.status.success() && !report.contains("ERROR") && !report.contains("aborted"), "{report}");
+    let done = report
         .lines()
         .find_map(|line| line.strip_prefix("number of transactions actually processed: "))
         .unwrap();
     let direct = connect(&config(server.port())).await;
-    assert_eq!(value(&direct, "select sum(n) from t").await, done, "{said}");
-    assert!(stage.gateway.metric("packed_units_total") > before, "and it goes on");
+    assert_eq!(value(&direct, "select sum(n) from t").await, done, "{report}");
+    assert!(stage.gateway.metric("packed_units_total") > before, "units run again");
     assert_eq!(stage.gateway.metric("unknown_units_total"), 0);
 }
 
 #[tokio::test]
-async fn a_client_that_comes_during_a_pause_waits_for_its_end() {
+async fn a_client_that_connects_during_a_pause_waits_for_its_end() {
     let (stage, _server) = alone("").await;
     let console = stage.console().await;
     console.simple_query("pause").await.unwrap();
@@ -202,7 +204,7 @@ async fn a_client_that_comes_during_a_pause_waits_for_its_end() {
 }
 
 #[tokio::test]
-async fn a_database_whose_clients_have_left_can_be_dropped_once_it_pauses() {
+async fn a_database_without_clients_can_be_dropped_after_pause() {
     let stage = Stage::new("", &[]).await;
     let name = format!("{}_gone", stage.schema);
     stage.direct.simple_query(&format!("create database {name}")).await.unwrap();

@@ -1,4 +1,4 @@
-//! `[[pool]]` tables: what is different for a database or a user. The first that fits is in force.
+//! `[[pool]]` tables: settings for a database or a user. The first matching table applies.
 
 use hotrow_testkit::{connect, describe, sqlstate, try_connect, value};
 use tokio_postgres::Config;
@@ -23,7 +23,7 @@ fn message(error: &tokio_postgres::Error) -> String {
 }
 
 #[tokio::test]
-async fn a_table_limits_all_clients_that_it_is_for_and_nobody_else() {
+async fn a_table_limits_all_clients_that_it_matches_and_no_others() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
     let (_, bobs) = role(&stage, "bob").await;
@@ -35,12 +35,12 @@ async fn a_table_limits_all_clients_that_it_is_for_and_nobody_else() {
     for config in [&anns, &other_settings] {
         let refused = try_connect(config).await.err().unwrap();
         assert_eq!(sqlstate(&refused), "53300");
-        let words = message(&refused);
-        assert!(words.contains(&format!("user {ann} may have 2")) && words.contains("[[pool]]"), "{words}");
+        let text = message(&refused);
+        assert!(text.contains(&format!("user {ann} may have 2")) && text.contains("[[pool]]"), "{text}");
     }
     connect(&bobs).await;
     drop(first);
-    hotrow_testkit::until("a place is free again", || async { try_connect(&anns).await.is_ok() }).await;
+    hotrow_testkit::until("a client fits again", || async { try_connect(&anns).await.is_ok() }).await;
     stage.reload(&format!("[[pool]]\nuser = \"{ann}\"\nclients_max = 3\n")).await;
     hotrow_testkit::until("a reload raises the limit", || async {
         let (one, other) = (try_connect(&anns).await, try_connect(&anns).await);
@@ -50,7 +50,7 @@ async fn a_table_limits_all_clients_that_it_is_for_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn held_connections_are_limited_beside_the_gateways_own_limit() {
+async fn held_connections_are_limited_in_addition_to_the_gateways_limit() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
     let settings = format!("[[pool]]\nuser = \"{ann}\"\nheld_connections_max = 1\nheld_wait_ms = 50\n");
@@ -70,7 +70,7 @@ async fn held_connections_are_limited_beside_the_gateways_own_limit() {
 }
 
 #[tokio::test]
-async fn the_first_table_that_fits_is_in_force_and_no_other() {
+async fn only_the_first_matching_table_applies() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
     let (_, bobs) = role(&stage, "bob").await;
@@ -86,11 +86,11 @@ async fn the_first_table_that_fits_is_in_force_and_no_other() {
     let bob = connect(&bobs).await;
     assert!(!stage.packs(&bob).await);
     stage.reload(&format!("[[pool]]\nuser = \"{ann}\"\npack = false\n")).await;
-    assert!(!stage.packs(&ann_one).await && stage.packs(&bob).await, "who is there follows");
+    assert!(!stage.packs(&ann_one).await && stage.packs(&bob).await, "connected clients follow");
 }
 
 #[tokio::test]
-async fn lanes_are_as_many_as_the_table_says() {
+async fn the_table_sets_the_number_of_lanes() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
     stage.reload(&format!("[[pool]]\nuser = \"{ann}\"\nlanes = 1\nlane_lock_timeout_ms = 900\n")).await;
@@ -110,7 +110,7 @@ async fn lanes_are_as_many_as_the_table_says() {
 }
 
 #[tokio::test]
-async fn its_settings_are_the_servers_unless_the_client_sends_its_own() {
+async fn the_tables_settings_apply_unless_the_client_sends_its_own() {
     let stage = Stage::new("", &[]).await;
     let (ann, anns) = role(&stage, "ann").await;
     let settings = format!(
@@ -132,9 +132,9 @@ async fn its_settings_are_the_servers_unless_the_client_sends_its_own() {
 }
 
 #[tokio::test]
-async fn unknown_keys_and_nonsense_are_told_with_their_line() {
+async fn unknown_keys_and_invalid_values_are_reported_with_their_line() {
     let stage = Stage::new("", &[]).await;
-    for (settings, words) in [
+    for (settings, text) in [
         ("[[pool]]\ndatabase = \"a\"\nlane = 1\n", "hotrow.toml:3: unknown field `lane`"),
         ("[[pool]]\n\nlanes = 0\n", "hotrow.toml:3: lanes: 0 must be 1 to 64"),
         ("[[pools]]\nlanes = 1\n", "hotrow.toml:1: unknown field `pools`"),
@@ -142,6 +142,6 @@ async fn unknown_keys_and_nonsense_are_told_with_their_line() {
         ("[[pool]]\nclients_max = \"many\"\n", "hotrow.toml:2: clients_max: invalid type"),
     ] {
         let log = stage.reload(settings).await;
-        assert!(log.contains("not reloaded") && log.contains(words), "{settings:?}: {log}");
+        assert!(log.contains("not reloaded") && log.contains(text), "{settings:?}: {log}");
     }
 }

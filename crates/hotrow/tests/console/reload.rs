@@ -1,12 +1,12 @@
-//! SIGHUP: what the file says is in force at once, a file with a mistake changes nothing, and what needs a new start
-//! is told.
+//! SIGHUP: settings of the file apply at once, a file with a mistake changes nothing, and changes that need a restart
+//! are reported.
 
 use hotrow_testkit::{sqlstate, try_connect, value};
 
 use crate::Stage;
 
 #[tokio::test]
-async fn what_the_file_says_is_in_force_for_those_who_are_there() {
+async fn reloaded_settings_apply_to_connected_clients() {
     let stage = Stage::new("pack = true\n", &[]).await;
     let client = stage.client().await;
     assert!(stage.packs(&client).await);
@@ -14,12 +14,12 @@ async fn what_the_file_says_is_in_force_for_those_who_are_there() {
     assert!(!stage.packs(&client).await);
     assert_eq!(value(&client, "show hotrow.pack").await, "off");
     stage.reload("").await;
-    assert!(stage.packs(&client).await, "a line that is gone is its default again");
+    assert!(stage.packs(&client).await, "a setting that is removed has its default again");
     assert!(!client.is_closed());
 }
 
 #[tokio::test]
-async fn limits_grow_and_shrink_while_places_are_taken() {
+async fn limits_grow_and_shrink_while_they_are_used() {
     let stage = Stage::new("clients_max = 2\nheld_connections_max = 1\nheld_wait_ms = 50\n", &[]).await;
     let config = stage.gateway.config_in(&stage.schema);
     let (one, two) = (stage.client().await, stage.client().await);
@@ -34,31 +34,35 @@ async fn limits_grow_and_shrink_while_places_are_taken() {
     assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "53300");
     stage.reload("clients_max = 1\nheld_connections_max = 1\nheld_wait_ms = 50\n").await;
     one.batch_execute("commit").await.unwrap();
-    assert_eq!(sqlstate(&one.batch_execute("begin").await.unwrap_err()), "53300", "one is too many already");
+    assert_eq!(
+        sqlstate(&one.batch_execute("begin").await.unwrap_err()),
+        "53300",
+        "one connection is over the limit already"
+    );
     two.batch_execute("commit").await.unwrap();
     one.batch_execute("begin; commit").await.unwrap();
-    let words = try_connect(&config).await.err().unwrap();
-    assert!(words.as_db_error().unwrap().message().contains("the gateway takes 1"), "{words:?}");
+    let text = try_connect(&config).await.err().unwrap();
+    assert!(text.as_db_error().unwrap().message().contains("the gateway takes 1"), "{text:?}");
     drop(three);
 }
 
 #[tokio::test]
-async fn a_file_with_a_mistake_changes_nothing_and_the_log_says_where_it_is() {
+async fn a_file_with_a_mistake_changes_nothing_and_the_log_has_its_line() {
     let stage = Stage::new("pack = false\nlanes = 2\n", &[]).await;
     let client = stage.client().await;
-    for (settings, words) in [
+    for (settings, text) in [
         ("pack = true\nlane = 2\n", "hotrow.toml:2: unknown field `lane`"),
         ("pack = true\n\nlanes = 65\n", "hotrow.toml:3: lanes is 65 and must be 1 to 64"),
         ("pack = yes\n", "hotrow.toml:1: "),
     ] {
         let log = stage.reload(settings).await;
         assert!(log.contains("not reloaded"), "{log}");
-        assert!(log.contains(words), "{settings:?}: {log}");
+        assert!(log.contains(text), "{settings:?}: {log}");
         assert!(!stage.packs(&client).await, "{settings:?}");
     }
     std::fs::remove_file(stage.file()).unwrap();
     stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    hotrow_testkit::until("the log says that the file is gone", || async {
+    hotrow_testkit::until("the log reports that the file is gone", || async {
         stage.gateway.log().contains("cannot read the configuration file")
     })
     .await;
@@ -67,7 +71,7 @@ async fn a_file_with_a_mistake_changes_nothing_and_the_log_says_where_it_is() {
 }
 
 #[tokio::test]
-async fn flags_win_over_the_file_and_what_needs_a_start_is_told() {
+async fn flags_override_the_file_and_changes_that_need_a_restart_are_reported() {
     let stage = Stage::new("", &["--pack", "false", "--lanes", "1"]).await;
     let client = stage.client().await;
     let log = stage.reload("pack = true\nlanes = 3\nworkers = 2\nlisten = \"127.0.0.1:1\"\n").await;
@@ -98,10 +102,10 @@ async fn reload_reports_an_error_in_the_access_file_or_users_file_and_changes_no
         let message = error.as_db_error().unwrap().message();
         assert!(message.starts_with(text) && message.contains("line 2"), "{message}");
         assert!(!message.contains("sesame"), "{message}");
-        assert!(stage.packs(&client).await, "a new setting is not in force either");
+        assert!(stage.packs(&client).await, "the new setting does not apply either");
         assert!(
             try_connect(&stage.gateway.config_in(&stage.schema)).await.is_ok(),
-            "the old file is in force"
+            "the old file still applies"
         );
         std::fs::write(file, good).unwrap();
     }

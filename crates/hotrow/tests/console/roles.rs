@@ -1,4 +1,4 @@
-//! What ALTER ROLE ... SET and ALTER DATABASE ... SET say holds in lanes, which log in as the client's user.
+//! ALTER ROLE ... SET and ALTER DATABASE ... SET apply in lanes, which log in as the client's user.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn role(stage: &Stage, name: &str, more: &str) -> (String, Client) {
 }
 
 #[tokio::test]
-async fn search_path_and_timezone_hold_in_lanes() {
+async fn search_path_and_timezone_apply_in_lanes() {
     let stage = Stage::new("", &[]).await;
     stage.direct.batch_execute("create table at (id int primary key, t timestamptz)").await.unwrap();
     let (_, client) = role(&stage, "far", "alter role $role set timezone = 'Asia/Tokyo'").await;
@@ -38,7 +38,7 @@ async fn search_path_and_timezone_hold_in_lanes() {
 }
 
 #[tokio::test]
-async fn a_read_only_role_gets_the_error_it_would_get_directly() {
+async fn a_read_only_role_gets_the_error_of_a_direct_connection() {
     let stage = Stage::new("", &[]).await;
     let (name, client) =
         role(&stage, "reader", "alter role $role set default_transaction_read_only = on").await;
@@ -48,11 +48,11 @@ async fn a_read_only_role_gets_the_error_it_would_get_directly() {
     assert_eq!(sqlstate(&error), "25006");
     assert_eq!(error.as_db_error().unwrap().message(), expected.as_db_error().unwrap().message());
     assert_eq!(value(&client, "select n from t where id = 1").await, "0");
-    assert_eq!(stage.gateway.metric("packed_reads_total"), 1, "reads are packed all the same");
+    assert_eq!(stage.gateway.metric("packed_reads_total"), 1, "reads are packed nevertheless");
 }
 
 #[tokio::test]
-async fn a_role_whose_default_isolation_is_another_is_not_packed() {
+async fn a_role_with_another_default_isolation_level_is_not_packed() {
     let stage = Stage::new("", &[]).await;
     for level in ["repeatable read", "serializable"] {
         let name = level.replace(' ', "_");
@@ -64,20 +64,20 @@ async fn a_role_whose_default_isolation_is_another_is_not_packed() {
 }
 
 #[tokio::test]
-async fn statement_timeout_holds_in_a_lane() {
+async fn statement_timeout_applies_in_a_lane() {
     let stage = Stage::new("lane_lock_timeout_ms = 20000\n", &[]).await;
     let (_, client) = role(&stage, "hasty", "alter role $role set statement_timeout = '150ms'").await;
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let error = client.simple_query(UPDATE).await.unwrap_err();
     assert_eq!(sqlstate(&error), "57014");
     assert!(error.as_db_error().unwrap().message().contains("statement timeout"), "{error:?}");
-    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "it was the lane's statement first");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "the statement ran in a lane first");
     stage.direct.batch_execute("rollback").await.unwrap();
     assert_eq!(value(&client, UPDATE).await, "1");
 }
 
 #[tokio::test]
-async fn a_lock_timeout_shorter_than_the_lanes_is_the_lanes_too() {
+async fn a_lock_timeout_shorter_than_the_lanes_applies_in_the_lane() {
     let stage = Stage::new("lane_lock_timeout_ms = 25000\n", &[]).await;
     let (_, client) = role(&stage, "hasty", "alter role $role set lock_timeout = '50ms'").await;
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
@@ -91,19 +91,19 @@ async fn a_lock_timeout_shorter_than_the_lanes_is_the_lanes_too() {
 }
 
 #[tokio::test]
-async fn a_longer_lock_timeout_is_the_clients_and_not_the_lanes() {
+async fn a_longer_lock_timeout_applies_only_outside_the_lane() {
     let stage = Stage::new("", &[]).await;
     let (_, client) = role(&stage, "patient", "alter role $role set lock_timeout = '20s'").await;
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let waits = tokio::spawn(async move { value(&client, UPDATE).await });
-    until("it has left its lane", || async { stage.gateway.metric("blocked_units_total") == 1 }).await;
+    until("the unit has left its lane", || async { stage.gateway.metric("blocked_units_total") == 1 }).await;
     stage.direct.batch_execute("rollback").await.unwrap();
     assert_eq!(waits.await.unwrap(), "1");
 }
 
-/// A standby that never comes: whoever commits synchronously waits for it.
+/// A standby that never connects: clients that commit synchronously wait for it.
 #[tokio::test]
-async fn synchronous_commit_holds_in_a_lane() {
+async fn synchronous_commit_applies_in_a_lane() {
     let server = PrivateServer::builder()
         .label("syncrep")
         .setting("synchronous_standby_names", "nobody")
@@ -132,11 +132,11 @@ async fn synchronous_commit_holds_in_a_lane() {
 }
 
 #[tokio::test]
-async fn what_a_role_sets_later_holds_after_a_reload() {
+async fn a_later_setting_of_a_role_applies_after_a_reload() {
     let stage = Stage::new("", &[]).await;
     let (name, client) = role(&stage, "mover", "").await;
     assert!(stage.packs(&client).await);
-    client.batch_execute("begin; select * from t; commit").await.unwrap(); // a connection that is kept for later
+    client.batch_execute("begin; select * from t; commit").await.unwrap(); // this leaves an idle connection
     let sql = format!(
         "create schema {0}_new; create table {0}_new.t (id int primary key, n int);
          insert into {0}_new.t values (1, 100), (2, 100); alter role {name} set search_path = {0}_new;
@@ -144,7 +144,7 @@ async fn what_a_role_sets_later_holds_after_a_reload() {
         stage.schema
     );
     stage.direct.batch_execute(&sql).await.unwrap();
-    assert_eq!(value(&client, UPDATE).await, "2", "a connection keeps what it was made with");
+    assert_eq!(value(&client, UPDATE).await, "2", "a connection keeps the settings of its log-in");
     stage.reload("").await;
     until("the lane has logged in again", || async {
         value(&client, "update t set n = n + 1 where id = 2 returning n").await.parse::<i32>().unwrap() > 100
@@ -153,7 +153,7 @@ async fn what_a_role_sets_later_holds_after_a_reload() {
     assert_eq!(
         value(&client, "begin; select n from t where id = 1; commit").await,
         "100",
-        "and so do sessions"
+        "sessions have logged in again too"
     );
     stage
         .direct
@@ -161,12 +161,14 @@ async fn what_a_role_sets_later_holds_after_a_reload() {
         .await
         .unwrap();
     stage.reload("").await;
-    until("nothing of it is packed any more", || async { value(&client, "show hotrow.pack").await == "off" })
-        .await;
+    until("none of its statements are packed", || async {
+        value(&client, "show hotrow.pack").await == "off"
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn what_a_database_sets_holds_and_the_roles_own_word_wins() {
+async fn settings_of_a_database_apply_and_those_of_a_role_override_them() {
     let server = PrivateServer::builder().label("dbset").start().unwrap();
     let direct = connect(&config(server.port())).await;
     let sql = "create table at (id int primary key, t timestamptz); create role ann login; create role bob login;

@@ -1,4 +1,4 @@
-//! The server's own configuration changes while clients are connected: what the gateway has been told before is asked again.
+//! Changes of the server's own configuration while clients are connected: the gateway asks the server again.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use hotrow_testkit::raw::{Message, Raw};
 use hotrow_testkit::{Gateway, PATIENCE, config, connect, until, value};
 use tokio_postgres::{Client, NoTls};
 
-/// A backslash and a letter, or one character: the server's configuration says which.
+/// A backslash and a letter, or one character, depending on the server's configuration.
 const UPDATE: &str = r"update t set v = 'a\tb' where id = 1 returning length(v)";
 
 async fn set(direct: &Client, setting: &str) {
@@ -15,8 +15,8 @@ async fn set(direct: &Client, setting: &str) {
     direct.batch_execute("select pg_reload_conf()").await.unwrap();
 }
 
-/// What a new client is told of a setting.
-async fn told(gateway: &Gateway, setting: &str) -> String {
+/// The value of a setting that is reported to a new client.
+async fn reported(gateway: &Gateway, setting: &str) -> String {
     let (_client, connection) = gateway.config().connect(NoTls).await.unwrap();
     connection.parameter(setting).unwrap_or_default().to_owned()
 }
@@ -35,7 +35,7 @@ async fn stage(label: &'static str) -> (PrivateServer, Client, Gateway) {
 }
 
 #[tokio::test]
-async fn literals_are_read_as_the_reloaded_configuration_says() {
+async fn literals_are_read_by_the_reloaded_configuration() {
     let (_server, direct, gateway) = stage("confliteral").await;
     let client = connect(&gateway.config()).await;
     for _ in 0..3 {
@@ -52,25 +52,26 @@ async fn literals_are_read_as_the_reloaded_configuration_says() {
     assert_eq!(value(&client, "show hotrow.pack").await, "off");
     set(&direct, "standard_conforming_strings = on").await;
     until("a backslash is a character", || async {
-        drop(connect(&gateway.config()).await); // there is no lane that could notice
+        drop(connect(&gateway.config()).await); // no lane exists that could notice
         value(&client, UPDATE).await == "4" && gateway.metric("packed_units_total") > packed
     })
     .await;
 }
 
 #[tokio::test]
-async fn new_clients_are_told_the_reloaded_configuration() {
+async fn new_clients_get_the_reloaded_configuration() {
     let (_server, direct, gateway) = stage("confparameters").await;
-    assert_eq!(told(&gateway, "DateStyle").await, "ISO, MDY");
+    assert_eq!(reported(&gateway, "DateStyle").await, "ISO, MDY");
     for (setting, wanted) in [("datestyle = 'SQL, DMY'", "SQL, DMY"), ("datestyle = 'ISO, DMY'", "ISO, DMY")]
     {
         set(&direct, setting).await;
-        until("a new client is told", || async { told(&gateway, "DateStyle").await == wanted }).await;
+        until("a new client gets the value", || async { reported(&gateway, "DateStyle").await == wanted })
+            .await;
     }
 }
 
 #[tokio::test]
-async fn a_client_of_lanes_is_told_what_has_changed() {
+async fn a_client_of_lanes_gets_changed_parameters() {
     let (_server, direct, gateway) = stage("confclients").await;
     let mut client = Raw::log_in(gateway.port(), &[]).await;
     let is_status = |message: &&Message| message.tag == b'S';
@@ -81,12 +82,12 @@ async fn a_client_of_lanes_is_told_what_has_changed() {
     set(&direct, "datestyle = 'SQL, DMY'").await;
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
-        assert!(Instant::now() < deadline, "nothing is told");
-        let said = client.query(UPDATE).await;
+        assert!(Instant::now() < deadline, "no change was reported");
+        let replies = client.query(UPDATE).await;
         let tags: Vec<_> =
-            said.iter().map(|message| char::from(message.tag)).filter(|tag| *tag != 'S').collect();
+            replies.iter().map(|message| char::from(message.tag)).filter(|tag| *tag != 'S').collect();
         assert_eq!(tags, ['T', 'D', 'C', 'Z']);
-        if let Some(status) = said.iter().find(is_status) {
+        if let Some(status) = replies.iter().find(is_status) {
             break status.clone();
         }
     };
@@ -99,11 +100,11 @@ async fn a_client_of_lanes_is_told_what_has_changed() {
         gateway.metric("packed_units_total") > before
     })
     .await;
-    assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0, "it is told once");
+    assert_eq!(client.query(UPDATE).await.iter().filter(is_status).count(), 0, "the change is reported once");
 }
 
 #[tokio::test]
-async fn an_isolation_level_that_can_not_be_packed_is_noticed_at_the_next_log_in() {
+async fn an_isolation_level_that_prevents_packing_is_noticed_at_the_next_log_in() {
     let (_server, direct, gateway) = stage("confisolation").await;
     let client = connect(&gateway.config()).await;
     assert_eq!(value(&client, "show hotrow.pack").await, "on");

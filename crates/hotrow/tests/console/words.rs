@@ -1,4 +1,4 @@
-//! The console's words, by every way of asking: simple and extended queries, psql, bytes that no driver sends.
+//! The console's commands, by simple and extended queries, by psql, and by messages that no driver sends.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn fields(row: &[Option<String>]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn words_in_any_case_and_several_in_one_text() {
+async fn commands_in_any_case_and_several_in_one_text_are_run() {
     let stage = Stage::new("", &[]).await;
     let console = stage.console().await;
     for text in ["SHOW VERSION", "show version;", " Show   Version ; "] {
@@ -26,12 +26,12 @@ async fn words_in_any_case_and_several_in_one_text() {
 }
 
 #[tokio::test]
-async fn anything_else_is_told_the_words_and_the_session_goes_on() {
+async fn an_unknown_command_gets_the_list_of_commands_and_the_session_continues() {
     let stage = Stage::new("", &[]).await;
     let console = stage.console().await;
     for text in ["show tables", "select 1", "SHOW", "pause a b", "reload now", "update t set n = 1"] {
         for error in [console.simple_query(text).await.err(), console.query(text, &[]).await.err()] {
-            let error = error.unwrap_or_else(|| panic!("{text} is answered"));
+            let error = error.unwrap_or_else(|| panic!("{text} was answered"));
             assert_eq!(sqlstate(&error), "42601", "{text}");
             let hint = error.as_db_error().unwrap().hint().unwrap();
             assert!(
@@ -46,7 +46,7 @@ async fn anything_else_is_told_the_words_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn drivers_that_prepare_and_ask_for_binary_read_it() {
+async fn drivers_that_prepare_and_request_binary_values_can_read_the_answers() {
     let stage = Stage::new("", &[]).await;
     let client = stage.client().await;
     let console = stage.console().await;
@@ -65,11 +65,11 @@ async fn drivers_that_prepare_and_ask_for_binary_read_it() {
 }
 
 #[tokio::test]
-async fn the_protocol_in_full() {
+async fn all_messages_of_the_extended_protocol_are_answered() {
     let stage = Stage::new("", &[]).await;
     let mut raw = Raw::log_in(stage.gateway.port(), &[("database", "hotrow")]).await;
-    let say = |parts: &[Vec<u8>]| parts.concat();
-    raw.send(&say(&[
+    let joined = |parts: &[Vec<u8>]| parts.concat();
+    raw.send(&joined(&[
         parse("s", "show help"),
         describe(b'S', "s"),
         bind("", "s", &[]),
@@ -77,17 +77,17 @@ async fn the_protocol_in_full() {
         execute("", 2),
     ]))
     .await;
-    raw.send(&say(&[execute("", 0), execute("", 0), sync()])).await;
-    let said = raw.until_ready(1).await;
-    let rest = tags(&said);
-    assert!(rest.starts_with("1tT2TDDsDDD") && rest.ends_with("DCCZ"), "{rest}");
-    raw.send(&say(&[bind("", "nothing", &[]), execute("", 0), parse("", "show help"), sync()])).await;
-    let said = raw.until_ready(1).await;
-    assert_eq!(tags(&said), "EZ", "what comes behind an error is ignored up to Sync");
-    assert_eq!(said[0].field(b'C').as_deref(), Some("26000"));
-    raw.send(&say(&[close(b'S', "s"), describe(b'S', "s"), sync()])).await;
+    raw.send(&joined(&[execute("", 0), execute("", 0), sync()])).await;
+    let replies = raw.until_ready(1).await;
+    let reply_tags = tags(&replies);
+    assert!(reply_tags.starts_with("1tT2TDDsDDD") && reply_tags.ends_with("DCCZ"), "{reply_tags}");
+    raw.send(&joined(&[bind("", "nothing", &[]), execute("", 0), parse("", "show help"), sync()])).await;
+    let replies = raw.until_ready(1).await;
+    assert_eq!(tags(&replies), "EZ", "messages after an error are ignored up to Sync");
+    assert_eq!(replies[0].field(b'C').as_deref(), Some("26000"));
+    raw.send(&joined(&[close(b'S', "s"), describe(b'S', "s"), sync()])).await;
     assert_eq!(tags(&raw.until_ready(1).await), "3EZ");
-    raw.send(&say(&[parse("", ""), bind("", "", &[]), describe(b'P', ""), execute("", 0), sync()])).await;
+    raw.send(&joined(&[parse("", ""), bind("", "", &[]), describe(b'P', ""), execute("", 0), sync()])).await;
     assert_eq!(tags(&raw.until_ready(1).await), "12nIZ");
     assert_eq!(raw.query("begin").await.last().unwrap().body, b"T");
     assert_eq!(raw.query("rollback").await.last().unwrap().body, b"I");
@@ -96,15 +96,15 @@ async fn the_protocol_in_full() {
         raw.send(&parse(&format!("s{index}"), "show help")).await;
     }
     raw.send(&sync()).await;
-    let said = raw.until_ready(1).await;
-    assert_eq!(said[99].field(b'C').as_deref(), Some("53400"));
+    let replies = raw.until_ready(1).await;
+    assert_eq!(replies[99].field(b'C').as_deref(), Some("53400"));
     raw.send(b"\xff\0\0\0\x04").await;
-    let said = raw.until_closed().await;
-    assert_eq!(said[0].field(b'C').as_deref(), Some("08P01"));
+    let replies = raw.until_closed().await;
+    assert_eq!(replies[0].field(b'C').as_deref(), Some("08P01"));
 }
 
 #[tokio::test]
-async fn psql_reads_it() {
+async fn psql_can_read_the_answers() {
     let stage = Stage::new("", &[]).await;
     let psql = tool("psql").expect("psql is installed");
     let port = stage.gateway.port().to_string();
@@ -119,7 +119,7 @@ async fn psql_reads_it() {
 }
 
 #[tokio::test]
-async fn show_config_says_what_is_in_force_and_hides_the_password() {
+async fn show_config_shows_the_settings_in_force_and_hides_the_password() {
     let port = hotrow_testkit::server().port();
     let url = format!("postgres://postgres:Geheim@127.0.0.1:{port}/postgres");
     let stage = Stage::in_front_of(&url, "lanes = 3\n[[pool]]\nuser = \"ann\"\nlanes = 1\n", &[]).await;
@@ -139,7 +139,7 @@ async fn show_config_says_what_is_in_force_and_hides_the_password() {
     std::fs::write(stage.file(), "lanes = 2\nworkers = 5\n").unwrap();
     console.simple_query("reload").await.unwrap();
     assert_eq!(setting("lanes").await[1], "2");
-    assert_eq!(setting("workers").await[1..2], ["1"], "in force is what it was started with");
+    assert_eq!(setting("workers").await[1..2], ["1"], "the value from the start is in force");
     std::fs::write(stage.file(), "lanes = 0\n").unwrap();
     let error = console.simple_query("reload").await.unwrap_err();
     assert!(error.as_db_error().unwrap().message().contains("hotrow.toml:1: lanes is 0"), "{error:?}");
@@ -147,20 +147,19 @@ async fn show_config_says_what_is_in_force_and_hides_the_password() {
 }
 
 #[tokio::test]
-async fn shutdown_waits_for_what_is_under_way() {
+async fn shutdown_waits_for_open_transactions() {
     let mut stage = Stage::new("", &[]).await;
     let (console, client) = (stage.console().await, stage.client().await);
     client.batch_execute("begin; update t set n = 7 where id = 1").await.unwrap();
     console.simple_query("SHUTDOWN").await.unwrap();
-    until("nobody is let in any more", || async { try_connect(&stage.gateway.config()).await.is_err() })
-        .await;
+    until("no client is accepted", || async { try_connect(&stage.gateway.config()).await.is_err() }).await;
     client.batch_execute("commit").await.unwrap();
     assert!(stage.gateway.wait().success());
     assert_eq!(value(&stage.direct, "select n from t where id = 1").await, "7");
 }
 
 #[tokio::test]
-async fn the_database_of_that_name_is_the_console_and_others_are_not() {
+async fn only_the_database_named_hotrow_is_the_console() {
     let stage = Stage::new("", &[]).await;
     let mut config = stage.gateway.config();
     config.user("nobody_at_the_server").dbname("hotrow");
@@ -170,7 +169,7 @@ async fn the_database_of_that_name_is_the_console_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn who_may_come_in_has_to_be_named() {
+async fn the_access_file_has_to_name_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hba.conf");
     std::fs::write(&file, "host all all 127.0.0.1/32 trust\n").unwrap();
@@ -179,11 +178,11 @@ async fn who_may_come_in_has_to_be_named() {
     let mut config = stage.gateway.config();
     config.dbname("hotrow");
     let refused = try_connect(&config).await.err().unwrap();
-    assert_eq!(sqlstate(&refused), "28000", "`all` does not mean the console");
+    assert_eq!(sqlstate(&refused), "28000", "`all` does not include the console");
     std::fs::write(&file, "host hotrow ann 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 trust\n").unwrap();
     stage.gateway.signal(nix::sys::signal::Signal::SIGHUP);
     config.user("ann");
-    until("the list is read again", || async { try_connect(&config).await.is_ok() }).await;
+    until("the access file is read again", || async { try_connect(&config).await.is_ok() }).await;
     config.user("bob");
     assert_eq!(sqlstate(&try_connect(&config).await.err().unwrap()), "28000");
 }

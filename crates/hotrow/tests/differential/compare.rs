@@ -1,5 +1,5 @@
-//! Compares what two sessions heard, byte by byte, but for what is different by nature and what docs/differences.md lists.
-//! Never talks to a server.
+//! Compares the messages that two sessions received, byte by byte, except for natural differences and those that
+//! docs/differences.md lists. Never connects to a server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use hotrow_testkit::raw::Message;
 
 use crate::program::{Frame, Program, Step};
-use crate::run::Heard;
+use crate::run::Received;
 
-/// The first number of an object that a user has made.
+/// The first OID of an object that a user created.
 const USERS_OIDS: u32 = 16_384;
-/// An answer may take so many times as long as directly, and this much more.
+/// An answer through the gateway may take `SLOWER` times as long as directly, plus `SLOWER_BY`.
 const SLOWER: u32 = 10;
 const SLOWER_BY: Duration = Duration::from_secs(2);
 
-/// Where two runs part.
+/// The first difference between two runs.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The step; the final contents of the tables come behind the last.
+    /// The step's index. The final contents of the tables follow the last step.
     pub step: usize,
-    /// What kind it is: a smaller program has to show one of the same kind.
+    /// The kind of difference. A smaller program has to show a difference of the same kind.
     pub kind: String,
     pub direct: String,
     pub through: String,
@@ -34,31 +34,38 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What a comparison of one step says.
+/// The result of comparing one step.
 pub enum Verdict {
     Same,
-    /// A documented difference, or no answer directly: what follows can't be compared.
+    /// A documented difference, or no answer directly: later steps cannot be compared.
     Incomparable,
     Differs(Difference),
 }
 
-/// Compares one run step by step.
+/// Compares the runs of one program step by step.
 #[derive(Default)]
 pub struct Comparison {
-    /// The objects' numbers that were seen, in the order in which each side has shown them.
+    /// The OIDs that were seen, in the order in which each side has shown them.
     oids: [BTreeMap<u32, u32>; 2],
     notified: [BTreeMap<char, Vec<Message>>; 2],
 }
 
 impl Comparison {
-    /// Judges a step, or, behind the last, what a session heard at the end.
-    pub fn step(&mut self, index: usize, program: &Program, direct: &Heard, through: &Heard) -> Verdict {
+    /// Judges a step or, after the last one, the messages that a session received at the end.
+    pub fn step(
+        &mut self,
+        index: usize,
+        program: &Program,
+        direct: &Received,
+        through: &Received,
+    ) -> Verdict {
         let step = program.steps.get(index);
         let session = match step {
             Some(step) => step.session,
             None => program.sessions()[index - program.steps.len()],
         };
-        let [left, right] = [(0, direct), (1, through)].map(|(side, heard)| self.plain(side, session, heard));
+        let [left, right] =
+            [(0, direct), (1, through)].map(|(side, received)| self.plain(side, session, received));
         let slow = through.took > direct.took * SLOWER + SLOWER_BY;
         let same = left == right && direct.closed == through.closed && !through.hangs && !slow;
         if same {
@@ -68,38 +75,38 @@ impl Comparison {
             return Verdict::Incomparable;
         }
         let kind = match (through.hangs, slow && left == right) {
-            (true, _) => "it hangs".to_owned(),
-            (_, true) => "it is slow".to_owned(),
+            (true, _) => "no answer".to_owned(),
+            (_, true) => "slow answer".to_owned(),
             _ => {
                 let at = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
                 let [left, right] = [&left, &right].map(|side| side.get(at).map_or("-".to_owned(), name));
                 format!("{left} is {right}")
             }
         };
-        let shown = |messages: &[Message], heard: &Heard| {
-            let end = match (heard.closed, heard.hangs) {
+        let shown = |messages: &[Message], received: &Received| {
+            let end = match (received.closed, received.hangs) {
                 (true, _) => " and the connection is closed",
                 (_, true) => " and nothing more",
                 _ => "",
             };
-            format!("{messages:?}{end}, {} ms", heard.took.as_millis())
+            format!("{messages:?}{end}, {} ms", received.took.as_millis())
         };
         let (direct, through) = (shown(&left, direct), shown(&right, through));
         Verdict::Differs(Difference { step: index, kind, direct, through })
     }
 
-    /// What was heard, without what is different by nature. Notifications come when they like: they are put aside.
-    fn plain(&mut self, side: usize, session: char, heard: &Heard) -> Vec<Message> {
+    /// The received messages without natural differences. Notifications can arrive at any time and are put aside.
+    fn plain(&mut self, side: usize, session: char, received: &Received) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        let begins = heard.messages.first().is_some_and(|message| message.tag == b'R');
-        for message in &heard.messages {
+        let begins = received.messages.first().is_some_and(|message| message.tag == b'R');
+        for message in &received.messages {
             let mut message = message.clone();
             match message.tag {
                 b'K' => message.body.clear(),
                 b'T' => self.columns(side, &mut message.body),
                 b't' => self.types(side, &mut message.body),
                 b'A' => {
-                    message.body.drain(..4); // the process
+                    message.body.drain(..4); // the process ID
                     self.notified[side].entry(session).or_default().push(message);
                     continue;
                 }
@@ -109,7 +116,7 @@ impl Comparison {
             messages.push(message);
         }
         if begins {
-            // The parameters' order at the start says nothing.
+            // The order of the parameters at the start has no meaning.
             messages
                 .sort_by(|left, right| (left.tag == b'Z', &left.body).cmp(&(right.tag == b'Z', &right.body)));
         }
@@ -132,7 +139,7 @@ impl Comparison {
 
     fn known(&mut self, side: usize, oid: u32) -> u32 {
         let seen = &mut self.oids[side];
-        let next = USERS_OIDS + u32::try_from(seen.len()).expect("few objects");
+        let next = USERS_OIDS + u32::try_from(seen.len()).expect("a program has few objects");
         if oid < USERS_OIDS { oid } else { *seen.entry(oid).or_insert(next) }
     }
 
@@ -141,8 +148,8 @@ impl Comparison {
         while at < body.len() {
             let Some(end) = body[at..].iter().position(|byte| *byte == 0) else { return };
             at += end + 1;
-            self.replace(side, body, at); // the table
-            self.replace(side, body, at + 6); // the type
+            self.replace(side, body, at); // the table's OID
+            self.replace(side, body, at + 6); // the type's OID
             at += 18;
         }
     }
@@ -153,15 +160,15 @@ impl Comparison {
 
     fn replace(&mut self, side: usize, body: &mut [u8], at: usize) {
         if let Some(bytes) = body.get_mut(at..at + 4) {
-            let oid = u32::from_be_bytes(bytes.try_into().expect("they are four"));
+            let oid = u32::from_be_bytes(bytes.try_into().expect("the slice has four bytes"));
             bytes.copy_from_slice(&self.known(side, oid).to_be_bytes());
         }
     }
 }
 
-/// A report without the schemas that depend on the backend: whether a PL/pgSQL function's name is shown with its schema is
-/// decided by the `search_path` under which the backend has first met the function, and the number of a schema for temporary
-/// tables is the backend's own.
+/// An error or notice without schemas that depend on the backend. The `search_path` under which the backend first ran a
+/// PL/pgSQL function decides whether the function is shown with its schema. The schema of temporary tables has the
+/// backend's number.
 fn plain_report(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(body).replace("PL/pgSQL function one.", "PL/pgSQL function ");
     let mut parts = text.split("pg_temp_");
@@ -177,33 +184,36 @@ fn name(message: &Message) -> String {
     format!("{}{code}", char::from(message.tag))
 }
 
-/// Whether a notice among these is one that PostgreSQL raises when it computes a constant.
+/// Whether one of these messages is a notice that PostgreSQL raises when it computes a constant.
 fn plans_notice(messages: &[Message]) -> bool {
     messages
         .iter()
         .any(|message| message.field(b'R').is_some_and(|routine| routine == "cleanup_tsquery_stopwords"))
 }
 
-/// Whether docs/differences.md lists such a difference.
+/// Whether docs/differences.md lists this difference.
 fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Message]) -> bool {
     let error = |messages: &[Message], code: &str| {
         messages.iter().any(|message| message.tag == b'E' && message.field(b'C').is_some_and(|is| is == code))
     };
-    let says = |messages: &[Message], start: &str| {
+    let completes = |messages: &[Message], start: &str| {
         messages.iter().any(|message| message.tag == b'C' && message.body.starts_with(start.as_bytes()))
     };
     let refuses = |messages: &[Message], texts: &[&str]| {
         let is_one = |text: String| texts.iter().any(|end| text.ends_with(end));
         messages.iter().any(|message| message.tag == b'E' && message.field(b'M').is_some_and(is_one))
     };
-    // A notice that the server raises while it plans.
-    let spoken = |messages: &[Message]| -> Vec<Message> {
+    // A notice that the server raises during planning.
+    let without_notices = |messages: &[Message]| -> Vec<Message> {
         messages.iter().filter(|message| name(message) != "N00000").cloned().collect()
     };
-    if through.len() < direct.len() && spoken(direct) == spoken(through) && plans_notice(direct) {
+    if through.len() < direct.len()
+        && without_notices(direct) == without_notices(through)
+        && plans_notice(direct)
+    {
         return true;
     }
-    // A sequence that was moved on a connection which the session no longer holds.
+    // A sequence that was advanced on a connection which the session no longer holds.
     const ELSEWHERE: [&str; 1] = ["are on another connection of the gateway"];
     const NO_VALUE: [&str; 1] = ["is not yet defined in this session"];
     if refuses(through, &ELSEWHERE) || refuses(through, &NO_VALUE) && !error(direct, "55000") {
@@ -236,11 +246,12 @@ fn documented(program: &Program, step: &Step, direct: &[Message], through: &[Mes
     if runs && error(through, "26000") {
         return true;
     }
-    // A connection that once had temporary tables.
-    if error(direct, "3F000") && error(through, "42P01") {
+    // A connection that once had temporary tables, of this session or of another.
+    let is_schema = |one: &[Message], other: &[Message]| error(one, "3F000") && error(other, "42P01");
+    if is_schema(direct, through) || is_schema(through, direct) {
         return true;
     }
-    // A literal that is an error by itself, in an UPDATE or DELETE that matches no row.
+    // A literal that is an error in itself, in an UPDATE or DELETE that matches no row.
     let fails = direct.iter().any(|message| name(message).starts_with("E22"));
-    fails && (says(through, "UPDATE 0") || says(through, "DELETE 0"))
+    fails && (completes(through, "UPDATE 0") || completes(through, "DELETE 0"))
 }

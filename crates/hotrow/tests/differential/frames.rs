@@ -1,10 +1,10 @@
-//! The bytes of a program's frames. Knows nothing of answers.
+//! The bytes of a program's frames. Does not know the answers.
 
 use hotrow_testkit::raw;
 
 use crate::program::Frame;
 
-/// The bytes of a frame; `oid` is that of the function which a Call names.
+/// The bytes of a frame. `oid` is the OID of the function that a Call names.
 pub fn bytes(frame: &Frame, oid: u32) -> Vec<u8> {
     match frame {
         Frame::Connect(_) => Vec::new(),

@@ -1,5 +1,5 @@
-//! Plays programs at the server and through a gateway, and takes a difference apart: is it seen again at a fresh gateway,
-//! with how many of the programs before it, and with how little of them?
+//! Runs programs on the server and through a gateway, and analyses a difference: whether it occurs again with a new
+//! gateway, how many of the earlier programs it needs, and how small the program can be.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use tokio_postgres::Client;
 use crate::compare::{Comparison, Difference, Verdict};
 use crate::minimise::minimise;
 use crate::program::{Frame, NUMBER, Program, Step};
-use crate::run::{Patience, Place, play};
+use crate::run::{Patience, Target, play};
 
-/// Makes both databases, the same in all that a session asks for.
+/// Sets both databases up with the same objects and settings.
 const DATABASE: &[&str] = &[
     "create schema one",
     "create schema two",
     "create extension pg_trgm schema public",
     "do $$ begin execute format('alter database %I set search_path = one, two, public', current_database());
-        execute format('alter database %I set synchronous_commit = off', current_database()); -- nobody crashes here
+        execute format('alter database %I set synchronous_commit = off', current_database()); -- no server crashes in this test
         execute format('alter database %I set lock_timeout = ''150ms''', current_database());
         execute format('alter database %I set timezone = ''UTC''', current_database()); end $$",
 ];
 
-/// While programs pass.
+/// Used as long as no difference is found.
 const BRISK: Patience = Patience { quiet: Duration::from_millis(20), answer: Duration::from_secs(10) };
-/// Before a difference is believed.
+/// Used to confirm a difference.
 const CAREFUL: Patience = Patience { quiet: Duration::from_millis(150), answer: Duration::from_secs(15) };
-/// While it is made smaller.
+/// Used to make a program smaller.
 const SMALLER: Patience = Patience { quiet: Duration::from_millis(40), answer: Duration::from_secs(4) };
 const MINIMISES_FOR: Duration = Duration::from_secs(60);
 
-/// Both sides.
+/// The server and the gateway that are compared.
 pub struct Machine {
     gateway: Option<Gateway>,
     direct: Side,
     through: Side,
     number: u32,
-    /// What this gateway has played.
+    /// The programs that this gateway has run.
     played: Vec<Program>,
 }
 
@@ -46,17 +46,17 @@ struct Side {
     client: Client,
 }
 
-/// A difference that was seen again.
+/// A difference that occurred again.
 pub struct Found {
     pub program: Program,
     pub difference: Difference,
 }
 
 impl Machine {
-    /// Databases whose names end in `name`, and a gateway.
+    /// Creates databases whose names end in `name`, and a gateway.
     pub async fn new(name: &str) -> Self {
         let admin = connect(&config(server().port())).await;
-        // Another test of this file may have made it.
+        // Another test of this file may have created the role.
         let _ = admin.batch_execute("create role other login superuser").await;
         let direct = Side::new(&admin, format!("direct_{name}")).await;
         let through = Side::new(&admin, format!("through_{name}")).await;
@@ -65,7 +65,7 @@ impl Machine {
         machine
     }
 
-    /// A gateway that has seen nothing, and schemas without objects.
+    /// Starts a new gateway, and empties the schemas.
     pub async fn refresh(&mut self) {
         self.gateway = None;
         self.played.clear();
@@ -75,24 +75,24 @@ impl Machine {
             until("all connections are closed", async || value(&side.client, others).await == "0").await;
             let empty = "set client_min_messages = warning;
                 drop schema one cascade; drop schema two cascade; create schema one; create schema two";
-            side.client.batch_execute(empty).await.expect("nobody uses them");
+            side.client.batch_execute(empty).await.expect("no session uses them");
         }
         self.gateway = Some(Gateway::start(&[]));
     }
 
-    /// Makes the gateway's side another: `sets` holds for all sessions that connect there later.
+    /// Makes the gateway's database differ: `sets` applies to all sessions that connect there later.
     pub async fn plant(&self, sets: &str) {
         let side = &self.through;
         let plants = format!("alter database {} {sets}", side.database);
         side.client.batch_execute(&plants).await.expect("a setting of the database");
     }
 
-    /// How many programs this gateway has played.
+    /// How many programs this gateway has run.
     pub fn played(&self) -> usize {
         self.played.len()
     }
 
-    /// Plays a program on both sides; the first difference.
+    /// Runs a program on both sides. Returns the first difference.
     pub async fn play(&mut self, program: &Program) -> Option<Difference> {
         self.played.push(program.clone());
         self.compare(program, BRISK).await
@@ -103,14 +103,14 @@ impl Machine {
         let number = format!("_{:05}", self.number);
         let [direct, through] = [
             (server().port(), &self.direct),
-            (self.gateway.as_ref().expect("it runs").port(), &self.through),
+            (self.gateway.as_ref().expect("the gateway runs").port(), &self.through),
         ]
-        .map(|(port, side)| Place { port, database: &side.database, direct: &side.client });
+        .map(|(port, side)| Target { port, database: &side.database, direct: &side.client });
         let guide = play(&direct, program, &number, None, patience, |_, _| true).await;
         let mut comparison = Comparison::default();
         let mut verdict = Verdict::Same;
-        play(&through, program, &number, Some(&guide), patience, |index, heard| {
-            verdict = comparison.step(index, program, &guide[index], heard);
+        play(&through, program, &number, Some(&guide), patience, |index, received| {
+            verdict = comparison.step(index, program, &guide[index], received);
             matches!(verdict, Verdict::Same)
         })
         .await;
@@ -126,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// What the tables of a run hold in the end.
+    /// Compares the final contents of the tables of a run.
     async fn contents(&self, index: usize, number: &str) -> Verdict {
         let [mut direct, mut through] = [String::new(), String::new()];
         for (side, all) in [(&self.direct.client, &mut direct), (&self.through.client, &mut through)] {
@@ -147,7 +147,7 @@ impl Machine {
         Verdict::Differs(Difference { step: index, kind: "the tables' contents".to_owned(), direct, through })
     }
 
-    /// Whether a program differs in this way at a gateway that has seen nothing else.
+    /// Whether a program differs in this way with a new gateway.
     async fn differs_afresh(
         &mut self,
         program: &Program,
@@ -159,7 +159,8 @@ impl Machine {
         kind.is_none_or(|kind| kind == difference.kind).then_some(difference)
     }
 
-    /// The smallest program with the difference of the last one; none if it isn't seen again. Leaves a fresh gateway.
+    /// The smallest program that has the last program's difference, or none if the difference does not occur again.
+    /// Leaves a new gateway.
     pub async fn explain(&mut self) -> Option<Found> {
         let played = self.played.clone();
         let mut found = None;
@@ -195,15 +196,15 @@ impl Side {
         let config = config(server().port()).dbname(&database).to_owned();
         let client = connect(&config).await;
         for statement in DATABASE {
-            client.batch_execute(statement).await.expect("it is set up");
+            client.batch_execute(statement).await.expect("the database can be set up");
         }
-        // What is set now is for connections that come later.
+        // These settings apply to later connections.
         let client = connect(&config).await;
         Self { database, client }
     }
 }
 
-/// Programs one after another as one; each keeps its own objects, and its sessions leave at its end.
+/// Joins programs into one. Each keeps its own objects, and its sessions disconnect at its end.
 fn joined(programs: &[Program]) -> Program {
     let mut steps: Vec<Step> = Vec::new();
     for (index, program) in programs.iter().enumerate() {

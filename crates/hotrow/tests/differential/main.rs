@@ -1,5 +1,6 @@
-//! Random programs of several sessions, run directly and through the gateway: every answer and, in the end, every table
-//! has to be the same. A difference is made smaller and printed as a script (docs/internals/differential.md).
+//! Random programs of several sessions, run directly and through the gateway: every answer and the final contents of
+//! every table have to be the same. A program with a difference is made smaller and printed as a script
+//! (docs/internals/differential.md).
 
 mod compare;
 mod frames;
@@ -17,16 +18,16 @@ use program::{Frame, Program, Step};
 
 hotrow_testkit::shared_server!();
 
-/// How long it looks for differences.
+/// The environment variable with the duration of the search in seconds.
 const SECONDS: &str = "HOTROW_DIFFERENTIAL_SECONDS";
 const SECONDS_BY_DEFAULT: u64 = 3;
-/// The first program's seed; the others count up from it.
+/// The first program's seed. Later programs have the following seeds.
 const SEED: &str = "HOTROW_DIFFERENTIAL_SEED";
-/// The classes to draw programs from, separated by commas; `all` includes those that are known to differ.
+/// The classes to draw programs from, separated by commas. `all` includes classes that are known to differ.
 const CLASS: &str = "HOTROW_DIFFERENTIAL_CLASS";
-/// A file with a script to play instead.
+/// A file with a script to run instead.
 const SCRIPT: &str = "HOTROW_DIFFERENTIAL_SCRIPT";
-/// A gateway plays so many programs.
+/// The number of programs that one gateway runs.
 const PROGRAMS_OF_A_GATEWAY: usize = 50;
 
 /// Differences that were found and fixed.
@@ -38,7 +39,7 @@ fn setting(name: &str) -> Option<String> {
 }
 
 fn number(name: &str) -> Option<u64> {
-    setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 /// The classes to draw from.
@@ -49,14 +50,14 @@ fn classes() -> Vec<&'static Class> {
     let find = |name: &str| {
         CLASSES.iter().find(|class| class.name == name).unwrap_or_else(|| {
             let names: Vec<_> = CLASSES.iter().map(|class| class.name).collect();
-            panic!("{CLASS}: there is no class {name}; there are {}", names.join(", "))
+            panic!("{CLASS}: unknown class {name}; the classes are {}", names.join(", "))
         })
     };
     chosen.split(',').map(find).collect()
 }
 
 #[tokio::test]
-async fn programs_are_answered_as_they_are_directly() {
+async fn programs_get_the_answers_of_direct_connections() {
     let mut machine = Machine::new("random").await;
     if let Some(path) = setting(SCRIPT) {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -84,25 +85,25 @@ async fn programs_are_answered_as_they_are_directly() {
             None => {
                 unseen += 1;
                 println!(
-                    "class {}, seed {seed}, seen once and not again: {}\n{difference}",
+                    "class {}, seed {seed}, seen once, not reproduced: {}\n{difference}",
                     class.name, difference.kind
                 );
             }
         }
     }
     let took = began.elapsed().as_secs_f32();
-    println!("{played} programs in {took:.1} s, {unseen} differences seen once and not again");
+    println!("{played} programs in {took:.1} s, {unseen} differences seen once, not reproduced");
 }
 
 #[tokio::test]
-async fn a_planted_difference_is_found_and_made_smaller() {
+async fn a_planted_difference_is_found_and_minimised() {
     let mut machine = Machine::new("planted").await;
     machine.plant("set bytea_output = 'escape'").await;
     let mut texts: Vec<String> = (0..6).map(|n| format!("select {n}")).collect();
     texts.insert(4, "select 1; select '\\x00ff'::bytea".to_owned());
-    let say =
+    let step =
         |text: &String| Step::new('a', vec![Frame::Query("select 0".to_owned()), Frame::Query(text.clone())]);
-    let program = Program { steps: texts.iter().map(say).collect() };
+    let program = Program { steps: texts.iter().map(step).collect() };
     assert_eq!(machine.play(&program).await.unwrap().step, 4);
     let found = machine.explain().await.unwrap();
     let least = Step::new('a', vec![Frame::Query("select '\\x00ff'::bytea".to_owned())]);
@@ -120,7 +121,7 @@ async fn play_script(machine: &mut Machine, name: &str, text: &str) {
 fn report(class: &Class, seed: u64, after: f32, found: &Found) -> String {
     let Found { program, difference } = found;
     let index = difference.step;
-    let step = program.steps.get(index).map_or("# behind the last step\n".to_owned(), ToString::to_string);
+    let step = program.steps.get(index).map_or("# after the last step\n".to_owned(), ToString::to_string);
     format!(
         "a difference: {}, found after {after:.1} s\n\
         # class {}, seed {seed}\n{program}\nstep {} of {}:\n{step}{difference}\n\

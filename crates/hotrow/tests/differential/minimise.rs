@@ -1,11 +1,11 @@
-//! Makes a program that differs smaller while it differs: delta debugging over sessions, steps and frames. Never runs a
+//! Makes a program smaller while it still differs: delta debugging over sessions, steps and frames. Never runs a
 //! program itself.
 
 use std::time::Instant;
 
 use crate::program::{Frame, Program, Step};
 
-/// The smallest program that `differs` still says yes to, as far as there is time.
+/// The smallest program for which `differs` still returns true, as far as time allows.
 pub async fn minimise(
     program: &Program,
     until: Instant,
@@ -47,7 +47,7 @@ pub async fn minimise(
     }
 }
 
-/// The statements of a simple query, where its semicolons are not between dollars.
+/// The statements of a simple query, split at semicolons that are not between dollar quotes.
 fn statements(text: &str) -> Vec<String> {
     let mut statements = vec![String::new()];
     for (index, part) in text.split("$$").enumerate() {
@@ -55,7 +55,7 @@ fn statements(text: &str) -> Vec<String> {
         let mut pieces = if quoted { vec![part] } else { part.split(';').collect() };
         let first = pieces.remove(0);
         let dollars = if index > 0 { "$$" } else { "" };
-        let last = statements.last_mut().expect("there is one");
+        let last = statements.last_mut().expect("the list is not empty");
         last.push_str(dollars);
         last.push_str(first);
         statements.extend(pieces.into_iter().map(str::to_owned));
@@ -63,7 +63,7 @@ fn statements(text: &str) -> Vec<String> {
     statements
 }
 
-/// Takes away halves, quarters, ... and single parts while the rest still does.
+/// Removes halves, quarters, ... and single parts while `does` returns true for the rest.
 async fn fewer<T: Clone>(
     mut parts: Vec<T>,
     until: Instant,
@@ -83,7 +83,7 @@ async fn fewer<T: Clone>(
 }
 
 #[test]
-fn a_text_is_taken_apart_between_its_statements() {
+fn a_text_is_split_between_its_statements() {
     let text = "a; create function f() as $$ b; c $$ language sql; d";
     let apart = statements(text);
     assert_eq!(apart, ["a", " create function f() as $$ b; c $$ language sql", " d"]);
@@ -91,14 +91,14 @@ fn a_text_is_taken_apart_between_its_statements() {
 }
 
 #[tokio::test]
-async fn what_does_not_matter_is_taken_away() {
-    let say = |session: char, texts: &[&str]| {
+async fn irrelevant_parts_are_removed() {
+    let step = |session: char, texts: &[&str]| {
         Step::new(session, texts.iter().map(|text| Frame::Query((*text).to_owned())).collect())
     };
     let steps = (0..40).flat_map(|n| match n {
-        7 => vec![say('a', &["x", "cause", "y"])],
-        31 => vec![say('b', &["symptom"])],
-        _ => vec![say('a', &["x"]), say('c', &["y", "z"])],
+        7 => vec![step('a', &["x", "cause", "y"])],
+        31 => vec![step('b', &["symptom"])],
+        _ => vec![step('a', &["x"]), step('c', &["y", "z"])],
     });
     let program = Program { steps: steps.collect() };
     let differs = async |program: &Program| {
@@ -107,5 +107,5 @@ async fn what_does_not_matter_is_taken_away() {
     };
     let until = Instant::now() + std::time::Duration::from_secs(60);
     let least = minimise(&program, until, differs).await;
-    assert_eq!(least, Program { steps: vec![say('a', &["cause"]), say('b', &["symptom"])] });
+    assert_eq!(least, Program { steps: vec![step('a', &["cause"]), step('b', &["symptom"])] });
 }

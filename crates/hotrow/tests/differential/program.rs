@@ -1,23 +1,24 @@
-//! Programs: what several sessions send, step by step, as plain data with a text form that can be read and pasted back.
-//! Never sends anything.
+//! Programs: the messages of several sessions, step by step, as plain data with a readable text form that can be parsed
+//! again. Never sends anything.
 
 use std::fmt;
 
-/// Stands in names of tables, functions and roles for the number of the run, so that no run meets another's objects.
+/// A placeholder in names of tables, functions and roles for the number of the run, which keeps the objects of runs
+/// apart.
 pub const NUMBER: &str = "_N";
 
-/// What sessions send, one step after another.
+/// The messages of several sessions, one step after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     pub steps: Vec<Step>,
 }
 
-/// What one session sends in one write.
+/// The messages that one session sends in one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub session: char,
-    /// Whether the next step begins only after this one's answer. An answer that nobody waits for belongs to the
-    /// session's next step.
+    /// Whether the next step begins only after this step's answer. If not, the answer belongs to the session's next
+    /// step.
     pub waits: bool,
     pub frames: Vec<Frame>,
 }
@@ -37,7 +38,7 @@ pub enum Frame {
     Bind {
         portal: String,
         statement: String,
-        /// Whether the results are asked for in binary.
+        /// Whether binary results are requested.
         binary: bool,
         values: Vec<Option<String>>,
     },
@@ -47,7 +48,7 @@ pub enum Frame {
     Execute(String, u32),
     Sync,
     Flush,
-    /// FunctionCall of a function, written as `regprocedure` writes it, with text arguments.
+    /// FunctionCall of a function in the notation of `regprocedure`, with text arguments.
     Call(String, Vec<Option<String>>),
     CopyData(String),
     CopyDone,
@@ -55,7 +56,7 @@ pub enum Frame {
 }
 
 impl Program {
-    /// Its sessions in order.
+    /// The sessions in their order.
     pub fn sessions(&self) -> Vec<char> {
         let mut sessions: Vec<char> = self.steps.iter().map(|step| step.session).collect();
         sessions.sort_unstable();
@@ -63,7 +64,7 @@ impl Program {
         sessions
     }
 
-    /// Reads what [`fmt::Display`] has written.
+    /// Parses the output of [`fmt::Display`].
     pub fn read(text: &str) -> Result<Self, String> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -71,17 +72,17 @@ impl Program {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |why: &str| format!("line {}: {why}: {line}", index + 1);
-            let (who, rest) = line.split_once(' ').ok_or_else(|| wrong("no message"))?;
+            let invalid = |why: &str| format!("line {}: {why}: {line}", index + 1);
+            let (prefix, rest) = line.split_once(' ').ok_or_else(|| invalid("no message"))?;
             let (kind, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-            let words = read_words(rest).ok_or_else(|| wrong("a word is neither quoted nor null"))?;
-            let frame = Frame::from_words(kind, words).ok_or_else(|| wrong("no such message"))?;
-            match who.strip_suffix('&').unwrap_or(who).chars().next() {
-                Some('.') => steps.last_mut().ok_or_else(|| wrong("no step before"))?.frames.push(frame),
+            let words = read_words(rest).ok_or_else(|| invalid("a word is neither quoted nor null"))?;
+            let frame = Frame::from_words(kind, words).ok_or_else(|| invalid("no such message"))?;
+            match prefix.strip_suffix('&').unwrap_or(prefix).chars().next() {
+                Some('.') => steps.last_mut().ok_or_else(|| invalid("no step before"))?.frames.push(frame),
                 Some(session) => {
-                    steps.push(Step { session, waits: !who.ends_with('&'), frames: vec![frame] });
+                    steps.push(Step { session, waits: !prefix.ends_with('&'), frames: vec![frame] });
                 }
-                None => return Err(wrong("no session")),
+                None => return Err(invalid("no session")),
             }
         }
         Ok(Self { steps })
@@ -95,7 +96,7 @@ impl fmt::Display for Program {
 }
 
 impl Step {
-    /// A step that is waited for.
+    /// A step whose answer is waited for.
     pub fn new(session: char, frames: Vec<Frame>) -> Self {
         Self { session, waits: true, frames }
     }
@@ -122,7 +123,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The words of a frame: texts, or null.
+/// The arguments of a frame: texts or null.
 type Words = Vec<Option<String>>;
 
 impl Frame {
@@ -185,11 +186,11 @@ impl Frame {
         words.next().is_none().then_some(frame)
     }
 
-    /// The same with another text in the place of each `from`.
+    /// The same frame with each `from` replaced.
     pub fn renamed(&self, from: &str, to: &str) -> Self {
         let (kind, words) = self.words();
         let words = words.into_iter().map(|word| word.map(|word| word.replace(from, to))).collect();
-        Self::from_words(kind, words).expect("words of a frame make a frame")
+        Self::from_words(kind, words).expect("the words come from a frame")
     }
 }
 
@@ -201,9 +202,9 @@ fn read_words(mut rest: &str) -> Option<Words> {
         if rest.is_empty() {
             return Some(words);
         }
-        if let Some(behind) = rest.strip_prefix("null") {
+        if let Some(after) = rest.strip_prefix("null") {
             words.push(None);
-            rest = behind;
+            rest = after;
             continue;
         }
         let mut word = String::new();
@@ -227,8 +228,8 @@ fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
         'r' => '\r',
         '0' => '\0',
         'u' => {
-            let (digits, behind) = chars.as_str().strip_prefix('{')?.split_once('}')?;
-            *chars = behind.chars();
+            let (digits, after) = chars.as_str().strip_prefix('{')?.split_once('}')?;
+            *chars = after.chars();
             char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
         }
         other => other,
@@ -236,7 +237,7 @@ fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
 }
 
 #[test]
-fn a_printed_program_reads_back_as_itself() {
+fn a_printed_program_can_be_parsed() {
     for seed in 0..200 {
         for class in crate::generate::CLASSES {
             let program = crate::generate::program(class, seed);

@@ -1,5 +1,5 @@
-//! Plays a program at one port, one step after another, and writes down what each session hears. The direct run decides
-//! how long an answer is; the run through the gateway waits for as much. Never judges.
+//! Runs a program at one port, step by step, and records the messages that each session receives. The direct run
+//! decides how long an answer is, and the run through the gateway waits for the same amount. Never judges.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,108 +10,108 @@ use hotrow_testkit::raw::{Message, Raw, startup};
 use hotrow_testkit::{until, value};
 use tokio_postgres::Client;
 
-/// Where a program is played.
-pub struct Place<'a> {
+/// The port and database at which a program runs.
+pub struct Target<'a> {
     pub port: u16,
     pub database: &'a str,
     /// A direct connection to the same database.
     pub direct: &'a Client,
 }
 
-/// How long to wait for what nobody announces.
+/// How long to wait for events that no message announces.
 #[derive(Clone, Copy)]
 pub struct Patience {
-    /// A direct session that is silent for so long has said all.
+    /// A direct session that is silent for this long has sent its whole answer.
     pub quiet: Duration,
-    /// An answer that takes longer never comes.
+    /// An answer that takes longer is missing.
     pub answer: Duration,
 }
 
-/// What a session heard for one step.
+/// The messages that a session received for one step.
 #[derive(Clone, Debug, Default)]
-pub struct Heard {
+pub struct Received {
     pub messages: Vec<Message>,
-    /// Whether the connection was closed behind them.
+    /// Whether the connection was closed after them.
     pub closed: bool,
-    /// Whether an answer was still to come when patience ended.
+    /// Whether an answer was still missing when the time was over.
     pub hangs: bool,
     pub took: Duration,
 }
 
-impl Heard {
-    /// How many ReadyForQuery there are, and how many messages behind the last that belong to an answer.
+impl Received {
+    /// The number of ReadyForQuery, and of messages after the last one that belong to an answer.
     fn extent(&self) -> (usize, usize) {
-        let (mut readies, mut behind) = (0, 0);
+        let (mut readies, mut pending) = (0, 0);
         for message in &self.messages {
             match message.tag {
-                b'Z' => (readies, behind) = (readies + 1, 0),
+                b'Z' => (readies, pending) = (readies + 1, 0),
                 b'N' | b'S' | b'A' => {}
-                _ => behind += 1,
+                _ => pending += 1,
             }
         }
-        (readies, behind)
+        (readies, pending)
     }
 }
 
-/// One session's connection and what is known of it without looking at answers.
+/// One session's connection, and its state as far as the sent messages determine it.
 #[derive(Default)]
 struct Session {
     raw: Option<Raw>,
-    /// Messages of an extended query are on their way without a Sync, or COPY may be: nobody can say in advance how many
-    /// ReadyForQuery come.
+    /// An extended query was sent without a Sync, or COPY may be running: the number of ReadyForQuery is not known in
+    /// advance.
     extended: bool,
     copies: bool,
-    /// ReadyForQuery of steps that nobody has waited for.
+    /// ReadyForQuery of steps whose answers were not waited for.
     owed: usize,
 }
 
-/// When an answer is whole.
+/// When an answer is complete.
 enum Goal<'a> {
     Readies(usize),
     Quiet,
-    Like(&'a Heard),
+    Like(&'a Received),
 }
 
-/// Plays a program; `number` takes the place of [`NUMBER`]. Behind its steps come, for each session in order, what else
-/// it hears. `guide` is what was heard directly. Ends early when `each` says so.
+/// Runs a program with `number` in the place of [`NUMBER`]. After the steps, reads the remaining messages of each
+/// session in order. `guide` has the messages of the direct run. Ends early if `each` returns false.
 pub async fn play(
-    place: &Place<'_>,
+    target: &Target<'_>,
     program: &Program,
     number: &str,
-    guide: Option<&[Heard]>,
+    guide: Option<&[Received]>,
     patience: Patience,
-    mut each: impl FnMut(usize, &Heard) -> bool,
-) -> Vec<Heard> {
+    mut each: impl FnMut(usize, &Received) -> bool,
+) -> Vec<Received> {
     let mut sessions: BTreeMap<char, Session> = BTreeMap::new();
     let mut all = Vec::new();
     for (index, step) in program.steps.iter().enumerate() {
         let frames: Vec<Frame> = step.frames.iter().map(|frame| frame.renamed(NUMBER, number)).collect();
         let step = Step { frames, ..step.clone() };
         let session = sessions.entry(step.session).or_default();
-        let heard = session.step(place, &step, guide.map(|guide| &guide[index]), patience).await;
-        let goes_on = each(index, &heard);
-        all.push(heard);
+        let received = session.step(target, &step, guide.map(|guide| &guide[index]), patience).await;
+        let goes_on = each(index, &received);
+        all.push(received);
         if !goes_on {
             return all;
         }
     }
     let known = program.steps.len();
-    // What is still to come, such as notifications, comes through a gateway a little later.
+    // Remaining messages, such as notifications, arrive a little later through a gateway.
     let quiet = if guide.is_some() { patience.quiet * 4 } else { patience.quiet };
     for (index, session) in sessions.values_mut().enumerate() {
-        let heard = match &mut session.raw {
-            Some(raw) if session.copies => hear(raw, Goal::Quiet, Patience { quiet, ..patience }).await,
-            _ => Heard::default(),
+        let received = match &mut session.raw {
+            Some(raw) if session.copies => receive(raw, Goal::Quiet, Patience { quiet, ..patience }).await,
+            _ => Received::default(),
         };
-        let goes_on = each(known + index, &heard);
-        all.push(heard);
+        let goes_on = each(known + index, &received);
+        all.push(received);
         if !goes_on {
             return all;
         }
     }
     for session in sessions.values_mut() {
         if let Some(raw) = &mut session.raw {
-            let _ = raw.try_send(&frames::bytes(&Frame::Leave, 0)).await; // it may have hung up
+            let _ = raw.try_send(&frames::bytes(&Frame::Leave, 0)).await; // the server may have closed the connection
         }
     }
     all
@@ -120,83 +120,83 @@ pub async fn play(
 impl Session {
     async fn step(
         &mut self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         step: &Step,
-        guide: Option<&Heard>,
+        guide: Option<&Received>,
         patience: Patience,
-    ) -> Heard {
+    ) -> Received {
         let leaves = step.frames.contains(&Frame::Leave);
         let connects = step.frames.iter().find_map(|frame| match frame {
             Frame::Connect(parameters) => Some(&parameters[..]),
             _ => None,
         });
         if leaves || connects.is_some() {
-            self.leave(place, patience).await;
+            self.leave(target, patience).await;
         }
         if leaves {
-            return Heard::default();
+            return Received::default();
         }
         if self.raw.is_none() {
-            let heard = self.connect(place, connects.unwrap_or_default(), patience).await;
+            let received = self.connect(target, connects.unwrap_or_default(), patience).await;
             if connects.is_some() || self.raw.is_none() {
-                return heard;
+                return received;
             }
         }
         let mut bytes = Vec::new();
         for frame in &step.frames {
-            bytes.extend(frames::bytes(frame, oid(place, frame).await));
+            bytes.extend(frames::bytes(frame, oid(target, frame).await));
         }
         let readies = self.readies(&step.frames);
-        let raw = self.raw.as_mut().expect("it is connected");
+        let raw = self.raw.as_mut().expect("the session is connected");
         if raw.try_send(&bytes).await.is_err() {
             *self = Self::default();
-            return Heard { closed: true, ..Heard::default() };
+            return Received { closed: true, ..Received::default() };
         }
         if !step.waits || !step.frames.last().is_some_and(is_answered) {
             self.owed += readies.unwrap_or(0);
-            return Heard::default();
+            return Received::default();
         }
         let goal = match (guide, readies) {
             (Some(guide), _) => Goal::Like(guide),
             (None, Some(readies)) => Goal::Readies(readies + std::mem::take(&mut self.owed)),
             (None, None) => Goal::Quiet,
         };
-        let heard = hear(raw, goal, patience).await;
-        if heard.closed {
+        let received = receive(raw, goal, patience).await;
+        if received.closed {
             *self = Self::default();
         }
-        heard
+        received
     }
 
-    /// Leaves, and waits until what the session held is free: nobody announces that behind a gateway.
-    async fn leave(&mut self, place: &Place<'_>, patience: Patience) {
+    /// Disconnects, and waits until the session's connection is free, which no message announces behind a gateway.
+    async fn leave(&mut self, target: &Target<'_>, patience: Patience) {
         let Some(mut raw) = std::mem::take(self).raw else { return };
-        let _ = raw.try_send(&frames::bytes(&Frame::Leave, 0)).await; // it may have hung up
-        let _ = tokio::time::timeout(patience.answer, raw.until_closed()).await; // a later step shows what this means
+        let _ = raw.try_send(&frames::bytes(&Frame::Leave, 0)).await; // the server may have closed the connection
+        let _ = tokio::time::timeout(patience.answer, raw.until_closed()).await; // a later step shows the effect
         tokio::time::sleep(patience.quiet).await;
         let busy =
             "select count(*) from pg_stat_activity where datname = current_database() and state = 'active'
             and pid <> pg_backend_pid() and backend_type = 'client backend'";
-        until("a connection is cleaned", async || value(place.direct, busy).await == "0").await;
+        until("a connection is cleaned", async || value(target.direct, busy).await == "0").await;
     }
 
     async fn connect(
         &mut self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         parameters: &[(String, String)],
         patience: Patience,
-    ) -> Heard {
-        let mut all = BTreeMap::from([("user", "postgres"), ("database", place.database)]);
+    ) -> Received {
+        let mut all = BTreeMap::from([("user", "postgres"), ("database", target.database)]);
         all.extend(parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let all: Vec<_> = all.into_iter().collect();
-        let mut raw = Raw::open(place.port).await;
+        let mut raw = Raw::open(target.port).await;
         raw.send(&startup(0x0003_0000, &all)).await;
-        let heard = hear(&mut raw, Goal::Readies(1), patience).await;
-        *self = Self { raw: (!heard.closed && !heard.hangs).then_some(raw), ..Self::default() };
-        heard
+        let received = receive(&mut raw, Goal::Readies(1), patience).await;
+        *self = Self { raw: (!received.closed && !received.hangs).then_some(raw), ..Self::default() };
+        received
     }
 
-    /// How many ReadyForQuery a step brings; none where only the server can say.
+    /// The number of ReadyForQuery for a step, or none if only the server can determine it.
     fn readies(&mut self, frames: &[Frame]) -> Option<usize> {
         let (mut readies, mut certain) = (0, true);
         for frame in frames {
@@ -225,7 +225,7 @@ impl Session {
     }
 }
 
-/// Whether a client may wait for an answer behind this message.
+/// Whether a client may wait for an answer after this message.
 fn is_answered(frame: &Frame) -> bool {
     !matches!(
         frame,
@@ -237,21 +237,21 @@ fn is_answered(frame: &Frame) -> bool {
     )
 }
 
-/// The number of a function, where a frame calls one that there is.
-async fn oid(place: &Place<'_>, frame: &Frame) -> u32 {
+/// The OID of the function that a frame calls, 0 if there is none.
+async fn oid(target: &Target<'_>, frame: &Frame) -> u32 {
     let Frame::Call(function, _) = frame else { return 0 };
     let asks = format!("select coalesce(to_regprocedure('{function}')::oid, 0)");
-    value(place.direct, &asks).await.parse().expect("an oid is a number")
+    value(target.direct, &asks).await.parse().expect("an oid is a number")
 }
 
-async fn hear(raw: &mut Raw, goal: Goal<'_>, patience: Patience) -> Heard {
+async fn receive(raw: &mut Raw, goal: Goal<'_>, patience: Patience) -> Received {
     let began = Instant::now();
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     loop {
         let whole = match goal {
-            Goal::Readies(readies) => heard.extent() == (readies, 0),
+            Goal::Readies(readies) => received.extent() == (readies, 0),
             Goal::Quiet => false,
-            Goal::Like(guide) => !guide.closed && reached(heard.extent(), guide.extent()),
+            Goal::Like(guide) => !guide.closed && reached(received.extent(), guide.extent()),
         };
         if whole {
             break;
@@ -261,22 +261,22 @@ async fn hear(raw: &mut Raw, goal: Goal<'_>, patience: Patience) -> Heard {
             _ => patience.answer.saturating_sub(began.elapsed()),
         };
         match tokio::time::timeout(left, raw.message()).await {
-            Ok(Some(message)) => heard.messages.push(message),
+            Ok(Some(message)) => received.messages.push(message),
             Ok(None) => {
-                heard.closed = true;
+                received.closed = true;
                 break;
             }
             Err(_) => {
-                heard.hangs = !matches!(goal, Goal::Quiet);
+                received.hangs = !matches!(goal, Goal::Quiet);
                 break;
             }
         }
     }
-    heard.took = began.elapsed();
-    heard
+    received.took = began.elapsed();
+    received
 }
 
-/// Whether as much was heard as directly.
-fn reached(heard: (usize, usize), direct: (usize, usize)) -> bool {
-    heard.0 > direct.0 || (heard.0 == direct.0 && heard.1 >= direct.1)
+/// Whether a session received as much as directly.
+fn reached(received: (usize, usize), direct: (usize, usize)) -> bool {
+    received.0 > direct.0 || (received.0 == direct.0 && received.1 >= direct.1)
 }

@@ -1,5 +1,5 @@
-//! Transactions whose BEGIN, statements and COMMIT are messages of their own, sent all at once, against a direct connection;
-//! and which of them are packed.
+//! Transactions whose BEGIN, statements and COMMIT are separate messages, sent together: compared with a direct
+//! connection, and checked for being packed.
 
 use hotrow_testkit::raw::{bind, close, describe, execute, parse, query, sync};
 
@@ -9,15 +9,22 @@ fn update(id: &str) -> Vec<u8> {
     once(UPDATE, &[Some(id)])
 }
 
-/// Runs the steps both ways; how many units the gateway packed, the stage's own last query included.
+/// Runs the steps both ways. Returns how many units the gateway packed, including the stage's own last query.
 async fn packed(stage: &Stage, what: &str, steps: &[Vec<u8>]) -> u64 {
     let before = stage.packed();
     stage.same(what, steps).await;
     stage.packed() - before
 }
 
+/// Runs the cases and asserts that only the stage's own last query of each was packed.
+async fn passed_through<const N: usize>(stage: &Stage, cases: [(&str, Vec<Vec<u8>>); N]) {
+    for (what, steps) in cases {
+        assert_eq!(packed(stage, what, &steps).await, 1, "{what}: only the stage's last query is packed");
+    }
+}
+
 #[tokio::test]
-async fn a_transaction_that_is_here_as_a_whole_is_one_unit() {
+async fn a_transaction_that_arrived_completely_is_one_unit() {
     let stage = Stage::new().await;
     let literal = "update t set n = n + 1, label = 'it''s' where id = 3 returning n";
     for (what, block) in [
@@ -48,7 +55,7 @@ async fn a_transaction_that_is_here_as_a_whole_is_one_unit() {
     let prepared = |id: &str| step![bind("", "u", &[Some(id)]), execute("", 0), sync()];
     let steps = [
         step![parse("u", UPDATE), sync()],
-        // With others in front of it and behind it.
+        // With other units before and after it.
         step![
             update("7"),
             query("begin"),
@@ -64,13 +71,13 @@ async fn a_transaction_that_is_here_as_a_whole_is_one_unit() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_here_as_a_whole_or_not_packable_is_passed_through() {
+async fn an_incomplete_or_unpackable_transaction_is_passed_through() {
     let stage = Stage::new().await;
-    for (what, steps) in [
+    let cases = [
         ("in two pieces", vec![step![query("begin"), update("1")], step![update("2"), query("commit")]]),
         ("without its end", vec![step![query("begin"), update("1"), update("2")], query("rollback")]),
         ("rolled back", vec![step![query("begin"), update("1"), query("rollback")]]),
-        ("nothing in it", vec![step![query("begin"), query("commit")]]),
+        ("an empty block", vec![step![query("begin"), query("commit")]]),
         ("begun twice", vec![step![query("begin"), query("begin"), query("commit")]]),
         (
             "a setting",
@@ -100,6 +107,14 @@ async fn one_that_is_not_here_as_a_whole_or_not_packable_is_passed_through() {
             "two statements in a text",
             vec![step![query("begin; update t set n = 5 where id = 1"), update("1"), query("commit")]],
         ),
+    ];
+    passed_through(&stage, cases).await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_changes_or_lacks_names_is_passed_through() {
+    let stage = Stage::new().await;
+    let cases = [
         (
             "a name that is new",
             vec![step![
@@ -113,14 +128,14 @@ async fn one_that_is_not_here_as_a_whole_or_not_packable_is_passed_through() {
             ]],
         ),
         (
-            "no longer there",
+            "a name that is gone",
             vec![
                 parse("", UPDATE).into_iter().chain(sync()).collect(),
                 step![query("begin"), bind("", "", &[Some("1")]), execute("", 0), sync(), query("commit")],
             ],
         ),
         (
-            "closed on the way",
+            "closed in the block",
             vec![
                 step![parse("c", UPDATE), sync()],
                 step![
@@ -134,13 +149,12 @@ async fn one_that_is_not_here_as_a_whole_or_not_packable_is_passed_through() {
                 step![bind("", "c", &[Some("1")]), execute("", 0), sync()],
             ],
         ),
-    ] {
-        assert_eq!(packed(&stage, what, &steps).await, 1, "{what}: only what comes behind is packed");
-    }
+    ];
+    passed_through(&stage, cases).await;
 }
 
 #[tokio::test]
-async fn one_that_fails_is_answered_message_by_message() {
+async fn a_transaction_that_fails_is_answered_message_by_message() {
     let stage = Stage::new().await;
     let over = |id: &str| once("update t set n = n + 1000 where id = $1", &[Some(id)]);
     let block = step![query("begin"), update("1"), over("2"), update("3"), query("commit")];
@@ -153,8 +167,8 @@ async fn one_that_fails_is_answered_message_by_message() {
     stage
         .same("a wrong parameter", &[step![query("begin"), update("x"), update("1"), query("commit")]])
         .await;
-    // Prepared statements keep their names, whatever became of the transaction. The text is a new one: what has failed in a
-    // lane is not sent there again so soon.
+    // Prepared statements keep their names if the transaction fails. The text is a new one, because a text that failed
+    // in a lane is not sent to lanes again for some time.
     let text = "update t set n = 1000, label = 'x' where id = 4";
     let prepared = step![bind("", "u", &[Some("9")]), execute("", 0), sync()];
     let steps = [
@@ -164,5 +178,5 @@ async fn one_that_fails_is_answered_message_by_message() {
     ];
     let failed = stage.gateway.metric("failed_units_total");
     stage.same("names", &steps).await;
-    assert!(stage.gateway.metric("failed_units_total") > failed, "it ran in a lane at first");
+    assert!(stage.gateway.metric("failed_units_total") > failed, "the transaction ran in a lane first");
 }

@@ -1,5 +1,5 @@
-//! COPY by the extended protocol and by Query, with its data in one go or in pieces, with Syncs where drivers send them, and
-//! with errors at each place; and FunctionCall behind messages whose Sync has not come.
+//! COPY by the extended protocol and by Query, with its data in one write or in pieces, with Syncs where drivers send
+//! them, and with errors at each position; and FunctionCall after messages whose Sync has not arrived.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ fn begin_copy() -> Vec<u8> {
     step![parse("", COPY), bind("", "", &[]), execute("", 0)]
 }
 
-/// Sends the pieces, each when the one before has been answered or a moment has passed, and then a query; what was said, if
-/// it is the same directly.
+/// Sends the pieces with a short pause after each, and then a query. Returns the tags of the replies, which must be
+/// those of a direct connection.
 async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
-    let mut said: Vec<(Vec<Message>, String)> = Vec::new();
+    let mut replies: Vec<(Vec<Message>, String)> = Vec::new();
     for port in [server().port(), stage.gateway.port()] {
         stage.direct.batch_execute(RESET).await.unwrap();
         let mut raw = stage.raw(port).await;
@@ -38,13 +38,15 @@ async fn same(stage: &Stage, what: &str, pieces: &[Vec<u8>]) -> String {
         raw.send(&query("select 'the end'")).await;
         let mut all = Vec::new();
         while !all.iter().any(|message: &Message| message.body.ends_with(b"the end")) {
-            all.push(raw.message().await.unwrap_or_else(|| panic!("{what}: hung up after {all:?}")));
+            all.push(
+                raw.message().await.unwrap_or_else(|| panic!("{what}: connection closed after {all:?}")),
+            );
         }
         all.extend(raw.until_ready(1).await);
         let state = value(&stage.direct, "select string_agg(t::text, ' ' order by id) from t").await;
-        said.push((all, state));
+        replies.push((all, state));
     }
-    let (through, directly) = (said.pop().unwrap(), said.pop().unwrap());
+    let (through, directly) = (replies.pop().unwrap(), replies.pop().unwrap());
     assert_eq!(through, directly, "{what}");
     tags(&through.0)
 }
@@ -64,9 +66,9 @@ async fn a_copy_in_one_go_and_in_pieces() {
     assert_eq!(same(&stage, "CopyFail", &[fails]).await, "12GEZTDCZ");
     let no_sync = [step![begin_copy(), data(GOOD), done()], sync()];
     assert_eq!(same(&stage, "the Sync later", &no_sync).await, "12GCZTDCZ");
-    let behind = step![begin_copy(), data(GOOD), done(), parse("", "select 1 / 0"), bind("", "", &[])];
-    let behind = [behind, step![execute("", 0), close(b'S', "x"), sync()]];
-    same(&stage, "more behind it, which fails", &behind).await;
+    let later = step![begin_copy(), data(GOOD), done(), parse("", "select 1 / 0"), bind("", "", &[])];
+    let later = [later, step![execute("", 0), close(b'S', "x"), sync()]];
+    same(&stage, "a later message fails", &later).await;
 }
 
 #[tokio::test]
@@ -86,15 +88,15 @@ async fn a_copy_that_fails() {
     .await;
     same(
         &stage,
-        "another Parse behind it",
+        "another Parse after it",
         &[step![begin, bad, parse("s", "select 1"), sync()], step![close(b'S', "s"), sync()]],
     )
     .await;
     let never = step![parse("", "copy nowhere from stdin"), bind("", "", &[]), execute("", 0)];
-    same(&stage, "it never began", &[step![never, data(GOOD), done(), sync()]]).await;
-    same(&stage, "it never began, a Sync up front", &[step![never, sync()], end.clone()]).await;
+    same(&stage, "COPY of an unknown table", &[step![never, data(GOOD), done(), sync()]]).await;
+    same(&stage, "COPY of an unknown table, a Sync up front", &[step![never, sync()], end.clone()]).await;
     let skipped = step![parse("", "select 1 / 0"), bind("", "", &[]), execute("", 0)];
-    same(&stage, "it is skipped", &[step![skipped, begin_copy(), sync(), data(GOOD), done(), sync()]]).await;
+    same(&stage, "a skipped COPY", &[step![skipped, begin_copy(), sync(), data(GOOD), done(), sync()]]).await;
 }
 
 #[tokio::test]
@@ -113,8 +115,8 @@ async fn a_copy_that_fails_before_its_data_are_read() {
     let copy = "copy refuses from stdin";
     let begin = step![parse("", copy), bind("", "", &[]), execute("", 0)];
     let end = step![data(GOOD), done(), sync()];
-    let said = same(&stage, "a Sync up front", &[step![begin, sync()], end.clone()]).await;
-    assert_eq!(said, "12GEZZTDCZ");
+    let replies = same(&stage, "a Sync up front", &[step![begin, sync()], end.clone()]).await;
+    assert_eq!(replies, "12GEZZTDCZ");
     same(&stage, "a Sync up front, in one go", &[step![begin, sync(), end]]).await;
     same(&stage, "Syncs everywhere", &[step![begin, sync(), data(GOOD), sync(), done(), sync(), sync()]])
         .await;
@@ -134,7 +136,7 @@ async fn a_copy_by_query() {
     same(&stage, "wrong data", &[step![query(COPY), data(BAD), done()]]).await;
     same(&stage, "wrong data and Syncs", &[step![query(COPY), sync(), data(BAD), sync(), done(), sync()]])
         .await;
-    same(&stage, "it never began", &[step![query("copy nowhere from stdin"), sync(), end]]).await;
+    same(&stage, "COPY of an unknown table", &[step![query("copy nowhere from stdin"), sync(), end]]).await;
     let two = query(&format!("{COPY}; {COPY}"));
     let more = step![data(b"12\t1\ttwo\n"), done()];
     assert_eq!(same(&stage, "two of them", &[step![two, end, more]]).await, "GCGCZTDCZ");
@@ -151,7 +153,7 @@ async fn copy_data_without_a_copy_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_function_call_is_run_behind_what_was_sent_before_it() {
+async fn a_function_call_runs_after_earlier_messages() {
     let stage = Stage::new().await;
     stage
         .direct
@@ -161,34 +163,34 @@ async fn a_function_call_is_run_behind_what_was_sent_before_it() {
     let oid: u32 = value(&stage.direct, "select 'rows()'::regprocedure::oid").await.parse().unwrap();
     let call = frame(b'F', &[&oid.to_be_bytes()[..], &[0, 0, 0, 0, 0, 0]].concat());
     let insert = step![parse("", "insert into t values (20, 1, 'x')"), bind("", "", &[]), execute("", 0)];
-    assert_eq!(same(&stage, "behind an Execute", &[step![insert, call, sync()]]).await, "12CVZZTDCZ");
+    assert_eq!(same(&stage, "after an Execute", &[step![insert, call, sync()]]).await, "12CVZZTDCZ");
     let fails = step![parse("", "select 1 / 0"), bind("", "", &[]), execute("", 0)];
-    assert_eq!(same(&stage, "behind an error", &[step![fails, call, sync()]]).await, "1EZTDCZ");
+    assert_eq!(same(&stage, "after an error", &[step![fails, call, sync()]]).await, "1EZTDCZ");
     same(
         &stage,
-        "behind a Bind",
+        "after a Bind",
         &[step![parse("", "select 1"), bind("", "", &[]), call, execute("", 0), sync()]],
     )
     .await;
 }
 
-/// A client that shuts down its sending side has sent all that it wants to be run.
+/// A client that shuts down its sending side still expects the gateway to run everything that it sent.
 #[tokio::test]
-async fn what_was_sent_before_the_client_stopped_sending_is_run() {
+async fn messages_sent_before_the_client_shut_down_its_sending_side_run() {
     let stage = Stage::new().await;
     for messages in [
         step![query("copy t from stdin"), frame(b'd', b"70\t1\tx\n"), frame(b'c', b"")],
         step![query("discard all"), query("select 1"), query("select 2")],
         step![query("deallocate all"), parse("s", "select 1"), bind("", "s", &[]), execute("", 0), sync()],
     ] {
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
             stage.direct.batch_execute(RESET).await.unwrap();
             let mut raw = stage.raw(port).await;
             raw.send(&messages).await;
             raw.shut().await;
-            said.push(tags(&raw.until_closed().await));
+            replies.push(tags(&raw.until_closed().await));
         }
-        assert_eq!(said[1], said[0]);
+        assert_eq!(replies[1], replies[0]);
     }
 }

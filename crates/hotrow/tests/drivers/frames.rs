@@ -1,5 +1,5 @@
-//! Messages in orders that no driver sends: many units without waiting, many statements before one Sync, Flush, portals,
-//! start-up options. Names are in `names.rs`.
+//! Sequences of messages that no driver sends: many units without waiting, many statements before one Sync, Flush,
+//! portals, start-up options. `names.rs` has the tests of names.
 
 use hotrow_testkit::raw::{
     Raw, bind, close, describe, execute, flush, frame, parse, query, startup, sync, tags,
@@ -9,7 +9,7 @@ use hotrow_testkit::server;
 use crate::stage::{READ, RESET, Stage, UPDATE, once, step};
 
 #[tokio::test]
-async fn units_sent_without_waiting_are_answered_in_their_order() {
+async fn units_sent_without_waiting_are_answered_in_order() {
     let stage = Stage::new().await;
     let ids = ["1", "2", "1", "3", "1", "2", "9", "77"];
     let units: Vec<u8> = ids.iter().flat_map(|id| once(UPDATE, &[Some(id)])).collect();
@@ -28,8 +28,8 @@ async fn units_sent_without_waiting_are_answered_in_their_order() {
         .collect();
     stage.same("simple queries without waiting", &[simple.concat()]).await;
     let over: Vec<_> = (0..8).map(|_| query("update t set n = n + 30 where id = 1 returning n")).collect();
-    let said = stage.same("simple queries of which some fail", &[over.concat()]).await;
-    assert_eq!(said.iter().filter(|message| message.tag == b'E').count(), 5);
+    let replies = stage.same("simple queries of which some fail", &[over.concat()]).await;
+    assert_eq!(replies.iter().filter(|message| message.tag == b'E').count(), 5);
     stage.same("Sync alone", &[step![sync(), sync(), sync()]]).await;
     let syncs =
         step![once(UPDATE, &[Some("1")]), sync(), once(UPDATE, &[Some("1")]), sync(), query(""), sync()];
@@ -43,8 +43,8 @@ async fn statements_up_to_one_sync_are_one_transaction() {
     let good = step![parse("s", UPDATE), step("1"), step("2"), step("1"), sync()];
     stage.same("several", &[good]).await;
     let bad = step![parse("s", UPDATE), step("1"), step("x"), step("2"), sync(), step("3"), sync()];
-    let said = stage.same("one fails", &[bad]).await;
-    assert_eq!(tags(&said), "12DCEZ2DCZTDCZ");
+    let replies = stage.same("one fails", &[bad]).await;
+    assert_eq!(tags(&replies), "12DCEZ2DCZTDCZ");
     let mixed = step![
         parse("s", UPDATE),
         step("1"),
@@ -76,10 +76,10 @@ async fn statements_up_to_one_sync_are_one_transaction() {
 }
 
 #[tokio::test]
-async fn flush_brings_answers_before_the_sync() {
+async fn flush_returns_replies_before_the_sync() {
     let stage = Stage::new().await;
     for text in [READ, UPDATE] {
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
             stage.direct.batch_execute(RESET).await.unwrap();
             let mut raw = stage.raw(port).await;
@@ -95,15 +95,15 @@ async fn flush_brings_answers_before_the_sync() {
                     all.push(raw.message().await.unwrap());
                 }
             }
-            said.push(all);
+            replies.push(all);
         }
-        assert_eq!(said[1], said[0], "{text}");
+        assert_eq!(replies[1], replies[0], "{text}");
     }
     stage.same("Flush alone", &[step![flush(), flush(), query("select 1")]]).await;
 }
 
 #[tokio::test]
-async fn portals_are_suspended_and_go_on() {
+async fn portals_are_suspended_and_continued() {
     let stage = Stage::new().await;
     let rows = "select * from generate_series(1, 5)";
     let pieces = step![
@@ -177,8 +177,8 @@ async fn newer_versions_and_options_are_negotiated() {
         for port in [server().port(), stage.gateway.port()] {
             let mut raw = Raw::open(port).await;
             raw.send(&startup(version, &[&user[..], &parameters].concat())).await;
-            let said = raw.until_ready(1).await;
-            negotiated.push(said[0].clone());
+            let replies = raw.until_ready(1).await;
+            negotiated.push(replies[0].clone());
             assert_eq!(tags(&raw.query("select 1").await), "TDCZ");
         }
         assert_eq!(negotiated[0].tag, b'v');
@@ -187,7 +187,7 @@ async fn newer_versions_and_options_are_negotiated() {
 }
 
 #[tokio::test]
-async fn the_greeting_is_the_servers() {
+async fn start_up_replies_are_those_of_the_server() {
     let stage = Stage::new().await;
     let parameters = [("application_name", "greeter"), ("DateStyle", "German"), ("TimeZone", "Asia/Tokyo")];
     let (_, mut directly) = Raw::log_in_with(server().port(), &parameters).await;
@@ -197,16 +197,16 @@ async fn the_greeting_is_the_servers() {
         greeting.sort_by_key(|message| (message.tag, message.body.clone()));
     }
     assert_eq!(through, directly);
-    let said = raw
+    let replies = raw
         .query("select date '2024-01-31', current_setting('TimeZone'), current_setting('application_name')")
         .await;
     let values: Vec<_> =
-        said[1].values().into_iter().map(|value| String::from_utf8(value.unwrap()).unwrap()).collect();
+        replies[1].values().into_iter().map(|value| String::from_utf8(value.unwrap()).unwrap()).collect();
     assert_eq!(values, ["31.01.2024", "Asia/Tokyo", "greeter"]);
 }
 
 #[tokio::test]
-async fn more_units_than_may_wait_are_answered_all_the_same() {
+async fn more_units_than_the_session_queues_are_answered_too() {
     let stage = Stage::new().await;
     let many: Vec<u8> = (0..2_500)
         .flat_map(|n| {
@@ -219,9 +219,9 @@ async fn more_units_than_may_wait_are_answered_all_the_same() {
 }
 
 #[tokio::test]
-async fn functions_are_called_by_their_numbers() {
+async fn functions_are_called_by_oid() {
     let stage = Stage::new().await;
-    // abs(int4) is function 1397: no formats given, one value of two bytes of text, the result as text.
+    // abs(int4) has OID 1397. The call has no format codes, one value of two bytes of text, and a text result.
     let call = |value: &[u8]| {
         let body = [&1397_u32.to_be_bytes()[..], b"\0\0\0\x01\0\0\0\x02", value, b"\0\0"].concat();
         frame(b'F', &body)

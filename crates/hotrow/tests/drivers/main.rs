@@ -1,5 +1,5 @@
-//! Drivers and tools that others wrote, and a client that sends what none of them does: through the gateway they must
-//! see what they see directly. What they do is in the modules; here is only their list.
+//! Drivers and tools of other projects, and a client that sends messages that none of them sends: through the gateway
+//! they must get the results of a direct connection. The modules contain the tests.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod after_errors;

@@ -1,4 +1,4 @@
-//! Statements and portals by name: parsed, described, closed, parsed anew, taken, unknown, unnamed; in all the orders that
+//! Statements and portals by name: parsed, described, closed, parsed again, taken, unknown, unnamed, in all orders that
 //! the protocol allows.
 
 use hotrow_testkit::raw::{bind, close, describe, execute, frame, parse, query, sync};
@@ -6,7 +6,7 @@ use hotrow_testkit::raw::{bind, close, describe, execute, frame, parse, query, s
 use crate::stage::{READ, Stage, UPDATE, once, step};
 
 #[tokio::test]
-async fn everything_that_may_stand_around_an_execute() {
+async fn names_are_parsed_and_described_around_an_execute() {
     let stage = Stage::new().await;
     let one = [Some("1")];
     stage
@@ -17,7 +17,10 @@ async fn everything_that_may_stand_around_an_execute() {
         .await;
     stage.same("Parse and Describe", &[step![parse("s", READ), describe(b'S', "s"), sync()]]).await;
     stage
-        .same("Describe of what is there", &[step![parse("s", READ), sync(), describe(b'S', "s"), sync()]])
+        .same(
+            "Describe of an existing statement",
+            &[step![parse("s", READ), sync(), describe(b'S', "s"), sync()]],
+        )
         .await;
     stage
         .same(
@@ -36,9 +39,15 @@ async fn everything_that_may_stand_around_an_execute() {
     stage
         .same("Bind and Describe", &[step![parse("", READ), bind("", "", &one), describe(b'P', ""), sync()]])
         .await;
+}
+
+#[tokio::test]
+async fn closed_names_can_be_used_again() {
+    let stage = Stage::new().await;
+    let one = [Some("1")];
     stage
         .same(
-            "Close before and behind",
+            "Close before and after",
             &[step![
                 close(b'S', "old"),
                 parse("s", UPDATE),
@@ -61,7 +70,7 @@ async fn everything_that_may_stand_around_an_execute() {
         .await;
     stage
         .same(
-            "Close, then the name anew",
+            "Close, then the name again",
             &[
                 step![
                     parse("s", UPDATE),
@@ -75,6 +84,12 @@ async fn everything_that_may_stand_around_an_execute() {
             ],
         )
         .await;
+}
+
+#[tokio::test]
+async fn executes_may_have_no_statement_no_rows_or_wrong_values() {
+    let stage = Stage::new().await;
+    let one = [Some("1")];
     stage.same("the empty query", &[step![once("", &[]), query(""), once(" -- nothing", &[])]]).await;
     stage
         .same(
@@ -129,10 +144,10 @@ async fn everything_that_may_stand_around_an_execute() {
 }
 
 #[tokio::test]
-async fn names_that_are_taken_or_unknown() {
+async fn a_name_that_is_taken_is_rejected() {
     let stage = Stage::new().await;
     let one = [Some("1")];
-    let said = stage
+    let replies = stage
         .same(
             "a name twice",
             &[step![
@@ -150,7 +165,7 @@ async fn names_that_are_taken_or_unknown() {
             ]],
         )
         .await;
-    let error = said.iter().find(|message| message.tag == b'E').unwrap();
+    let error = replies.iter().find(|message| message.tag == b'E').unwrap();
     assert_eq!(error.field(b'C').unwrap(), "42P05");
     assert_eq!(error.field(b'M').unwrap(), "prepared statement \"s\" already exists");
     stage
@@ -182,9 +197,15 @@ async fn names_that_are_taken_or_unknown() {
             ]],
         )
         .await;
-    let said = stage
+}
+
+#[tokio::test]
+async fn a_name_without_a_successful_parse_is_unknown() {
+    let stage = Stage::new().await;
+    let one = [Some("1")];
+    let replies = stage
         .same(
-            "a name that nobody gave",
+            "an unknown name",
             &[step![
                 bind("", "nobody", &one),
                 execute("", 0),
@@ -196,7 +217,7 @@ async fn names_that_are_taken_or_unknown() {
             ]],
         )
         .await;
-    assert_eq!(said[0].field(b'C').unwrap(), "26000");
+    assert_eq!(replies[0].field(b'C').unwrap(), "26000");
     stage
         .same(
             "a name whose Parse has failed",
@@ -215,7 +236,7 @@ async fn names_that_are_taken_or_unknown() {
         .await;
     stage
         .same(
-            "a Parse skipped behind an error",
+            "a Parse skipped after an error",
             &[step![
                 parse("", "updat t"),
                 parse("s", UPDATE),
@@ -231,6 +252,12 @@ async fn names_that_are_taken_or_unknown() {
             ]],
         )
         .await;
+}
+
+#[tokio::test]
+async fn a_name_whose_first_use_fails_keeps_its_meaning() {
+    let stage = Stage::new().await;
+    let one = [Some("1")];
     stage
         .same(
             "a name whose first use fails",
@@ -247,7 +274,7 @@ async fn names_that_are_taken_or_unknown() {
         .await;
     stage
         .same(
-            "a table that is not there yet",
+            "a table that does not exist",
             &[step![
                 parse("s", "update r set a = 1 where id = 1"),
                 bind("", "s", &[]),
@@ -260,6 +287,12 @@ async fn names_that_are_taken_or_unknown() {
             ]],
         )
         .await;
+}
+
+#[tokio::test]
+async fn prepare_and_deallocate_by_text_and_the_protocol_share_names() {
+    let stage = Stage::new().await;
+    let one = [Some("1")];
     stage
         .same(
             "PREPARE, EXECUTE and DEALLOCATE by text",
@@ -323,7 +356,7 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
         sync()
     ];
     stage.same("DEALLOCATE ALL leaves it", &[deallocate, again()]).await;
-    // The connection still has the one that was passed through.
+    // The held connection still has the unnamed statement that was passed through.
     let passed = once("select count(*) + $1::int from t", &one);
     let look = || step![describe(b'S', ""), sync()];
     let closed = step![close(b'S', ""), sync()];
@@ -335,7 +368,7 @@ async fn the_unnamed_statement_lives_until_the_next_one() {
 #[tokio::test]
 async fn more_statements_than_an_upstream_connection_keeps() {
     let stage = Stage::new().await;
-    // All at once and one by one, in a transaction, so that they meet on one connection.
+    // Sent together and one by one, in a transaction, because all of them need the same connection.
     let name = |n: usize| format!("s{n}");
     let prepared: Vec<Vec<u8>> = (0..600)
         .map(|n| step![parse(&name(n), &format!("select {n} + id from t where id > 8")), sync()])

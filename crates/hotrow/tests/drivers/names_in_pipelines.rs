@@ -1,4 +1,4 @@
-//! Names of statements and portals in messages that are sent in one go, some of which fail.
+//! Names of statements and portals in messages that are sent together, some of which fail.
 
 use hotrow_testkit::raw::{bind, close, describe, execute, parse, query, sync};
 
@@ -10,13 +10,13 @@ fn run(name: &str, values: &[Option<&str>]) -> Vec<u8> {
     step![bind("", name, values), execute("", 0), sync()]
 }
 
-/// Fails and skips what is behind it up to the Sync.
+/// Fails and causes the server to skip the messages up to the Sync.
 fn fails() -> Vec<u8> {
     execute("nobody", 0)
 }
 
 #[tokio::test]
-async fn what_an_error_skips_has_no_effect_on_names() {
+async fn messages_skipped_after_an_error_have_no_effect_on_names() {
     let stage = Stage::new().await;
     let prepared = step![parse("s", UPDATE), sync()];
     let taken = step![parse("s", "select 1"), close(b'S', "s"), sync(), run("s", ONE)];
@@ -31,13 +31,13 @@ async fn what_an_error_skips_has_no_effect_on_names() {
         step![parse("s", fails_at_execute), bind("", "s", ONE), execute("", 0), close(b'S', "s"), sync()];
     stage.same("a unit that fails when it is run", &[unit.clone(), run("s", ONE)]).await;
     stage.same("the same in one go", &[step![unit, run("s", ONE)]]).await;
-    stage.same("the same again and again", &[step![unit, unit, run("s", ONE), unit, run("s", ONE)]]).await;
+    stage.same("the same repeatedly", &[step![unit, unit, run("s", ONE), unit, run("s", ONE)]]).await;
     let unnamed = step![parse("", "select 1"), sync(), parse("", "wrong"), sync(), run("", &[])];
-    stage.same("an unnamed Parse that fails takes the one before it away", &[unnamed]).await;
+    stage.same("an unnamed Parse that fails drops the earlier unnamed statement", &[unnamed]).await;
 }
 
 #[tokio::test]
-async fn units_that_fail_before_the_gateway_prepares_what_they_name() {
+async fn units_that_fail_before_the_gateway_prepares_their_statements() {
     let stage = Stage::new().await;
     let s = || run("s", &[]);
     let (bad, described) = (step![fails(), s()], step![fails(), describe(b'S', "s"), sync()]);
@@ -57,7 +57,7 @@ async fn units_that_fail_before_the_gateway_prepares_what_they_name() {
 }
 
 #[tokio::test]
-async fn errors_come_in_the_order_of_the_server() {
+async fn errors_are_reported_in_the_order_of_the_server() {
     let stage = Stage::new().await;
     let prepared = step![parse("s", "select 1"), sync()];
     stage
@@ -86,15 +86,28 @@ async fn errors_come_in_the_order_of_the_server() {
     stage.same("a portal bound twice", &[portal]).await;
 }
 
-#[tokio::test]
-async fn prepare_and_deallocate_by_text_know_the_names_of_the_protocol() {
+fn once(text: &str) -> Vec<u8> {
+    step![parse("", text), bind("", "", &[]), execute("", 0), sync()]
+}
+
+/// Runs each case after a Parse of `s`, without and with a connection that the session holds.
+async fn same_after_a_parse<const N: usize>(cases: [(&str, Vec<Vec<u8>>); N]) {
     let stage = Stage::new().await;
     let prepared = step![parse("s", "select 1"), sync()];
-    let extended = |text| step![parse("", text), bind("", "", &[]), execute("", 0), sync()];
-    let ask = || step![query("deallocate s"), run("s", &[])];
-    for (what, steps) in [
+    for (what, steps) in cases {
+        let steps: Vec<Vec<u8>> = std::iter::once(prepared.clone()).chain(steps).collect();
+        stage.same(what, &steps).await;
+        let held: Vec<Vec<u8>> =
+            std::iter::once(query("select count(*) from t; listen x")).chain(steps).collect();
+        stage.same(what, &held).await;
+    }
+}
+
+#[tokio::test]
+async fn prepare_by_text_knows_the_names_of_the_protocol() {
+    same_after_a_parse([
         ("PREPARE of a name that the protocol has", vec![query("prepare s as select 5"), run("s", &[])]),
-        ("the same by extended query", vec![extended("prepare s as select 5"), run("s", &[])]),
+        ("the same by extended query", vec![once("prepare s as select 5"), run("s", &[])]),
         (
             "the same, and the name is free again",
             vec![
@@ -103,68 +116,6 @@ async fn prepare_and_deallocate_by_text_know_the_names_of_the_protocol() {
                 query("prepare s as select 6"),
                 query("execute s"),
             ],
-        ),
-        ("DEALLOCATE", vec![ask(), ask()]),
-        ("DEALLOCATE by extended query", vec![extended("deallocate s"), ask()]),
-        (
-            "DEALLOCATE twice in one go",
-            vec![step![extended("deallocate s"), extended("deallocate s"), ask()]],
-        ),
-        (
-            "DEALLOCATE in a failed transaction",
-            vec![
-                query("begin"),
-                query("select 1 / 0"),
-                query("deallocate s"),
-                extended("deallocate s"),
-                query("rollback"),
-                run("s", &[]),
-            ],
-        ),
-        (
-            "DEALLOCATE in a transaction that is rolled back",
-            vec![query("begin"), query("deallocate s"), query("rollback"), run("s", &[])],
-        ),
-        (
-            "DEALLOCATE behind an error",
-            vec![step![
-                fails(),
-                parse("", "deallocate s"),
-                bind("", "", &[]),
-                execute("", 0),
-                sync(),
-                run("s", &[])
-            ]],
-        ),
-        (
-            "DEALLOCATE, and the name anew, in one unit",
-            vec![step![
-                parse("", "deallocate s"),
-                bind("", "", &[]),
-                execute("", 0),
-                parse("s", "select 2"),
-                sync(),
-                run("s", &[])
-            ]],
-        ),
-        (
-            "DEALLOCATE ALL, and the name anew, in one go",
-            vec![step![query("deallocate all"), parse("s", "select 2"), sync(), run("s", &[])]],
-        ),
-        (
-            "DEALLOCATE ALL, and the name anew, in one unit",
-            vec![step![
-                parse("", "deallocate all"),
-                bind("", "", &[]),
-                execute("", 0),
-                parse("s", "select 2"),
-                sync(),
-                run("s", &[])
-            ]],
-        ),
-        (
-            "DISCARD ALL in one go with others",
-            vec![step![query("discard all"), run("s", &[]), parse("s", "select 2"), sync()], run("s", &[])],
         ),
         (
             "PREPARE first",
@@ -184,17 +135,86 @@ async fn prepare_and_deallocate_by_text_know_the_names_of_the_protocol() {
                 run("other", &[]),
             ],
         ),
-    ] {
-        let steps: Vec<Vec<u8>> = std::iter::once(prepared.clone()).chain(steps).collect();
-        stage.same(what, &steps).await;
-        let held: Vec<Vec<u8>> =
-            std::iter::once(query("select count(*) from t; listen x")).chain(steps).collect();
-        stage.same(what, &held).await;
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]
-async fn no_query_behind_a_failed_pipeline_waits_for_ever() {
+async fn deallocate_by_text_knows_the_names_of_the_protocol() {
+    let ask = || step![query("deallocate s"), run("s", &[])];
+    same_after_a_parse([
+        ("DEALLOCATE", vec![ask(), ask()]),
+        ("DEALLOCATE by extended query", vec![once("deallocate s"), ask()]),
+        ("DEALLOCATE twice in one go", vec![step![once("deallocate s"), once("deallocate s"), ask()]]),
+        (
+            "DEALLOCATE in a failed transaction",
+            vec![
+                query("begin"),
+                query("select 1 / 0"),
+                query("deallocate s"),
+                once("deallocate s"),
+                query("rollback"),
+                run("s", &[]),
+            ],
+        ),
+        (
+            "DEALLOCATE in a transaction that is rolled back",
+            vec![query("begin"), query("deallocate s"), query("rollback"), run("s", &[])],
+        ),
+        (
+            "DEALLOCATE after an error",
+            vec![step![
+                fails(),
+                parse("", "deallocate s"),
+                bind("", "", &[]),
+                execute("", 0),
+                sync(),
+                run("s", &[])
+            ]],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn names_are_free_again_after_deallocate_and_discard() {
+    same_after_a_parse([
+        (
+            "DEALLOCATE, and the name again, in one unit",
+            vec![step![
+                parse("", "deallocate s"),
+                bind("", "", &[]),
+                execute("", 0),
+                parse("s", "select 2"),
+                sync(),
+                run("s", &[])
+            ]],
+        ),
+        (
+            "DEALLOCATE ALL, and the name again, in one go",
+            vec![step![query("deallocate all"), parse("s", "select 2"), sync(), run("s", &[])]],
+        ),
+        (
+            "DEALLOCATE ALL, and the name again, in one unit",
+            vec![step![
+                parse("", "deallocate all"),
+                bind("", "", &[]),
+                execute("", 0),
+                parse("s", "select 2"),
+                sync(),
+                run("s", &[])
+            ]],
+        ),
+        (
+            "DISCARD ALL in one go with others",
+            vec![step![query("discard all"), run("s", &[]), parse("s", "select 2"), sync()], run("s", &[])],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn no_query_after_a_failed_pipeline_waits_for_ever() {
     let stage = Stage::new().await;
     let failing = step![parse("", "select 1 / 0"), bind("", "", &[]), execute("", 0)];
     for last in

@@ -1,4 +1,4 @@
-//! pgbench in all its ways of asking: what it counts as done is what the rows show. Never measures anything.
+//! pgbench in all its query modes: the rows show the transactions that it counts. Never measures anything.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 const INITIAL: i64 = 1_000_000;
 
-/// Runs pgbench through the gateway; how many transactions it has counted.
+/// Runs pgbench through the gateway. Returns the number of transactions that pgbench counted.
 async fn pgbench(gateway: &Gateway, schema: &str, script: Option<&str>, args: &[&str]) -> i64 {
     let mut pgbench = Command::new(tool("pgbench").expect("pgbench is installed"));
     pgbench.args(["-h", "127.0.0.1", "-U", "postgres", "-n", "-p", &gateway.port().to_string()]).args(args);
@@ -20,10 +20,10 @@ async fn pgbench(gateway: &Gateway, schema: &str, script: Option<&str>, args: &[
     pgbench.arg("postgres");
     let output = tokio::task::spawn_blocking(move || pgbench.output().unwrap()).await.unwrap();
     let _ = std::fs::remove_file(&file);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     let counted =
-        said.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "));
+        printed.lines().find_map(|line| line.strip_prefix("number of transactions actually processed: "));
     let counted = counted.map_or("0", |counted| counted.split('/').next().unwrap_or(counted));
     counted.parse().unwrap()
 }
@@ -36,7 +36,7 @@ async fn stock(direct: &Client) {
     direct.batch_execute(&sql).await.unwrap();
 }
 
-/// How much is sold, after a look whether anything was lost or invented.
+/// The number of sold items, after a check that none was lost or invented.
 async fn sold(direct: &Client) -> i64 {
     assert_eq!(
         value(direct, &format!("select count(*) from inv where stock + sold <> {INITIAL}")).await,
@@ -82,7 +82,7 @@ async fn pipelines_are_one_transaction_each() {
 }
 
 #[tokio::test]
-async fn its_own_benchmark_keeps_its_sums() {
+async fn the_built_in_benchmark_keeps_its_sums() {
     let (schema, direct) = new_schema().await;
     let gateway = Gateway::start(&[]);
     pgbench(&gateway, &schema, None, &["-i", "-q"]).await;

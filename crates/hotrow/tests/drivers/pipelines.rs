@@ -1,5 +1,5 @@
-//! Pipelined units of one session: many are under way at once, in lanes for different rows, for reads and for writes, and
-//! still each sees what the ones before it did.
+//! Pipelined units of one session: many run at the same time, reads and writes, in the lanes of different rows. Each
+//! still sees the effects of the units before it.
 
 use futures_util::future::join_all;
 use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
@@ -35,14 +35,14 @@ async fn several_sessions_pipeline_on_one_row() {
         own.into_iter().map(|row| row.unwrap().get::<_, i32>(0)).collect::<Vec<_>>()
     }))
     .await;
-    assert!(answers.iter().all(|own| own.is_sorted()), "each session's own in its order");
+    assert!(answers.iter().all(|own| own.is_sorted()), "each session's answers are in its order");
     let mut all = answers.concat();
     all.sort_unstable();
     assert_eq!(all, (1..=1200).collect::<Vec<_>>(), "each value once");
 }
 
 #[tokio::test]
-async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
+async fn reads_see_earlier_writes_and_no_later_ones() {
     let (schema, direct) = new_schema().await;
     direct.batch_execute(TABLE).await.unwrap();
     let gateway = Gateway::start(&[]);
@@ -50,7 +50,8 @@ async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
     let update = client.prepare("update t set n = n + 1 where id = $1 returning n").await.unwrap();
     let read = client.prepare("select n from t where id = $1").await.unwrap();
     let all = client.prepare("select sum(n)::int from t").await.unwrap();
-    // Rows of several lanes, reads of them, and at last what is passed through, and all behind it with it.
+    // Updates and reads in several lanes, and later units that are passed through together with the units sent after
+    // them.
     let kind = |step: usize| if step < 200 { step % 4 } else { step % 5 };
     let asked = (0..300_usize).map(|step| {
         let id = (1 + step * 7 % 10) as i32;
@@ -81,7 +82,7 @@ async fn reads_see_the_writes_in_front_of_them_and_not_those_behind() {
 }
 
 #[tokio::test]
-async fn one_that_fails_does_not_touch_its_neighbours() {
+async fn a_failing_unit_does_not_affect_its_neighbours() {
     let (schema, direct) = new_schema().await;
     direct.batch_execute(TABLE).await.unwrap();
     let gateway = Gateway::start(&[]);
@@ -108,16 +109,16 @@ async fn one_that_fails_does_not_touch_its_neighbours() {
 }
 
 #[tokio::test]
-async fn a_dropped_question_is_answered_to_nobody() {
+async fn the_answer_to_a_dropped_query_is_discarded() {
     let (schema, direct) = new_schema().await;
     direct.batch_execute(TABLE).await.unwrap();
     let gateway = Gateway::start(&[]);
     let client = connect(&gateway.config_in(&schema)).await;
     let update = client.prepare("update t set n = n + 1 where id = 1 returning n").await.unwrap();
     for round in 0..50_i32 {
-        let question = client.query_one(&update, &[]);
-        // Polled once, so that it is sent, and dropped.
-        let impatient = tokio::time::timeout(std::time::Duration::ZERO, question).await;
+        let dropped = client.query_one(&update, &[]);
+        // Polled once, which sends the query, and dropped.
+        let impatient = tokio::time::timeout(std::time::Duration::ZERO, dropped).await;
         drop(impatient);
         let answer: i32 = client.query_one(&update, &[]).await.unwrap().get(0);
         assert_eq!(answer, 2 * (round + 1));
@@ -126,16 +127,16 @@ async fn a_dropped_question_is_answered_to_nobody() {
     assert_eq!(sqlstate(&refused), "22012");
 }
 
-/// The name of the client is its own again after a RESET; nothing that follows overtakes the end of that.
+/// A RESET restores the client's name. No later unit overtakes the restoring.
 #[tokio::test]
-async fn what_is_behind_a_reset_of_the_name_is_answered_behind_it() {
+async fn units_after_a_reset_of_the_name_are_answered_after_it() {
     let gateway = Gateway::start(&[]);
     for reset in ["reset all", "discard all", "set application_name to default"] {
         let mut raw = Raw::log_in(gateway.port(), &[("application_name", "ann")]).await;
         raw.query("begin; commit").await;
         let once = |text: &str| [parse("", text), bind("", "", &[]), execute("", 0), sync()].concat();
         raw.send(&[once(reset), once("select pg_backend_pid()"), once("select 1 / 0")].concat()).await;
-        let said: String = tags(&raw.until_ready(3).await).replace('S', "");
-        assert_eq!(said, "12CZ12DCZ1EZ", "{reset}");
+        let replies: String = tags(&raw.until_ready(3).await).replace('S', "");
+        assert_eq!(replies, "12CZ12DCZ1EZ", "{reset}");
     }
 }

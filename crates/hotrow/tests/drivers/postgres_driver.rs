@@ -1,4 +1,4 @@
-//! tokio-postgres, which speaks the extended protocol with binary values, names its statements and closes them.
+//! tokio-postgres, which uses the extended protocol with binary values, and names and closes its statements.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -46,19 +46,19 @@ async fn prepared_statements_take_and_give_binary_values() {
         );
         assert_eq!((row.get::<_, SystemTime>(6), row.get::<_, Vec<i32>>(7)), (at, vec![1, 2]));
     }
-    let nobody: Option<i64> = None;
-    assert!(client.query(&read, &[&nobody]).await.unwrap().is_empty(), "NULL is nobody's key");
+    let null: Option<i64> = None;
+    assert!(client.query(&read, &[&null]).await.unwrap().is_empty(), "no row has the key NULL");
     assert_eq!((gateway.metric("packed_units_total"), gateway.metric("packed_reads_total")), (20, 3));
 }
 
 #[tokio::test]
-async fn statements_of_the_same_name_belong_to_their_clients() {
+async fn clients_can_use_the_same_statement_name() {
     let (gateway, schema, direct, one) = through(&[]).await;
     direct
         .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0)")
         .await
         .unwrap();
-    // The driver numbers statements per process, so these get their names from us.
+    // The driver's own names are unique in a process, so the test chooses the names.
     let other = connect(&gateway.config_in(&schema)).await;
     one.batch_execute("prepare same (int) as select $1 + 1").await.unwrap();
     other.batch_execute("prepare same (int) as select $1 + 2").await.unwrap();
@@ -85,7 +85,7 @@ async fn typed_queries_need_no_preparation() {
         let rows = client.query_typed(update, &[(&1_i32, Type::INT4), (&2_i32, Type::INT4)]).await.unwrap();
         assert_eq!(rows[0].get::<_, i32>(0), n * 2);
     }
-    // A declared type that isn't the column's makes another statement of the same text.
+    // A declared type that differs from the column's makes this another statement with the same text.
     let rows = client.query_typed(update, &[(&1_i64, Type::INT8), (&1_i32, Type::INT4)]).await.unwrap();
     assert_eq!(rows[0].get::<_, i32>(0), 11);
     let refused = client.query_typed(update, &[(&1_i32, Type::INT4), (&"x", Type::TEXT)]).await.unwrap_err();
@@ -94,7 +94,7 @@ async fn typed_queries_need_no_preparation() {
 }
 
 #[tokio::test]
-async fn transactions_are_the_clients_own() {
+async fn transactions_isolate_their_client() {
     let (_gateway, schema, direct, mut client) = through(&[]).await;
     direct
         .batch_execute("create table t (id int primary key, n int); insert into t values (1, 0)")
@@ -103,7 +103,7 @@ async fn transactions_are_the_clients_own() {
     let other = connect(&_gateway.config_in(&schema)).await;
     let transaction = client.transaction().await.unwrap();
     assert_eq!(transaction.execute("update t set n = 5 where id = 1", &[]).await.unwrap(), 1);
-    assert_eq!(value(&other, "select n from t where id = 1").await, "0", "nobody else sees it");
+    assert_eq!(value(&other, "select n from t where id = 1").await, "0", "no other client sees it");
     transaction.rollback().await.unwrap();
     assert_eq!(value(&other, "select n from t where id = 1").await, "0");
     let mut transaction = client.transaction().await.unwrap();
@@ -118,7 +118,7 @@ async fn transactions_are_the_clients_own() {
 }
 
 #[tokio::test]
-async fn portals_bring_rows_in_pieces() {
+async fn portals_return_rows_in_pieces() {
     let (_gateway, _, _direct, mut client) = through(&[]).await;
     let transaction = client.transaction().await.unwrap();
     let portal = transaction.bind("select * from generate_series(1, $1)", &[&10]).await.unwrap();
@@ -135,7 +135,7 @@ async fn portals_bring_rows_in_pieces() {
 }
 
 #[tokio::test]
-async fn copy_streams_both_ways() {
+async fn copy_streams_in_both_directions() {
     let (_gateway, _, direct, client) = through(&[]).await;
     direct.batch_execute("create table t (id int primary key, n int)").await.unwrap();
     let sink = client.copy_in("copy t from stdin").await.unwrap();
@@ -148,7 +148,7 @@ async fn copy_streams_both_ways() {
     let chunks: Vec<_> = stream.try_collect().await.unwrap();
     assert_eq!(chunks.len(), 5_000);
     assert_eq!(chunks[4_999], "4999\t4999\n");
-    // One that is given up leaves nothing, and a session that goes on.
+    // An abandoned COPY leaves no rows, and the session stays usable.
     let abandoned = client.copy_in::<_, bytes::Bytes>("copy t from stdin").await.unwrap();
     drop(abandoned);
     assert_eq!(value(&client, "select count(*) from t").await, "5000");
@@ -160,7 +160,7 @@ async fn copy_streams_both_ways() {
 }
 
 #[tokio::test]
-async fn a_cancel_token_stops_what_is_under_way() {
+async fn a_cancel_token_stops_the_running_statement() {
     let (_gateway, _, _direct, client) = through(&[]).await;
     let token = client.cancel_token();
     let sleeping = tokio::spawn(async move {
@@ -169,21 +169,22 @@ async fn a_cancel_token_stops_what_is_under_way() {
     });
     let look = connect(&_gateway.config()).await;
     let asleep = "select 1 from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'";
-    until("it sleeps", async || !hotrow_testkit::rows(&look, asleep).await.unwrap().is_empty()).await;
+    until("the statement sleeps", async || !hotrow_testkit::rows(&look, asleep).await.unwrap().is_empty())
+        .await;
     token.cancel_query(NoTls).await.unwrap();
     let (client, refused) = sleeping.await.unwrap();
     assert_eq!(sqlstate(&refused), "57014");
     assert_eq!(value(&client, "select 1").await, "1");
 }
 
-/// As many as get a turn on the cores, and some more.
+/// More clients than can have a turn on the cores at once.
 fn more_than_turns() -> usize {
     let cores = std::thread::available_parallelism().unwrap().get();
     (limits::HELD_TURNS_PER_CORE * cores).min(limits::HELD_TURNS_MAX) + 4
 }
 
 #[tokio::test]
-async fn open_transactions_leave_their_turns_to_others() {
+async fn open_transactions_give_up_their_turns() {
     let (gateway, schema, _, short) = through(&[]).await;
     let mut open = Vec::new();
     for _ in 0..more_than_turns() {
@@ -192,7 +193,7 @@ async fn open_transactions_leave_their_turns_to_others() {
         open.push(client);
     }
     assert!(gateway.metric("held_connections") >= open.len() as u64);
-    // Who waits for a turn that nobody leaves does so for this long, each time.
+    // A client that waits for a turn waits this long each time, if no other client gives its turn up.
     let moment = Duration::from_millis(limits::HELD_TURN_WAIT_MS);
     until("a statement does not wait", async || {
         let since = Instant::now();
@@ -202,9 +203,9 @@ async fn open_transactions_leave_their_turns_to_others() {
     .await;
 }
 
-/// None waits for the others to end, slow or short.
+/// Neither slow nor short statements wait for others to end.
 #[tokio::test]
-async fn slow_statements_keep_nobody_waiting_for_their_end() {
+async fn slow_statements_do_not_hold_up_others() {
     let (gateway, schema, _, short) = through(&[]).await;
     let mut sleepers = Vec::new();
     for _ in 0..more_than_turns() {
@@ -228,7 +229,7 @@ async fn slow_statements_keep_nobody_waiting_for_their_end() {
 }
 
 #[tokio::test]
-async fn large_values_come_back_as_they_went() {
+async fn large_values_are_returned_unchanged() {
     let (gateway, _, direct, client) = through(&[]).await;
     direct.batch_execute("create table t (id int primary key, label text)").await.unwrap();
     let large: String = (0..600_000).map(|n| char::from(b'a' + (n % 26) as u8)).collect();

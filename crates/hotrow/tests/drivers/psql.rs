@@ -1,5 +1,5 @@
-//! psql, directly and through the gateway: the output must be the same to the byte. The statements are in
-//! `statements.sql`.
+//! psql, directly and through the gateway: the output must be the same byte for byte. `statements.sql` has the
+//! statements.
 
 use std::io::{Read, pipe};
 use std::process::{Command, Stdio};
@@ -16,12 +16,12 @@ fn psql(port: u16, schema: &str) -> Command {
     psql
 }
 
-/// Output and errors in the order in which they came.
+/// Standard output and errors, in the order in which psql wrote them.
 fn output(mut command: Command) -> String {
     let (mut reader, writer) = pipe().unwrap();
     command.stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut child = command.spawn().unwrap();
-    drop(command); // our own ends of the pipe go with it
+    drop(command); // this closes this process's copies of the pipe's writing end
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();
     child.wait().unwrap();
@@ -56,7 +56,7 @@ async fn a_script_of_statements_has_the_same_output() {
     assert_eq!(through.len(), directly.len());
     let packed = gateway.metric("packed_units_total") + gateway.metric("packed_reads_total");
     assert!(packed > 25, "only {packed} of the statements were packed");
-    assert!(gateway.metric("failed_units_total") > 5, "those that fail are tried in a lane first");
+    assert!(gateway.metric("failed_units_total") > 5, "failing statements ran in a lane first");
 }
 
 #[tokio::test]
@@ -68,19 +68,19 @@ async fn several_statements_in_one_command_are_one_transaction() {
         .await
         .unwrap();
     let add = "update t set n = n + 1 where id = 1";
-    let said = run(
+    let printed = run(
         gateway.port(),
         &schema,
         &[&format!("{add}; {add}; select n from t; {add}; select 1 / 0; {add}")],
     );
-    assert!(said.contains("ERROR:  division by zero"), "{said}");
+    assert!(printed.contains("ERROR:  division by zero"), "{printed}");
     assert_eq!(value(&direct, "select n from t").await, "0");
-    let said = run(gateway.port(), &schema, &[&format!("{add}; {add}"), add, "select n from t"]);
-    assert!(said.contains("UPDATE 1\nUPDATE 1\nUPDATE 1") && said.contains(" 3\n"), "{said}");
+    let printed = run(gateway.port(), &schema, &[&format!("{add}; {add}"), add, "select n from t"]);
+    assert!(printed.contains("UPDATE 1\nUPDATE 1\nUPDATE 1") && printed.contains(" 3\n"), "{printed}");
 }
 
 #[tokio::test]
-async fn a_file_goes_in_and_out_by_copy() {
+async fn a_file_is_copied_in_and_out() {
     let (schema, direct) = new_schema().await;
     let gateway = Gateway::start(&[]);
     direct.batch_execute("create table t (id int primary key, text text)").await.unwrap();
@@ -90,7 +90,7 @@ async fn a_file_goes_in_and_out_by_copy() {
     let lines: String =
         (0..20_000).map(|n| format!("{n}\tline {n} of many, wide enough to fill frames\n")).collect();
     std::fs::write(&file, &lines).unwrap();
-    let said = run(
+    let printed = run(
         gateway.port(),
         &schema,
         &[
@@ -99,21 +99,21 @@ async fn a_file_goes_in_and_out_by_copy() {
             &format!("\\copy t from {}", file.display()),
         ],
     );
-    assert!(said.contains("COPY 20000\nCOPY 20000\n") && said.contains("t_pkey"), "{said}");
-    assert!(std::fs::read_to_string(&back).unwrap() == lines, "what comes out is what went in");
+    assert!(printed.contains("COPY 20000\nCOPY 20000\n") && printed.contains("t_pkey"), "{printed}");
+    assert!(std::fs::read_to_string(&back).unwrap() == lines, "the copied file is unchanged");
     assert_eq!(value(&direct, "select count(*) from t").await, "20000");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
-async fn who_listens_hears_what_others_notify() {
+async fn a_listener_gets_notifications_of_other_sessions() {
     let (schema, _direct) = new_schema().await;
     let gateway = Gateway::start(&[]);
     let other = connect(&gateway.config()).await;
     let own = run(gateway.port(), &schema, &["listen bell", "notify bell, 'one'", "select 1"]);
     assert_eq!(own.matches("Asynchronous notification \"bell\" with payload \"one\"").count(), 1, "{own}");
 
-    // The second command lets the other session ring, through the gateway too.
+    // While psql waits in its second command, the other session sends a notification, through the gateway too.
     let script = "select pg_advisory_lock(4711)";
     other.batch_execute("select pg_advisory_lock(4711)").await.unwrap();
     let port = gateway.port();
@@ -126,6 +126,6 @@ async fn who_listens_hears_what_others_notify() {
     .await;
     other.batch_execute("notify bell, 'two'").await.unwrap();
     other.batch_execute("select pg_advisory_unlock(4711)").await.unwrap();
-    let heard = listening.await.unwrap();
-    assert!(heard.contains("notification \"bell\" with payload \"two\""), "{heard}");
+    let output = listening.await.unwrap();
+    assert!(output.contains("notification \"bell\" with payload \"two\""), "{output}");
 }

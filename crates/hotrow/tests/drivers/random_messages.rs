@@ -1,5 +1,5 @@
-//! Random valid messages in one write each, with few names, errors, transactions and COPY: the gateway answers as the server
-//! does, byte by byte.
+//! Random valid messages in single writes, with few names, errors, transactions and COPY: the gateway replies as the
+//! server does, byte for byte.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use hotrow_testkit::{server, value};
 
 use crate::stage::{RESET, Stage};
 
-/// How long new programs are made.
+/// How long the test generates programs.
 const TIME: Duration = Duration::from_secs(8);
 
 const NAMES: [&str; 3] = ["", "a", "b"];
@@ -34,7 +34,7 @@ const TEXTS: [&str; 16] = [
     "select generate_series(1, 3)",
     "discard plans",
 ];
-/// The name of statements and portals that are COPY: no other message runs them.
+/// The name of COPY statements and their portals. No other message uses this name.
 const COPYING: &str = "copying";
 const COPIES: [&str; 2] = ["copy t (id, n) from stdin", "copy nowhere from stdin"];
 
@@ -88,7 +88,8 @@ fn messages(random: &mut Rng, call: &[u8]) -> Vec<Vec<u8>> {
     vec![one]
 }
 
-/// A program, in the pieces in which it is sent. Each ends with a Sync, and then a Query tells where its answer ends.
+/// A random program, in the pieces in which it is sent. Each piece ends with a Sync. `play` adds a Query that marks the
+/// end.
 fn program(random: &mut Rng, call: &[u8]) -> Vec<Vec<u8>> {
     let piece = |random: &mut Rng| {
         let parts: Vec<Vec<u8>> = (0..random.u8(1..12)).flat_map(|_| messages(random, call)).collect();
@@ -97,28 +98,29 @@ fn program(random: &mut Rng, call: &[u8]) -> Vec<Vec<u8>> {
     (0..random.u8(1..5)).map(|_| piece(random)).collect()
 }
 
-/// What is said to the pieces.
+/// Sends the pieces and returns the replies.
 async fn play(raw: &mut Raw, pieces: &[Vec<u8>]) -> Vec<Message> {
-    let mut said = Vec::new();
+    let mut replies = Vec::new();
     for (place, piece) in pieces.iter().enumerate() {
-        // An error that differs from all others ends the piece, also in a failed transaction.
+        // This error differs from all others and marks the end of the piece, also in a failed transaction.
         let end = format!("the end of {place}");
         raw.send(&[&piece[..], &query(&end)].concat()).await;
         let is_end = |message: &Message| {
             message.tag == b'E'
                 && message.field(b'M').is_some_and(|text| text.contains("syntax error at or near \"the\""))
         };
-        while !said.last().is_some_and(is_end) {
-            said.push(raw.message().await.unwrap_or_else(|| panic!("hung up after {said:?}")));
+        while !replies.last().is_some_and(is_end) {
+            replies
+                .push(raw.message().await.unwrap_or_else(|| panic!("connection closed after {replies:?}")));
         }
-        said.push(raw.message().await.unwrap());
-        assert_eq!(said.last().unwrap().tag, b'Z');
+        replies.push(raw.message().await.unwrap());
+        assert_eq!(replies.last().unwrap().tag, b'Z');
     }
-    said
+    replies
 }
 
 #[tokio::test]
-async fn random_messages_are_answered_as_they_are_directly() {
+async fn random_messages_get_the_replies_of_a_direct_connection() {
     let stage = Stage::new().await;
     let version = value(&stage.direct, "select 'version()'::regprocedure::oid").await.parse::<u32>().unwrap();
     let call = frame(b'F', &[&version.to_be_bytes()[..], &[0, 0, 0, 0, 0, 0]].concat());
@@ -127,7 +129,7 @@ async fn random_messages_are_answered_as_they_are_directly() {
     while begin.elapsed() < TIME {
         seed += 1;
         let pieces = program(&mut Rng::with_seed(seed), &call);
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
             stage.direct.batch_execute(RESET).await.unwrap();
             let mut raw = stage.raw(port).await;
@@ -136,9 +138,9 @@ async fn random_messages_are_answered_as_they_are_directly() {
                 .unwrap_or_else(|_| panic!("seed {seed}: no answer at port {port}: {}", shown(&pieces)));
             drop(raw);
             let state = "select string_agg(t::text, ' ' order by id) from t";
-            said.push((played, value(&stage.direct, state).await));
+            replies.push((played, value(&stage.direct, state).await));
         }
-        let (through, directly) = (said.pop().unwrap(), said.pop().unwrap());
+        let (through, directly) = (replies.pop().unwrap(), replies.pop().unwrap());
         assert_eq!(tags(&through.0), tags(&directly.0), "seed {seed}: {}", shown(&pieces));
         assert_eq!(through, directly, "seed {seed}: {}", shown(&pieces));
     }

@@ -1,5 +1,5 @@
-//! A transaction whose BEGIN, statements and COMMIT are messages of their own, where the gateway itself has to answer: each
-//! message gets its ReadyForQuery and none looks like a success, since its client counts them.
+//! Transactions whose BEGIN, statements and COMMIT are separate messages, when the gateway itself has to answer: each
+//! message gets its ReadyForQuery and none looks like a success, because the client counts them.
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::raw::{Message, Raw, bind, execute, parse, query, sync, tags};
@@ -7,9 +7,9 @@ use hotrow_testkit::{Gateway, connect, until, value};
 
 use crate::stage::{RESET, Stage, UPDATE, once, step};
 
-/// Six messages: of text, extended queries, and one behind the block.
+/// ReadyForQuery of the block's five messages (simple and extended queries) and of the query after the block.
 const READIES: usize = 6;
-/// What a client may send without waiting.
+/// Units that a client can send without waiting.
 const FILLER_UNITS: usize = 900;
 
 fn block(id: &str) -> Vec<u8> {
@@ -17,37 +17,37 @@ fn block(id: &str) -> Vec<u8> {
     step![query("begin"), once(UPDATE, &[Some(id)]), query(&text), once(UPDATE, &[Some(id)]), query("commit")]
 }
 
-/// The block and a query behind it, sent together.
-fn with_one_behind(id: &str) -> Vec<u8> {
+/// The block and a query after it, sent together.
+fn with_query_after(id: &str) -> Vec<u8> {
     step![block(id), query("select n from t where id = 9")]
 }
 
-/// Each message of a block has got this error.
-fn refused(said: &[Message], code: &str) {
-    assert_eq!(tags(said), "EZ".repeat(said.len() / 2), "{said:?}");
-    let (mut errors, mut readies) = (said.iter().step_by(2), said.iter().skip(1).step_by(2));
-    assert!(errors.all(|error| error.field(b'C').as_deref() == Some(code)), "{code}: {said:?}");
-    assert!(readies.all(|ready| ready.body == b"I"), "{said:?}");
+/// Asserts that each message of a block got this error.
+fn assert_rejected(replies: &[Message], code: &str) {
+    assert_eq!(tags(replies), "EZ".repeat(replies.len() / 2), "{replies:?}");
+    let (mut errors, mut readies) = (replies.iter().step_by(2), replies.iter().skip(1).step_by(2));
+    assert!(errors.all(|error| error.field(b'C').as_deref() == Some(code)), "{code}: {replies:?}");
+    assert!(readies.all(|ready| ready.body == b"I"), "{replies:?}");
 }
 
 async fn n(stage: &Stage, id: &str) -> String {
     value(&stage.direct, &format!("select n from t where id = {id}")).await
 }
 
-/// A stage whose table is filled, and a client whose blocks have been packed.
+/// A stage with a filled table, and a client whose block has been packed.
 async fn ready(options: &[&str]) -> (Stage, Raw) {
     let stage = Stage::with(options).await;
     stage.direct.batch_execute(RESET).await.unwrap();
     let mut raw = stage.raw(stage.gateway.port()).await;
     let packed = stage.packed();
-    raw.send(&with_one_behind("1")).await;
+    raw.send(&with_query_after("1")).await;
     assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
     assert_eq!(stage.packed() - packed, 2, "the block is one unit");
     (stage, raw)
 }
 
-/// The gateway's one lane stands still behind another client's lock until this client rolls back.
-async fn stand_still(stage: &Stage) -> (Raw, Raw) {
+/// Blocks the gateway's only lane by another client's lock, until that client rolls back.
+async fn block_the_lane(stage: &Stage) -> (Raw, Raw) {
     let (mut holder, mut stuck) =
         (stage.raw(hotrow_testkit::server().port()).await, stage.raw(stage.gateway.port()).await);
     holder.query("begin; update t set n = n where id = 5").await;
@@ -59,38 +59,38 @@ async fn stand_still(stage: &Stage) -> (Raw, Raw) {
 }
 
 #[tokio::test]
-async fn cancelled_in_its_lane() {
+async fn a_block_cancelled_in_its_lane_gets_an_error_for_each_message() {
     let (stage, mut raw) = ready(&["--lanes", "1", "--lane-lock-timeout-ms", "60000"]).await;
-    let (mut holder, mut stuck) = stand_still(&stage).await;
+    let (mut holder, mut stuck) = block_the_lane(&stage).await;
     let path = format!("-c search_path={}", value(&stage.direct, "select current_schema()").await);
-    let (mut client, said) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
-    let key = said.iter().find(|message| message.tag == b'K').unwrap();
+    let (mut client, replies) = Raw::log_in_with(stage.gateway.port(), &[("options", &path)]).await;
+    let key = replies.iter().find(|message| message.tag == b'K').unwrap();
     client.send(&block("2")).await;
     let request = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key.body].concat();
-    // Until it has been read: a cancel request for what is not there yet hits nothing.
-    let told = tokio::spawn(async move { (client.until_ready(5).await, client) });
-    while !told.is_finished() {
+    // Repeated until the block has been read, because a cancel request before that has no effect.
+    let answered = tokio::spawn(async move { (client.until_ready(5).await, client) });
+    while !answered.is_finished() {
         let mut cancel = Raw::open(stage.gateway.port()).await;
         cancel.send(&request).await;
         cancel.until_closed().await;
     }
-    let (said, mut client) = told.await.unwrap();
-    refused(&said, "57014");
-    assert_eq!(tags(&client.query("select 1").await), "TDCZ", "nothing is left over");
+    let (replies, mut client) = answered.await.unwrap();
+    assert_rejected(&replies, "57014");
+    assert_eq!(tags(&client.query("select 1").await), "TDCZ", "no reply is left over");
     holder.query("rollback").await;
     assert_eq!(tags(&stuck.until_ready(1).await), "12TDCZ");
     assert_eq!(n(&stage, "2").await, "0");
-    raw.send(&with_one_behind("2")).await;
+    raw.send(&with_query_after("2")).await;
     raw.until_ready(READIES).await;
     assert_eq!(n(&stage, "2").await, "3");
 }
 
 #[tokio::test]
-async fn a_lane_that_has_no_room() {
+async fn a_block_for_a_full_lane_gets_an_error_for_each_message() {
     let options = ["--lanes", "1", "--lane-lock-timeout-ms", "60000", "--queue-wait-ms", "60000"];
     let (stage, mut raw) = ready(&options).await;
-    let (mut holder, mut stuck) = stand_still(&stage).await;
-    // As many units as may wait in a lane, and some more.
+    let (mut holder, mut stuck) = block_the_lane(&stage).await;
+    // More units than a lane's queue takes.
     let mut fillers = Vec::new();
     let label = once("update t set label = $1 where id = 6", &[Some("x")]);
     while stage.gateway.metric("refused_total") == 0 {
@@ -99,50 +99,50 @@ async fn a_lane_that_has_no_room() {
         fillers.push(filler);
     }
     raw.send(&block("2")).await;
-    let told = tokio::spawn(async move { (raw.until_ready(5).await, raw) });
+    let answered = tokio::spawn(async move { (raw.until_ready(5).await, raw) });
     let console = connect(stage.gateway.config().dbname("hotrow")).await;
-    while !told.is_finished() {
-        console.simple_query("show lanes").await.unwrap(); // which makes the lane look at what has come
+    while !answered.is_finished() {
+        console.simple_query("show lanes").await.unwrap(); // this makes the lane read its new units
     }
-    let (said, mut raw) = told.await.unwrap();
-    refused(&said, "53000");
+    let (replies, mut raw) = answered.await.unwrap();
+    assert_rejected(&replies, "53000");
     assert_eq!(n(&stage, "2").await, "0");
     holder.query("rollback").await;
     stuck.until_ready(1).await;
     for mut filler in fillers {
         filler.until_ready(FILLER_UNITS).await;
     }
-    raw.send(&with_one_behind("2")).await;
+    raw.send(&with_query_after("2")).await;
     raw.until_ready(READIES).await;
     assert_eq!(n(&stage, "2").await, "3");
 }
 
 #[tokio::test]
-async fn given_back_by_its_lane_with_no_connection_to_be_had() {
+async fn a_block_that_a_lane_gave_back_is_rejected_without_a_free_connection() {
     let (stage, mut raw) = ready(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     let mut holder = stage.raw(stage.gateway.port()).await;
     holder.query("begin").await;
     stage.direct.batch_execute("update t set n = 98 where id = 2").await.unwrap();
-    raw.send(&with_one_behind("2")).await; // n < 100
-    let said = raw.until_ready(READIES).await;
-    refused(&said[..10], "53300");
-    assert_eq!(tags(&said[10..]), "TDCZ");
+    raw.send(&with_query_after("2")).await; // n < 100
+    let replies = raw.until_ready(READIES).await;
+    assert_rejected(&replies[..10], "53300");
+    assert_eq!(tags(&replies[10..]), "TDCZ");
     assert_eq!(n(&stage, "2").await, "98");
     holder.query("rollback").await;
-    raw.send(&with_one_behind("2")).await;
-    assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZEZEZCZTDCZ", "the server says what is wrong");
+    raw.send(&with_query_after("2")).await;
+    assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZEZEZCZTDCZ", "the server reports the error");
     assert_eq!(n(&stage, "2").await, "98");
 }
 
 #[tokio::test]
-async fn a_server_that_is_away() {
+async fn a_block_for_a_stopped_server_gets_an_error_for_each_message() {
     let server = tokio::task::spawn_blocking(|| PrivateServer::builder().label("blocks").start().unwrap());
     let server = server.await.unwrap();
     server.query("create table t (id int primary key, n int); insert into t values (2, 0), (9, 0)").unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "300"]);
     let mut raw = Raw::log_in(gateway.port(), &[]).await;
     for _ in 0..2 {
-        raw.send(&with_one_behind("2")).await;
+        raw.send(&with_query_after("2")).await;
         assert_eq!(tags(&raw.until_ready(READIES).await), "CZ12TDCZCZ12TDCZCZTDCZ");
     }
     let named = |name: &str| {
@@ -153,28 +153,32 @@ async fn a_server_that_is_away() {
     assert_eq!(tags(&raw.until_ready(1).await), "12DCZ");
     let client = connect(&gateway.config()).await;
     server.stop().unwrap();
-    raw.send(&with_one_behind("2")).await;
-    let said = raw.until_ready(READIES).await;
-    refused(&said[..10], "57P03");
-    assert_eq!(tags(&said[10..]), "EZ");
+    raw.send(&with_query_after("2")).await;
+    let replies = raw.until_ready(READIES).await;
+    assert_rejected(&replies[..10], "57P03");
+    assert_eq!(tags(&replies[10..]), "EZ");
     raw.send(&named("second")).await;
-    refused(&raw.until_ready(1).await, "57P03");
+    assert_rejected(&raw.until_ready(1).await, "57P03");
     server.restart().unwrap();
     let update = "update t set n = n + 1 where id = 9";
     until("the lane is back", async || client.simple_query(update).await.is_ok()).await;
     raw.send(&step![named("second"), named("first")]).await;
-    assert_eq!(tags(&raw.until_ready(2).await), "12DCZEZ", "only what was answered has a name");
-    assert_eq!(value(&client, "select n from t where id = 2").await, "6", "what was refused was not done");
+    assert_eq!(
+        tags(&raw.until_ready(2).await),
+        "12DCZEZ",
+        "only the statement whose Parse succeeded has a name"
+    );
+    assert_eq!(value(&client, "select n from t where id = 2").await, "6", "a rejected block has no effect");
 }
 
-/// Where not all of it can be packed, BEGIN goes the way of what is passed through, and may be refused there.
+/// If a block cannot be packed, its BEGIN is passed through and can be rejected there.
 #[tokio::test]
-async fn a_begin_that_gets_no_connection_takes_what_is_behind_it_along() {
+async fn a_begin_that_gets_no_connection_closes_the_session() {
     let stage = Stage::with(&["--held-connections-max", "1", "--held-wait-ms", "200"]).await;
     stage.direct.batch_execute(RESET).await.unwrap();
     let mut holder = stage.raw(stage.gateway.port()).await;
     let read = "select n from t where id = 3";
-    holder.query(read).await; // now the catalogue has been asked
+    holder.query(read).await; // now the gateway has read the catalogue
     holder.query("begin").await;
     let update = "update t set n = n + 1 where id = 3";
     let whole = once("begin isolation level serializable", &[]);
@@ -189,18 +193,18 @@ async fn a_begin_that_gets_no_connection_takes_what_is_behind_it_along() {
     ] {
         let mut raw = stage.raw(stage.gateway.port()).await;
         raw.send(&messages).await;
-        let said = raw.until_closed().await;
-        assert_eq!(tags(&said), "E", "{what}: {said:?}");
-        assert_eq!(said[0].field(b'C').as_deref(), Some("53300"), "{what}");
-        assert_eq!(said[0].field(b'V').as_deref(), Some("FATAL"), "{what}");
+        let replies = raw.until_closed().await;
+        assert_eq!(tags(&replies), "E", "{what}: {replies:?}");
+        assert_eq!(replies[0].field(b'C').as_deref(), Some("53300"), "{what}");
+        assert_eq!(replies[0].field(b'V').as_deref(), Some("FATAL"), "{what}");
     }
     let mut raw = stage.raw(stage.gateway.port()).await;
     for alone in
         ["begin", "begin; update t set n = 1 where id = 3; commit and chain", "select count(*) from t"]
     {
-        assert_eq!(tags(&raw.query(alone).await), "EZ", "{alone}: nothing is behind it");
+        assert_eq!(tags(&raw.query(alone).await), "EZ", "{alone}: no message follows");
     }
     raw.send(&step![query("select count(*) from t"), query(read)]).await;
-    assert_eq!(tags(&raw.until_ready(2).await), "EZTDCZ", "no transaction was to begin");
+    assert_eq!(tags(&raw.until_ready(2).await), "EZTDCZ", "no transaction begins there");
     assert_eq!(n(&stage, "3").await, "0");
 }

@@ -1,5 +1,5 @@
-//! The same messages to the server and to the gateway: the answers must be the same, byte for byte, and so must be what
-//! the table holds afterwards. Which messages, is for the tests.
+//! Fixture that sends the same messages to the server and to the gateway, and compares the replies byte for byte and
+//! the table's rows afterwards. The tests define the messages.
 
 use hotrow_testkit::raw::{Message, Raw, bind, describe, execute, parse, query, sync, tags};
 use hotrow_testkit::{Gateway, new_schema, server, value};
@@ -9,7 +9,7 @@ pub const RESET: &str = "drop table if exists r; truncate t; insert into t selec
 pub const UPDATE: &str = "update t set n = n + 1 where id = $1 returning id, n";
 pub const READ: &str = "select n, label from t where id = $1";
 
-/// A table in a schema of its own, and a gateway in front of it.
+/// A table in its own schema, and a gateway in front of the server.
 pub struct Stage {
     /// The gateway.
     pub gateway: Gateway,
@@ -19,12 +19,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage.
+    /// A stage with default options.
     pub async fn new() -> Self {
         Self::with(&[]).await
     }
 
-    /// The same, with options of the gateway's.
+    /// A stage whose gateway has more options.
     pub async fn with(options: &[&str]) -> Self {
         let (schema, direct) = new_schema().await;
         let table = "create table t (id int primary key, n int not null check (n < 100), label text)";
@@ -32,17 +32,18 @@ impl Stage {
         Self { gateway: Gateway::start(options), schema, direct }
     }
 
-    /// A connection that looks into the schema.
+    /// A connection with the stage's schema as its search path.
     pub async fn raw(&self, port: u16) -> Raw {
         Raw::log_in(port, &[("options", &format!("-c search_path={}", self.schema))]).await
     }
 
-    /// Runs the steps, each sent in one go, directly and through the gateway; what was said, if it was the same.
+    /// Runs the steps, each sent in one write, directly and through the gateway. Returns the replies, which must be the
+    /// same.
     pub async fn same(&self, what: &str, steps: &[Vec<u8>]) -> Vec<Message> {
         self.same_with(what, steps, readies).await
     }
 
-    /// The same where each step but the last is answered by so many ReadyForQuery: some of its messages are skipped.
+    /// As `same`, but `count` ReadyForQuery answer each step except the last, because some of its messages are skipped.
     pub async fn same_but_readies(&self, what: &str, steps: &[Vec<u8>], count: usize) -> Vec<Message> {
         let skipped =
             |step: &[u8]| if steps.iter().any(|other| other == step) { count } else { readies(step) };
@@ -55,7 +56,7 @@ impl Stage {
         steps: &[Vec<u8>],
         readies: impl Fn(&[u8]) -> usize,
     ) -> Vec<Message> {
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), self.gateway.port()] {
             self.direct.batch_execute(RESET).await.unwrap();
             let mut raw = self.raw(port).await;
@@ -65,9 +66,9 @@ impl Stage {
                 all.extend(raw.until_ready(readies(step)).await);
             }
             let state = value(&self.direct, "select string_agg(t::text, ' ' order by id) from t").await;
-            said.push((all, state));
+            replies.push((all, state));
         }
-        let (through, directly) = (said.pop().unwrap(), said.pop().unwrap());
+        let (through, directly) = (replies.pop().unwrap(), replies.pop().unwrap());
         assert_eq!(
             tags(&through.0),
             tags(&directly.0),
@@ -78,11 +79,11 @@ impl Stage {
         for (through, directly) in through.0.iter().zip(&directly.0) {
             assert_eq!(through, directly, "{what}");
         }
-        assert_eq!(through.1, directly.1, "{what}: what the table holds afterwards");
+        assert_eq!(through.1, directly.1, "{what}: the table's rows afterwards");
         through.0
     }
 
-    /// How many units were packed.
+    /// The number of packed units.
     pub fn packed(&self) -> u64 {
         self.gateway.metric("packed_units_total") + self.gateway.metric("packed_reads_total")
     }
@@ -93,7 +94,7 @@ pub fn once(text: &str, values: &[Option<&str>]) -> Vec<u8> {
     [parse("", text), bind("", "", values), describe(b'P', ""), execute("", 0), sync()].concat()
 }
 
-/// How many ReadyForQuery answer these messages.
+/// The number of ReadyForQuery that answer these messages.
 fn readies(mut messages: &[u8]) -> usize {
     let mut count = 0;
     while let [tag, a, b, c, d, ..] = *messages {
@@ -103,7 +104,7 @@ fn readies(mut messages: &[u8]) -> usize {
     count
 }
 
-/// Messages that are sent in one go.
+/// Messages that are sent in one write.
 macro_rules! step {
     ($($message:expr),* $(,)?) => { [$(&$message[..]),*].concat() };
 }

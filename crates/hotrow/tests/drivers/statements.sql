@@ -1,5 +1,5 @@
--- What psql sends directly and through the gateway, to see the same answers: everything that a text protocol client can
--- meet. Never anything that differs from run to run, such as times, process ids and object ids.
+-- Statements that psql runs directly and through the gateway, to compare the output: everything that a client of the
+-- simple protocol can meet. Never anything that differs between runs, such as times, process IDs and object IDs.
 \set VERBOSITY verbose
 \pset null '(null)'
 create table kind (id int primary key, name text not null unique);
@@ -90,7 +90,7 @@ update thing set doc = '{a}' where id = 3;
 update thing set bytes = '\x00ff' where id = 3 returning bytes;
 update thing set big = x'1f'::int where id = 3 returning big;
 
--- rows that come, stay away and go
+-- rows inserted, skipped on conflict and deleted
 insert into kind values (3, 'third') returning *;
 insert into kind values (3, 'again');
 insert into kind values (4, 'third');
@@ -115,7 +115,7 @@ select count(*), sum(small) from thing;
 table kind;
 values (1, 'a'), (2, null);
 
--- what is wrong
+-- errors
 select nothing from thing where id = 1;
 select lable from thing where id = 1;
 update thing set nothing = 1 where id = 1;
@@ -152,7 +152,7 @@ update thing set small = 10 where id = 4 \; select small from thing where id = 4
 update thing set small = 11 where id = 4 \; update thing set small = small / 0 where id = 4 \; select 1;
 select small from thing where id = 4;
 
--- psql's own ways
+-- commands of psql
 select id, small, scaled, label, day, doc from thing where id = 1 \gdesc
 update thing set small = 12 where id = 4 returning small, label \gdesc
 select nothing from thing \gdesc

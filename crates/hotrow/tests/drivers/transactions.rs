@@ -1,5 +1,5 @@
-//! Units of several statements: what is sent before one Sync, and BEGIN to COMMIT in one go, against a direct
-//! connection; and that they are packed where they can be, which the answers do not show.
+//! Units of several statements, compared with a direct connection: the messages before one Sync, and BEGIN to COMMIT
+//! sent together. Metrics show that they are packed if possible, because the answers do not show it.
 
 use hotrow_testkit::raw::{Raw, bind, close, describe, execute, parse, query, sync, tags};
 use hotrow_testkit::{rows, value};
@@ -15,7 +15,7 @@ fn update(id: &str) -> Vec<u8> {
     part(UPDATE, &[Some(id)])
 }
 
-/// Runs the steps both ways; how many of their units the gateway packed. The stage's own last query is one more.
+/// Runs the steps both ways. Returns how many of their units the gateway packed, without the stage's own last query.
 async fn packed(stage: &Stage, what: &str, steps: &[Vec<u8>]) -> u64 {
     let before = stage.packed();
     stage.same(what, steps).await;
@@ -36,7 +36,7 @@ async fn extended_queries_up_to_one_sync_are_one_unit() {
             step![part("begin", &[]), update("1"), part(READ, &[Some("2")]), part("commit", &[]), sync()],
         ),
         (
-            "other words for it",
+            "other spellings",
             step![
                 part("START TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE", &[]),
                 update("1"),
@@ -100,7 +100,7 @@ async fn simple_queries_of_several_statements_are_one_unit() {
 }
 
 #[tokio::test]
-async fn what_is_not_one_transaction_of_packable_statements_is_passed_through() {
+async fn units_that_are_not_one_transaction_of_packable_statements_are_passed_through() {
     let stage = Stage::new().await;
     for (what, unit) in [
         ("a block that stays open", step![part("begin", &[]), update("1"), sync(), once("rollback", &[])]),
@@ -110,7 +110,7 @@ async fn what_is_not_one_transaction_of_packable_statements_is_passed_through() 
             step![part("begin isolation level serializable", &[]), update("1"), part("commit", &[]), sync()],
         ),
         (
-            "more behind the block",
+            "a statement after the block",
             step![part("begin", &[]), update("1"), part("commit", &[]), update("2"), sync()],
         ),
         ("an empty block", step![part("begin", &[]), part("commit", &[]), sync()]),
@@ -125,7 +125,7 @@ async fn what_is_not_one_transaction_of_packable_statements_is_passed_through() 
             ],
         ),
         (
-            "rows wanted one by one",
+            "rows fetched one by one",
             step![parse("", READ), bind("", "", &[Some("1")]), execute("", 1), update("1"), sync()],
         ),
         (
@@ -166,11 +166,11 @@ async fn a_unit_that_fails_leaves_nothing_behind() {
     let failing = |begin: &[u8], end: &[u8]| {
         step![begin.to_vec(), update("1"), part(over, &[Some("2")]), update("3"), end.to_vec(), sync()]
     };
-    let said = stage.same("implicit", &[failing(&[], &[]), once(READ, &[Some("1")])]).await;
-    assert_eq!(tags(&said[..9]), "12TDC12nE"); // the answer to what was before stands, as directly
+    let replies = stage.same("implicit", &[failing(&[], &[]), once(READ, &[Some("1")])]).await;
+    assert_eq!(tags(&replies[..9]), "12TDC12nE"); // the replies before the error stay, as on a direct connection
     let block = failing(&part("begin", &[]), &part("commit", &[]));
     stage.same("in a block", &[block.clone(), once(READ, &[Some("1")]), query("rollback")]).await;
-    // Behind units that are fine, and in front of some.
+    // After units that succeed and before others.
     let pipeline = step![once(UPDATE, &[Some("5")]), block, query("rollback"), once(UPDATE, &[Some("5")])];
     stage.same("among others", &[pipeline]).await;
     stage
@@ -183,7 +183,7 @@ async fn a_unit_that_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn names_mean_what_they_meant_when_the_unit_came() {
+async fn names_keep_their_meaning_from_the_time_when_the_unit_arrived() {
     let stage = Stage::new().await;
     let fails = "update t set n = n + 1000 where id = $1 returning label";
     for name in ["", "s"] {
@@ -191,7 +191,7 @@ async fn names_mean_what_they_meant_when_the_unit_came() {
         let run = |id: &str| [bind("", name, &[Some(id)]), execute("", 0), sync()].concat();
         let steps = [
             step![parse(name, &fine("first")), run("1")],
-            // All at once: the second unit fails in its lane and runs alone when the name means something else.
+            // Sent together: the second unit fails in its lane and runs alone when the name has another meaning.
             step![
                 run("2"),
                 close(b'S', name),
@@ -203,7 +203,7 @@ async fn names_mean_what_they_meant_when_the_unit_came() {
                 run("5")
             ],
             run("6"),
-            // It runs alone when the name means nothing any more.
+            // The unit runs alone after the name was closed.
             step![
                 close(b'S', name),
                 parse(name, fails),
@@ -221,12 +221,12 @@ async fn names_mean_what_they_meant_when_the_unit_came() {
 }
 
 #[tokio::test]
-async fn transactions_on_the_same_rows_are_one_after_the_other() {
+async fn transactions_on_the_same_rows_run_one_after_the_other() {
     let stage = Stage::new().await;
     stage.direct.batch_execute(RESET).await.unwrap();
     let other = hotrow_testkit::Gateway::start(&[]);
-    // One gateway keeps the peace between transactions that take their rows in different orders; two need, as direct
-    // clients do, one order.
+    // One gateway prevents deadlocks between transactions that lock rows in different orders. Two gateways need one
+    // order, as direct clients do.
     for (ports, orders) in [
         ([stage.gateway.port(), stage.gateway.port()], [["1", "2", "3"], ["3", "2", "1"]]),
         ([stage.gateway.port(), other.port()], [["1", "2", "3"], ["1", "2", "3"]]),
@@ -242,15 +242,15 @@ async fn transactions_on_the_same_rows_are_one_after_the_other() {
                     let label = format!("{client}.{round}");
                     let parts = ids.map(|id| part(text, &[Some(label.as_str()), Some(id)]));
                     raw.send(&step![part("begin", &[]), parts.concat(), part("commit", &[]), sync()]).await;
-                    let said = raw.until_ready(1).await;
-                    assert_eq!(tags(&said), "12nC12TDC12TDC12TDC12nCZ", "{said:?}");
+                    let replies = raw.until_ready(1).await;
+                    assert_eq!(tags(&replies), "12nC12TDC12TDC12TDC12nCZ", "{replies:?}");
                 }
             }));
         }
         for task in running {
             task.await.unwrap();
         }
-        // Each transaction set all three rows: whoever was last, was last on all of them.
+        // Each transaction set all three rows, so all have the label of the last transaction.
         let labels = rows(&stage.direct, "select distinct label from t where id <= 3").await.unwrap();
         assert_eq!(labels.len(), 1, "{labels:?}");
     }
@@ -265,7 +265,8 @@ async fn two_gateways_and_an_outsider_on_one_row_lose_nothing() {
     let other = hotrow_testkit::Gateway::start(&[]);
     let schema = value(&stage.direct, "select current_schema()").await;
     let mut running = Vec::new();
-    // Each takes a row of its few and then the one of all: in a batch the next one's few come behind that.
+    // Each client locks one of eight rows and then the row that all share. In a batch, the next client's lock of one of
+    // the eight follows the lock of the shared row.
     for client in 0..32 {
         let port = if client % 2 == 0 { stage.gateway.port() } else { other.port() };
         let schema = schema.clone();
@@ -276,12 +277,13 @@ async fn two_gateways_and_an_outsider_on_one_row_lose_nothing() {
                 let parts =
                     [own.as_str(), "0"].map(|id| part("update c set n = n + 1 where id = $1", &[Some(id)]));
                 raw.send(&step![part("begin", &[]), parts.concat(), part("commit", &[]), sync()]).await;
-                let said = raw.until_ready(1).await;
-                assert_eq!(tags(&said), "12nC12nC12nC12nCZ", "{said:?}");
+                let replies = raw.until_ready(1).await;
+                assert_eq!(tags(&replies), "12nC12nC12nC12nCZ", "{replies:?}");
             }
         }));
     }
-    // Somebody holds the one row again and again, shorter than a lane waits, so that both gateways' batches meet at it.
+    // A direct client locks the shared row repeatedly, for less than the lanes' lock timeout: the batches of both
+    // gateways queue for it.
     let held = "begin; update c set n = n where id = 0; select pg_sleep(0.03); rollback";
     while !running.iter().all(|task| task.is_finished()) {
         stage.direct.batch_execute(held).await.unwrap();

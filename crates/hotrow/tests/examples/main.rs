@@ -1,5 +1,5 @@
-//! The programs under examples/, through a gateway, which merges what their drivers send: sellers here, workers of a queue in
-//! `workers`. `cargo test` leaves this file out, because it needs all their languages: `make examples` runs it.
+//! The programs under examples/, through a gateway that merges their drivers' calls: sellers in this file, workers of a
+//! queue in `workers`. `make examples` runs them. `cargo test` does not, because they need all their languages.
 
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
@@ -22,14 +22,14 @@ use nix::unistd::Pid;
 hotrow_testkit::shared_server!();
 
 const BUYERS: u64 = 10_000;
-/// They take seconds; most of it is what a compiler needs on a busy machine.
+/// The programs take seconds, and their compilers longer on a busy machine.
 const TIME: Duration = Duration::from_secs(180);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The schema pack, on the server that this file's tests share.
+/// Installs the schema pack on the server that this file's tests share.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| migrate(&server().url()));
@@ -38,10 +38,10 @@ fn install() {
 /// Starts a program. It may have children, as `go run` has.
 fn start(mut command: Command) -> Child {
     let spawned = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    spawned.unwrap_or_else(|error| panic!("{command:?}: {error}; examples/README.md says what it needs"))
+    spawned.unwrap_or_else(|error| panic!("{command:?}: {error}; examples/README.md has its requirements"))
 }
 
-/// Its end. None of its children outlives the time.
+/// Waits for the program's end. Ends its children if they take too long.
 fn end(child: Child) -> Output {
     let group = group(&child);
     let (ended, end) = channel();
@@ -49,7 +49,7 @@ fn end(child: Child) -> Output {
     end.recv_timeout(TIME)
         .unwrap_or_else(|_| {
             killpg(group, Signal::SIGKILL).unwrap();
-            panic!("a program takes longer than {TIME:?}");
+            panic!("a program took longer than {TIME:?}");
         })
         .unwrap()
 }
@@ -58,7 +58,7 @@ fn group(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Runs the program of a folder and looks at what it says, at what it left on the server, and at what was merged.
+/// Runs the program of a folder and checks its output, the rows on the server, and the number of merged calls.
 fn sells(folder: &str, program: &str, arguments: &[&str]) {
     install();
     let http = format!("127.0.0.1:{}", free_port());
@@ -72,20 +72,22 @@ fn sells(folder: &str, program: &str, arguments: &[&str]) {
         .env("DATABASE_URL", format!("postgres://postgres@127.0.0.1:{}/postgres", gateway.port()))
         .env("HOTROW_URL", format!("http://{http}"));
     let output = end(start(command));
-    let (said, wailed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (printed, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success(),
-        "{}\n{said}{wailed}run make examples if something is missing",
+        "{}\n{printed}{errors}run make examples if something is missing",
         output.status
     );
-    let last = said.lines().last().unwrap_or_default();
+    let last = printed.lines().last().unwrap_or_default();
     assert!(
         last.starts_with("sold 100 of 100 to 10000 buyers in ")
             && last.ends_with(" s (100 reserved, 9900 sold_out)"),
-        "{said}{wailed}"
+        "{printed}{errors}"
     );
 
-    let mut direct = Line::connect(server().port(), "public").unwrap().expect("the server takes us");
+    let mut direct =
+        Line::connect(server().port(), "public").unwrap().expect("the server accepts the log-in");
     let sql = format!(
         "select status, count(*), count(distinct buyer), sum(quantity) from hotrow.reservation
          where item = '{item}' group by status"

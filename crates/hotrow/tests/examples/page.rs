@@ -1,4 +1,4 @@
-//! The page of the queues shows numbers as they are: its script, run by Node.
+//! The queue page shows numbers unchanged: its script, run by Node.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn numbers_keep_all_their_digits() {
         assert_eq!(shown(number), number);
         assert_eq!(shown(&format!("[{number},{number}]")), format!("[\n  {number},\n  {number}\n]"));
     }
-    // What only looks like a number, or like what stands for one, is a text.
+    // A text that only looks like a number, or like the script's placeholder of one, stays a text.
     for text in ["9007199254740993", "a \\\"9007199254740993\\\" b", "\\\\u0000\\\\", "\\\\\\\"12.50"] {
         let json = format!("{{\n  \"9007199254740993\": \"{text}\"\n}}");
         assert_eq!(shown(&json), json);

@@ -1,5 +1,5 @@
-//! The workers of a queue: each order is done once, a lease is kept while the work takes longer, a worker that is told to stop
-//! gives back the rest, what fails comes again or is dead, and a lost connection loses nothing.
+//! The workers of a queue: each order is processed once, a lease is extended during longer work, a worker that is told
+//! to stop releases its other orders, a failed order is retried or dead, and a lost connection loses no order.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ enum Language {
     Rust,
 }
 
-/// A queue with orders, and how to work it off.
+/// A queue with orders, and a language for its workers.
 struct Stage {
     language: Language,
     queue: String,
@@ -30,7 +30,8 @@ impl Stage {
     fn new(language: Language, name: &str, payloads: &[&str]) -> Self {
         install();
         let queue = format!("{name}-{language:?}");
-        let direct = Line::connect(server().port(), "public").unwrap().expect("the server takes us");
+        let direct =
+            Line::connect(server().port(), "public").unwrap().expect("the server accepts the log-in");
         let mut stage = Stage { language, queue, direct };
         stage.ask(&format!("select hotrow.create_queue('{}', max_attempts => 2, retry => '0')", stage.queue));
         for (number, payload) in payloads.iter().enumerate() {
@@ -40,14 +41,14 @@ impl Stage {
         stage
     }
 
-    /// The one row, as texts.
+    /// The single row of the answer, as texts.
     fn ask(&mut self, sql: &str) -> Vec<String> {
         let answer = self.direct.query(sql);
         assert_eq!(answer.error(), None, "{sql}");
         answer.rows().remove(0).into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// depth, in flight, processed, dead
+    /// Depth, in flight, processed, dead.
     fn numbers(&mut self) -> [u64; 4] {
         let sql =
             format!("select depth, in_flight, processed, dead from hotrow.queue_stats('{}')", self.queue);
@@ -55,7 +56,7 @@ impl Stage {
         numbers.try_into().unwrap()
     }
 
-    /// How often the processed orders were taken: the sum, and of how many different ones.
+    /// How often the processed orders were taken in total, and the number of distinct orders.
     fn attempts(&mut self) -> Vec<String> {
         let sql = format!(
             "select sum(p.attempt), count(distinct p.order_id) from hotrow.processed_order p
@@ -73,7 +74,7 @@ impl Stage {
         }
     }
 
-    /// Starts a worker at this address, with more in its environment.
+    /// Starts a worker at this address, with additional environment variables.
     fn worker(&self, port: u16, settings: &[(&str, &str)]) -> Child {
         let mut command = match self.language {
             Language::Python => {
@@ -94,12 +95,16 @@ impl Stage {
     }
 }
 
-/// How many orders it says to have completed.
+/// The number of completed orders that the worker prints.
 fn completed(worker: Child) -> u64 {
     let output = end(worker);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{said}"))
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    printed
+        .split_whitespace()
+        .nth(1)
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{printed}"))
 }
 
 const STOP: (&str, &str) = ("STOP_WHEN_EMPTY", "1");
@@ -115,7 +120,7 @@ fn each_order_is_done_once(language: Language) {
     );
 }
 
-fn a_lease_is_kept_while_the_work_takes_longer(language: Language) {
+fn a_lease_is_extended_during_longer_work(language: Language) {
     let mut stage = Stage::new(language, "long", &["{}"]);
     let gateway = Gateway::start(&[]);
     let settings = [STOP, ("LEASE_SECONDS", "3"), ("WORK_SECONDS", "7")];
@@ -123,10 +128,10 @@ fn a_lease_is_kept_while_the_work_takes_longer(language: Language) {
     assert_eq!(stage.attempts(), ["1", "1"]);
 }
 
-fn a_worker_that_stops_finishes_one_and_gives_back_the_rest(language: Language) {
+fn a_worker_that_stops_finishes_one_order_and_releases_the_others(language: Language) {
     let mut stage = Stage::new(language, "stopped", &["{}"; 10]);
     let gateway = Gateway::start(&[]);
-    // The lease is over long before the work: it must be kept to the end, though the worker is stopping.
+    // The lease ends long before the work: a stopping worker must extend it to the end.
     let worker = stage.worker(gateway.port(), &[("LEASE_SECONDS", "3"), ("WORK_SECONDS", "7")]);
     stage.until("the orders are taken", |numbers| numbers[1] == 10);
     killpg(group(&worker), Signal::SIGTERM).unwrap();
@@ -136,23 +141,23 @@ fn a_worker_that_stops_finishes_one_and_gives_back_the_rest(language: Language) 
     assert_eq!(stage.ask(&sql), ["0"], "as if they had not been taken");
 }
 
-fn a_worker_that_waits_stops_at_once(language: Language) {
+fn a_waiting_worker_stops_at_once(language: Language) {
     let stage = Stage::new(language, "idle", &[]);
     let gateway = Gateway::start(&[]);
     let worker = stage.worker(gateway.port(), &[]);
-    // In the gateway, so that its calls have the form that is merged.
+    // Through the gateway, which shows that the worker's calls have a form that is merged.
     let deadline = Instant::now() + TIME;
     while gateway.metric("hotrow_waiting_calls") == 0 {
-        assert!(Instant::now() < deadline, "it does not wait");
+        assert!(Instant::now() < deadline, "the worker does not wait");
         thread::sleep(Duration::from_millis(10));
     }
     let since = Instant::now();
     killpg(group(&worker), Signal::SIGTERM).unwrap();
     assert_eq!(completed(worker), 0);
-    assert!(since.elapsed() < Duration::from_secs(15), "it has waited to its end");
+    assert!(since.elapsed() < Duration::from_secs(15), "the worker waited to the end of its call");
 }
 
-fn what_fails_comes_again_or_is_dead(language: Language) {
+fn a_failed_order_is_retried_or_dead(language: Language) {
     let mut stage = Stage::new(language, "failing", &[r#"{"fails": 1}"#, r#"{"fails": 9}"#, "{}"]);
     let gateway = Gateway::start(&[]);
     assert_eq!(completed(stage.worker(gateway.port(), &[STOP])), 2);
@@ -161,9 +166,9 @@ fn what_fails_comes_again_or_is_dead(language: Language) {
     assert_eq!(stage.ask(&sql), ["not yet"]);
 }
 
-fn a_lost_connection_loses_nothing(language: Language) {
+fn a_lost_connection_loses_no_order(language: Language) {
     let mut stage = Stage::new(language, "cut", &["{}"; 100]);
-    // Directly at the server, where its connections can be told from others.
+    // Directly to the server, where the worker's connections can be identified.
     let worker = stage.worker(server().port(), &[("LEASE_SECONDS", "3"), ("WORK_SECONDS", "0.01")]);
     for done in [20, 60] {
         stage.until("orders are done", |numbers| numbers[2] >= done);

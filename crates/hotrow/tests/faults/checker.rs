@@ -1,16 +1,16 @@
-//! Compares what clients were told with what the server holds. Knows nothing of faults.
+//! Compares the answers that clients got with the rows of the server. Knows nothing of faults.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use crate::load::{BLOCK_AMOUNT, Book, Fate, Task};
+use crate::load::{BLOCK_AMOUNT, Outcome, Records, Task};
 use hotrow_testkit::line::Line;
 
 const STOCK: u64 = 1_000_000_000;
-/// Other tests that work on the same server may keep it busy for this long.
+/// Other tests on the same server may keep it busy for this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until no backend works for a gateway any more, so that nothing can still be committed.
+/// Waits until no server process works for a gateway any more. After that nothing can be committed.
 pub fn settle(server: u16, schema: &str) -> Line {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -28,47 +28,48 @@ pub fn settle(server: u16, schema: &str) -> Line {
     }
 }
 
-/// Acknowledged is applied, exactly once; failed is not; unknown is either, at most once.
-pub fn check(server: u16, schema: &str, book: &Book) {
+/// Asserts that an acknowledged unit was applied exactly once, a failed unit not at all, and an unknown unit at most
+/// once.
+pub fn check(server: u16, schema: &str, records: &Records) {
     let mut line = settle(server, schema);
     let mut applied: HashMap<u64, usize> = HashMap::new();
     for row in line.query("select id from ledger").rows() {
         *applied.entry(number(&row[0])).or_default() += 1;
     }
-    for entry in &book.entries {
+    for entry in &records.entries {
         let (Task::Order(id) | Task::BadOrder(id)) = entry.task else { continue };
         let times = applied.remove(&id).unwrap_or(0);
-        let right = match entry.fate {
-            Fate::Acknowledged => times == 1,
-            Fate::Failed => times == 0,
-            Fate::Unknown => times <= 1,
+        let right = match entry.outcome {
+            Outcome::Acknowledged => times == 1,
+            Outcome::Failed => times == 0,
+            Outcome::Unknown => times <= 1,
         };
-        assert!(right, "{entry:?} was applied {times} times; errors: {:#?}", book.errors);
+        assert!(right, "{entry:?} was applied {times} times; errors: {:#?}", records.errors);
     }
-    assert!(applied.is_empty(), "orders that nobody has sent: {applied:?}");
+    assert!(applied.is_empty(), "orders that no client has sent: {applied:?}");
     let blocks = format!("select count(*), (select n from blocks) from ledger where amount = {BLOCK_AMOUNT}");
     let row = line.query(&blocks).rows().remove(0);
-    assert_eq!(row[0], row[1], "orders of blocks, and how often one was counted: some was done by halves");
-    check_item(&mut line, book);
+    assert_eq!(row[0], row[1], "orders of blocks and counted blocks differ: a block was applied in part");
+    check_item(&mut line, records);
 }
 
-fn check_item(line: &mut Line, book: &Book) {
+fn check_item(line: &mut Line, records: &Records) {
     let row = line.query("select stock, sold from inv where id = 1").rows().remove(0);
     let (stock, sold) = (number(&row[0]), number(&row[1]));
-    let sales = || book.entries.iter().filter(|entry| entry.task == Task::Sell);
-    let count = |fate| sales().filter(|entry| entry.fate == fate).count() as u64;
-    let (acknowledged, unknown) = (count(Fate::Acknowledged), count(Fate::Unknown));
+    let sales = || records.entries.iter().filter(|entry| entry.task == Task::Sell);
+    let count = |outcome| sales().filter(|entry| entry.outcome == outcome).count() as u64;
+    let (acknowledged, unknown) = (count(Outcome::Acknowledged), count(Outcome::Unknown));
     assert_eq!(stock + sold, STOCK);
     assert!(
         acknowledged <= sold && sold <= acknowledged + unknown,
         "sold {sold}, acknowledged {acknowledged}, unknown {unknown}; errors: {:#?}",
-        book.errors
+        records.errors
     );
     let mut seen = HashSet::new();
     let mut last: HashMap<u64, u64> = HashMap::new();
-    for entry in sales().filter(|entry| entry.fate == Fate::Acknowledged) {
-        let value = entry.sold.expect("an acknowledged sale says the how-manieth it was");
-        assert!(value <= sold, "{entry:?} and only {sold} are sold");
+    for entry in sales().filter(|entry| entry.outcome == Outcome::Acknowledged) {
+        let value = entry.sold.expect("an acknowledged sale has its number");
+        assert!(value <= sold, "{entry:?} but only {sold} are sold");
         assert!(seen.insert(value), "two sales were both number {value}");
         let before = last.insert(entry.session, value);
         assert!(before < Some(value), "a session's sales are out of order: {before:?}, then {value}");

@@ -1,4 +1,4 @@
-//! Clients that are many, and clients that take and never read: memory stays bounded.
+//! Many clients, and clients that never read their answers: memory stays bounded.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::prepare;
 const CROWD: usize = 10_000;
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Lets them all in, asks something of each, and lets them go; the gateway's memory when all were there.
+/// Connects all clients, runs a statement for each and disconnects them. Returns the gateway's memory with all
+/// connected.
 async fn visit(gateway: &Gateway) -> u64 {
     let mut crowd: Vec<Line> =
         (0..CROWD).map(|_| Line::connect(gateway.port(), "public").unwrap().unwrap()).collect();
@@ -39,36 +40,37 @@ async fn ten_thousand_clients_come_and_go() {
     let after = gateway.resident();
     let [before, first, third, fourth, after] =
         [before, peaks[0], peaks[2], peaks[3], after].map(|bytes| bytes / MEBIBYTE);
-    println!("MiB: {before} before, {first} with the first crowd, {fourth} with the fourth, {after} after");
+    println!("MiB: {before} before, {first} with the first clients, {fourth} with the fourth, {after} after");
     assert!(first < before + 200, "20 KiB for each client at most");
-    assert!(fourth < before + 250, "what the allocator keeps in pieces included");
-    assert!(fourth <= third + third / 20 && after <= fourth, "it does not grow from crowd to crowd");
+    assert!(fourth < before + 250, "including memory that the allocator keeps");
+    assert!(fourth <= third + third / 20 && after <= fourth, "memory does not grow from round to round");
 }
 
 #[test]
-fn a_client_that_never_reads_costs_the_others_nothing() {
+fn a_client_that_never_reads_does_not_affect_others() {
     let mut direct = prepare(server().port(), "unread");
     let wide =
         "create table wide as select g, repeat(md5(g::text), 30) as filling from generate_series(1, 2000) g";
     assert_eq!(direct.query(&format!("{wide}; alter table wide add primary key (g)")).error(), None);
-    // Patient: on a machine with other work the lane may be slow, and is not what this is about.
+    // A long queue wait: on a busy machine the lane may be slow, which is not the subject of this test.
     let gateway = Gateway::start(&["--queue-wait-ms", "60000"]);
     let mut neighbour = Line::connect(gateway.port(), "unread").unwrap().unwrap();
     assert_eq!(neighbour.query("select count(*) from wide").error(), None);
     let before = gateway.resident();
-    // Some by a lane, as many as its queue takes; the others passed through, where 2 MB is the answer to each statement.
-    let deaf: Vec<Line> = (0..40).map(|number| deaf(gateway.port(), number % 8 == 0)).collect();
+    // One part uses a lane, as many units as its queue takes. The other is passed through, with 2 MB as the answer to
+    // each statement.
+    let never_reads: Vec<Line> = (0..40).map(|number| never_reads(gateway.port(), number % 8 == 0)).collect();
     for round in 0..200 {
         let answer = neighbour.query(&format!("select length(filling) from wide where g = {}", round + 1));
         assert_eq!(answer.rows(), [[Some("960".to_owned())]], "{:?}", answer.error());
     }
     let more = gateway.resident().saturating_sub(before) / MEBIBYTE;
-    println!("{more} MiB for {} clients that do not read", deaf.len());
+    println!("{more} MiB for {} clients that do not read", never_reads.len());
     assert!(more < 100, "{more} MiB");
 }
 
-/// A client that asks for as much as its socket takes, and reads nothing.
-fn deaf(port: u16, packed: bool) -> Line {
+/// A client that sends as many statements as its socket takes, and reads nothing.
+fn never_reads(port: u16, packed: bool) -> Line {
     let mut line = Line::connect(port, "unread").unwrap().unwrap();
     for number in 0..2_000 {
         if packed {

@@ -1,6 +1,5 @@
-//! Promise 5 byte by byte: a lane's connection that breaks after n bytes, for every n and in either direction. The
-//! clients' own connections live on, and each unit is answered: exactly, or with 08007. Dying processes are in
-//! `faults/`.
+//! Promise 5 byte by byte: a lane's connection breaks after n bytes, for every n and in both directions. The clients'
+//! own connections stay, and each unit is answered: exactly, or with 08007. Other modules test dying processes.
 
 use std::sync::atomic::AtomicU64;
 use std::thread;
@@ -11,45 +10,47 @@ use hotrow_testkit::proxy::{After, Fault, How, Proxy, Way};
 use hotrow_testkit::{Gateway, server};
 
 use crate::checker::check;
-use crate::load::{Book, Fate, Load, ORDER, SELL, TABLES, Task, answers_of_block, put_block};
+use crate::load::{Load, ORDER, Outcome, Records, SELL, TABLES, Task, answers_of_block, put_block};
 
-/// What is sent together while a connection breaks; a number becomes a unit.
+/// The units that are sent together while a connection breaks. Each function makes a unit from a number.
 type Shape = [fn(u64) -> Task];
 const ONE: &Shape = &[Task::Order];
 const THREE: &Shape = &[Task::Order, Task::Order, |_| Task::Sell];
 const SECOND_FAILS: &Shape = &[Task::Order, Task::BadOrder, |_| Task::Sell];
 
-/// Longer than what a batch of a few units, or a log-in, takes in either direction.
+/// More than a batch of a few units, or a log-in, sends in one direction.
 const BYTES_MAX: usize = 9_000;
 
-/// A gateway behind a proxy, with one lane, and one client.
+/// A gateway with one lane that reaches the server through a proxy, and one client.
 struct Stage {
     schema: String,
     proxy: Proxy,
     gateway: Gateway,
     line: Line,
-    book: Book,
+    records: Records,
     next: u64,
 }
 
 impl Stage {
-    /// With more start-up options of the client's, which its lane gets too.
+    /// Adds start-up options of the client, which its lane gets too.
     fn new(schema: &str, options: &str) -> Self {
-        let mut direct = Line::connect(server().port(), schema).unwrap().expect("the server takes us");
+        let mut direct =
+            Line::connect(server().port(), schema).unwrap().expect("the server accepts the log-in");
         assert_eq!(direct.query(&format!("create schema {schema}; {TABLES}")).error(), None);
         let proxy = Proxy::start(server().port());
         let gateway = Gateway::in_front_of(&proxy.url(), &["--lanes", "1"]);
         let start = format!("{schema} {options}");
-        let mut line = Line::connect(gateway.port(), &start).unwrap().expect("the gateway takes us");
+        let mut line =
+            Line::connect(gateway.port(), &start).unwrap().expect("the gateway accepts the log-in");
         line.put_prepare("order", ORDER);
         line.put_prepare("sell", SELL);
         line.send().unwrap();
         (0..2).for_each(|_| assert_eq!(line.answer().error(), None));
-        Self { schema: schema.to_owned(), proxy, gateway, line, book: Book::default(), next: 0 }
+        Self { schema: schema.to_owned(), proxy, gateway, line, records: Records::default(), next: 0 }
     }
 
-    /// Sends units together and returns what became of them.
-    fn run(&mut self, tasks: &[Task]) -> Vec<Fate> {
+    /// Sends units together and returns their outcomes.
+    fn run(&mut self, tasks: &[Task]) -> Vec<Outcome> {
         self.send(tasks);
         self.receive(tasks)
     }
@@ -64,16 +65,19 @@ impl Stage {
         self.line.send().unwrap();
     }
 
-    /// The client's connection has to survive.
-    fn receive(&mut self, tasks: &[Task]) -> Vec<Fate> {
+    /// Receives the answers. The client's connection must stay open.
+    fn receive(&mut self, tasks: &[Task]) -> Vec<Outcome> {
         let answers: Vec<_> = tasks.iter().map(|_| self.line.answer()).collect();
         assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
-        self.book.note(tasks, &answers, 1, &AtomicU64::new(0));
-        self.book.entries[self.book.entries.len() - tasks.len()..].iter().map(|entry| entry.fate).collect()
+        self.records.note(tasks, &answers, 1, &AtomicU64::new(0));
+        self.records.entries[self.records.entries.len() - tasks.len()..]
+            .iter()
+            .map(|entry| entry.outcome)
+            .collect()
     }
 
-    /// Sends a block, and a sale behind it; what became of the block and of the sale.
-    fn run_block(&mut self) -> [Fate; 2] {
+    /// Sends a block and a sale after it. Returns the outcomes of the block and of the sale.
+    fn run_block(&mut self) -> [Outcome; 2] {
         self.send_block();
         self.receive_block()
     }
@@ -84,15 +88,15 @@ impl Stage {
         self.send(&[Task::Sell]);
     }
 
-    fn receive_block(&mut self) -> [Fate; 2] {
+    fn receive_block(&mut self) -> [Outcome; 2] {
         let tasks = [Task::Order(self.next), Task::Sell, Task::Sell];
         let [order, sale] = answers_of_block(&mut self.line);
         let answers = [order, sale, self.line.answer()];
         assert!(answers.iter().all(|answer| answer.whole), "the client was cut off: {answers:?}");
-        self.book.note(&tasks, &answers, 1, &AtomicU64::new(0));
-        let fates: Vec<_> = self.book.entries.iter().rev().take(3).map(|entry| entry.fate).collect();
-        assert_eq!(fates[1], fates[2], "all of it or nothing: {:#?}", self.book.errors);
-        [fates[2], fates[0]]
+        self.records.note(&tasks, &answers, 1, &AtomicU64::new(0));
+        let outcomes: Vec<_> = self.records.entries.iter().rev().take(3).map(|entry| entry.outcome).collect();
+        assert_eq!(outcomes[1], outcomes[2], "the block was applied in part: {:#?}", self.records.errors);
+        [outcomes[2], outcomes[0]]
     }
 
     fn number(&mut self) -> u64 {
@@ -100,65 +104,67 @@ impl Stage {
         self.next
     }
 
-    /// The lane is connected, its statements are prepared, and it works. There are so many good orders that a bad one
-    /// does not get the statement out of the lanes.
-    ///
-    /// A cut that was due right behind the last answer of the time before may fall into it, so that it is unknown
-    /// what became of these orders: then once more.
+    /// Connects the lane, prepares its statements and runs units. There are enough good orders that a bad one does not
+    /// take the statement out of the lanes.  A cut that was due directly after the last answer of the previous round
+    /// may happen here and leave these orders unknown. The orders are then sent again.
     fn warm_up(&mut self) {
         for _ in 0..3 {
             let mut tasks: Vec<_> = (0..12).map(|_| Task::Order(self.number())).collect();
             tasks.push(Task::Sell);
-            let fates = self.run(&tasks);
-            assert!(fates.iter().all(|fate| *fate != Fate::Failed), "{:#?}", self.book.errors);
-            if fates.iter().all(|fate| *fate == Fate::Acknowledged) {
+            let outcomes = self.run(&tasks);
+            assert!(outcomes.iter().all(|outcome| *outcome != Outcome::Failed), "{:#?}", self.records.errors);
+            if outcomes.iter().all(|outcome| *outcome == Outcome::Acknowledged) {
                 return;
             }
         }
-        panic!("a lane that nobody cuts does not work: {:#?}", self.book.errors);
+        panic!("a lane without a fault does not work: {:#?}", self.records.errors);
     }
 
-    /// Breaks the lane under some units; none when they got through before it broke.
-    fn break_once(&mut self, fault: Fault, shape: &Shape) -> Option<Vec<Fate>> {
+    /// Breaks the lane while units run. Returns none if they completed before the break.
+    fn break_once(&mut self, fault: Fault, shape: &Shape) -> Option<Vec<Outcome>> {
         self.warm_up();
         let cuts = self.proxy.cuts();
         self.proxy.arm(fault);
         let tasks: Vec<_> = shape.iter().map(|make| make(self.number())).collect();
-        let fates = self.run(&tasks);
+        let outcomes = self.run(&tasks);
         self.proxy.disarm();
-        (self.proxy.cuts() > cuts).then_some(fates)
+        (self.proxy.cuts() > cuts).then_some(outcomes)
     }
 
-    /// Breaks the lane after 0, `step`, ... bytes until the units get through. How many units got their answer, and
-    /// of how many it could not be found out.
+    /// Breaks the lane after 0, `step`, ... bytes until the units complete. Returns how many units got their answer,
+    /// and how many are unknown.
     fn break_everywhere(&mut self, way: Way, how: How, step: usize, shape: &Shape) -> (usize, usize) {
         let (mut exact, mut unknown) = (0, 0);
         for bytes in (0..BYTES_MAX).step_by(step) {
             let fault = Fault { way, after: After::Bytes(bytes), how };
-            let Some(fates) = self.break_once(fault, shape) else { return (exact, unknown) };
-            for (index, fate) in fates.into_iter().enumerate() {
-                match fate {
-                    Fate::Acknowledged => exact += 1,
-                    Fate::Unknown => unknown += 1,
-                    Fate::Failed => {
-                        assert!(std::ptr::eq(shape, SECOND_FAILS) && index == 1, "{:#?}", self.book.errors);
+            let Some(outcomes) = self.break_once(fault, shape) else { return (exact, unknown) };
+            for (index, outcome) in outcomes.into_iter().enumerate() {
+                match outcome {
+                    Outcome::Acknowledged => exact += 1,
+                    Outcome::Unknown => unknown += 1,
+                    Outcome::Failed => {
+                        assert!(
+                            std::ptr::eq(shape, SECOND_FAILS) && index == 1,
+                            "{:#?}",
+                            self.records.errors
+                        );
                     }
                 }
             }
         }
-        panic!("so few units take more than {BYTES_MAX} bytes");
+        panic!("these units take more than {BYTES_MAX} bytes");
     }
 
     fn finish(self) {
-        assert_eq!(self.book.unexpected(&["ERROR 08007"]), []);
-        check(server().port(), &self.schema, &self.book);
+        assert_eq!(self.records.unexpected(&["ERROR 08007"]), []);
+        check(server().port(), &self.schema, &self.records);
         let packed = self.gateway.metric("packed_units_total") as usize;
-        assert!(packed * 2 > self.book.entries.len(), "{packed} of {}", self.book.entries.len());
+        assert!(packed * 2 > self.records.entries.len(), "{packed} of {}", self.records.entries.len());
     }
 }
 
 #[test]
-fn answers_cut_off_after_any_byte_are_found_out_or_said_to_be_unknown() {
+fn answers_cut_off_after_any_byte_are_determined_or_reported_as_unknown() {
     let mut stage = Stage::new("cut_answers", "");
     let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Cut, 1, THREE);
     assert!(exact > 0 && unknown > 0, "{exact} exact, {unknown} unknown");
@@ -166,7 +172,7 @@ fn answers_cut_off_after_any_byte_are_found_out_or_said_to_be_unknown() {
 }
 
 #[test]
-fn answers_swallowed_from_any_byte_on_are_found_out_or_said_to_be_unknown() {
+fn answers_swallowed_from_any_byte_on_are_determined_or_reported_as_unknown() {
     let mut stage = Stage::new("swallowed", "");
     let (exact, unknown) = stage.break_everywhere(Way::ToGateway, How::Swallow, 1, THREE);
     assert!(exact > 0 && unknown > 0, "{exact} exact, {unknown} unknown");
@@ -174,7 +180,7 @@ fn answers_swallowed_from_any_byte_on_are_found_out_or_said_to_be_unknown() {
 }
 
 #[test]
-fn questions_cut_off_after_any_byte_are_never_run_twice() {
+fn requests_cut_off_after_any_byte_are_never_run_twice() {
     let mut stage = Stage::new("cut_questions", "");
     stage.break_everywhere(Way::ToServer, How::Cut, 1, THREE);
     stage.finish();
@@ -189,11 +195,11 @@ fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_
             stage.warm_up();
             let cuts = stage.proxy.cuts();
             stage.proxy.arm(Fault { way, after: After::Bytes(bytes), how });
-            for fate in stage.run_block() {
-                match fate {
-                    Fate::Acknowledged => exact += 1,
-                    Fate::Unknown => unknown += 1,
-                    Fate::Failed => panic!("{:#?}", stage.book.errors),
+            for outcome in stage.run_block() {
+                match outcome {
+                    Outcome::Acknowledged => exact += 1,
+                    Outcome::Unknown => unknown += 1,
+                    Outcome::Failed => panic!("{:#?}", stage.records.errors),
                 }
             }
             stage.proxy.disarm();
@@ -202,14 +208,14 @@ fn a_transaction_of_several_messages_is_answered_message_by_message_wherever_it_
                 break;
             }
         }
-        assert!(whole, "so few units take more than {BYTES_MAX} bytes");
+        assert!(whole, "these units take more than {BYTES_MAX} bytes");
         assert!(exact > 0 && (unknown > 0 || way == Way::ToServer), "{exact} exact, {unknown} unknown");
     }
     stage.finish();
 }
 
-/// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection. The
-/// backend that it waited on goes on until it gets the lock.
+/// Waits until a unit of this text, which has left its lane, waits for the outsider's lock, and cuts its connection.
+/// Its backend keeps waiting until it gets the lock.
 fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text: &str) -> String {
     let waiting = format!(
         "select pid from pg_stat_activity
@@ -224,7 +230,7 @@ fn cut_off_as_it_waits(stage: &Stage, observer: &mut Line, outsider: &str, text:
     }
 }
 
-/// Waits until a backend has ended, so that it is not taken for the next one that waits.
+/// Waits until a backend has ended. Otherwise it could be mistaken for the next one that waits.
 fn until_ended(observer: &mut Line, pid: &str) {
     while !observer.query(&format!("select from pg_stat_activity where pid = {pid}")).rows().is_empty() {
         thread::sleep(Duration::from_millis(5));
@@ -238,10 +244,12 @@ fn backend(line: &mut Line) -> String {
 #[test]
 fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_message() {
     let mut stage = Stage::new("block_alone", "");
-    let mut outsider = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
-    let mut observer = Line::connect(server().port(), "block_alone").unwrap().expect("the server takes us");
+    let mut outsider =
+        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the log-in");
+    let mut observer =
+        Line::connect(server().port(), "block_alone").unwrap().expect("the server accepts the log-in");
     let pid = backend(&mut outsider);
-    // Cut off at its second statement and at its third.
+    // Cut at its second statement and at its third.
     for touch in ["update inv set sold = sold", "update blocks set n = n"] {
         stage.warm_up();
         assert_eq!(outsider.query("begin").error(), None);
@@ -250,13 +258,18 @@ fn a_transaction_of_several_messages_that_left_its_lane_is_answered_message_by_m
         let cut_off = cut_off_as_it_waits(&stage, &mut observer, &pid, "update %");
         assert_eq!(outsider.query("rollback").error(), None);
         until_ended(&mut observer, &cut_off);
-        assert_eq!(stage.receive_block(), [Fate::Unknown, Fate::Acknowledged], "{:#?}", stage.book.errors);
+        assert_eq!(
+            stage.receive_block(),
+            [Outcome::Unknown, Outcome::Acknowledged],
+            "{:#?}",
+            stage.records.errors
+        );
     }
     stage.finish();
 }
 
 #[test]
-fn a_batch_that_fails_and_is_cut_off_fails_only_whom_it_must() {
+fn a_batch_that_fails_and_is_cut_off_fails_only_the_bad_units() {
     let mut stage = Stage::new("cut_failures", "");
     let (exact, _) = stage.break_everywhere(Way::ToGateway, How::Cut, 3, SECOND_FAILS);
     assert!(exact > 0);
@@ -266,29 +279,29 @@ fn a_batch_that_fails_and_is_cut_off_fails_only_whom_it_must() {
 }
 
 #[test]
-fn a_commit_whose_confirmation_is_lost_is_always_found_out() {
+fn the_outcome_of_a_commit_whose_confirmation_is_lost_is_always_determined() {
     let mut stage = Stage::new("confirmation", "");
     for _ in 0..50 {
         let fault = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow };
-        let fates = stage.break_once(fault, THREE).expect("a batch ends with its transaction's id");
-        assert_eq!(fates, [Fate::Acknowledged; 3], "{:#?}", stage.book.errors);
+        let outcomes = stage.break_once(fault, THREE).expect("a batch ends with its transaction's id");
+        assert_eq!(outcomes, [Outcome::Acknowledged; 3], "{:#?}", stage.records.errors);
     }
     stage.finish();
 }
 
 #[test]
-fn a_commit_that_is_still_under_way_is_waited_for() {
+fn the_gateway_waits_for_a_commit_that_is_still_running() {
     let mut stage = Stage::new("under_way", "-c commit_delay=100000 -c commit_siblings=0");
     for _ in 0..5 {
         let fault = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Cut };
-        let fates = stage.break_once(fault, THREE).expect("a batch ends with its transaction's id");
-        assert_eq!(fates, [Fate::Acknowledged; 3], "{:#?}", stage.book.errors);
+        let outcomes = stage.break_once(fault, THREE).expect("a batch ends with its transaction's id");
+        assert_eq!(outcomes, [Outcome::Acknowledged; 3], "{:#?}", stage.records.errors);
     }
     stage.finish();
 }
 
 #[test]
-fn a_lane_that_breaks_again_while_it_asks_asks_again() {
+fn a_lane_that_breaks_again_during_recovery_recovers_again() {
     let mut stage = Stage::new("asks_again", "");
     for (way, step) in [(Way::ToGateway, 11), (Way::ToServer, 11)] {
         let fits = (0..BYTES_MAX).step_by(step).any(|bytes| {
@@ -296,8 +309,8 @@ fn a_lane_that_breaks_again_while_it_asks_asks_again() {
             stage.proxy.for_new(move || next.take());
             let cuts = stage.proxy.cuts();
             let lost = Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow };
-            let fates = stage.break_once(lost, ONE).expect("a batch ends with its transaction's id");
-            assert_eq!(fates, [Fate::Acknowledged], "{way:?} {bytes}: {:#?}", stage.book.errors);
+            let outcomes = stage.break_once(lost, ONE).expect("a batch ends with its transaction's id");
+            assert_eq!(outcomes, [Outcome::Acknowledged], "{way:?} {bytes}: {:#?}", stage.records.errors);
             stage.proxy.cuts() == cuts + 1
         });
         assert!(fits, "a log-in takes more than {BYTES_MAX} bytes");
@@ -306,10 +319,12 @@ fn a_lane_that_breaks_again_while_it_asks_asks_again() {
 }
 
 #[test]
-fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() {
+fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_order() {
     let mut stage = Stage::new("left_alone", "");
-    let mut outsider = Line::connect(server().port(), "left_alone").unwrap().expect("the server takes us");
-    let mut observer = Line::connect(server().port(), "left_alone").unwrap().expect("the server takes us");
+    let mut outsider =
+        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the log-in");
+    let mut observer =
+        Line::connect(server().port(), "left_alone").unwrap().expect("the server accepts the log-in");
     let pid = backend(&mut outsider);
     for _ in 0..5 {
         stage.warm_up();
@@ -318,12 +333,12 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() 
         let tasks = [Task::Sell, Task::Order(stage.number()), Task::Order(stage.number())];
         stage.send(&tasks);
         let cut_off = cut_off_as_it_waits(&stage, &mut observer, &pid, "%update inv%");
-        let fates = stage.receive(&tasks);
+        let outcomes = stage.receive(&tasks);
         assert_eq!(
-            fates,
-            [Fate::Unknown, Fate::Acknowledged, Fate::Acknowledged],
+            outcomes,
+            [Outcome::Unknown, Outcome::Acknowledged, Outcome::Acknowledged],
             "{:#?}",
-            stage.book.errors
+            stage.records.errors
         );
         assert_eq!(outsider.query("rollback").error(), None);
         until_ended(&mut observer, &cut_off);
@@ -332,10 +347,11 @@ fn a_unit_that_left_its_lane_and_lost_its_connection_is_answered_in_its_place() 
 }
 
 #[test]
-fn lanes_that_break_at_random_under_load_lose_nothing() {
+fn lanes_that_break_at_random_under_load_lose_no_unit() {
     let seed = std::env::var("HOTROW_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("HOTROW_SEED={seed}");
-    let mut direct = Line::connect(server().port(), "random").unwrap().expect("the server takes us");
+    let mut direct =
+        Line::connect(server().port(), "random").unwrap().expect("the server accepts the log-in");
     assert_eq!(direct.query(&format!("create schema random; {TABLES}")).error(), None);
     let proxy = Proxy::start(server().port());
     let mut random = fastrand::Rng::with_seed(seed);
@@ -352,8 +368,12 @@ fn lanes_that_break_at_random_under_load_lose_nothing() {
     }
     proxy.disarm();
     load.flows(500);
-    let book = load.stop();
-    println!("{} acknowledged, {} unknown", book.count(Fate::Acknowledged), book.count(Fate::Unknown));
-    check(server().port(), "random", &book);
-    assert_eq!(book.unexpected(&["ERROR 08007"]), []);
+    let records = load.stop();
+    println!(
+        "{} acknowledged, {} unknown",
+        records.count(Outcome::Acknowledged),
+        records.count(Outcome::Unknown)
+    );
+    check(server().port(), "random", &records);
+    assert_eq!(records.unexpected(&["ERROR 08007"]), []);
 }

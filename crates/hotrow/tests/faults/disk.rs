@@ -1,4 +1,4 @@
-//! A disk that is full: where tables are, and where the log is.
+//! Full disks: of the tables, and of the write-ahead log.
 
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -9,11 +9,11 @@ use hotrow_postgres::PrivateServer;
 use hotrow_testkit::{Gateway, PATIENCE};
 
 use crate::checker::check;
-use crate::load::{Fate, Load};
+use crate::load::{Load, Outcome};
 use crate::{CLIENTS, CRASH, prepare, summary};
 
-/// A table whose file is the device on which there is never room: whoever wants another page of it meets the kernel's
-/// own ENOSPC.
+/// Links the table's file to a device that is always full: a process that needs a new page of the table gets the
+/// kernel's ENOSPC.
 fn fill(server: &PrivateServer, table: &str) {
     let path = server.query(&format!("select pg_relation_filepath('{table}')")).unwrap();
     let file = server.data_dir().join(path[0][0].as_deref().unwrap());
@@ -22,58 +22,58 @@ fn fill(server: &PrivateServer, table: &str) {
 }
 
 #[test]
-fn a_table_without_room_fails_for_who_writes_to_it_and_for_nobody_else() {
+fn a_full_disk_of_a_table_fails_only_units_that_write_to_the_table() {
     let server = PrivateServer::builder().label("full").start().unwrap();
     let direct = prepare(server.port(), "no_room");
-    drop(direct); // it has the table's file open
+    drop(direct); // its backend has the table's file open
     fill(&server, "no_room.ledger");
     let gateway = Gateway::in_front_of(&server.url(), &[]);
     let load = Load::start(CLIENTS, gateway.port(), "no_room");
     load.flows(1000);
-    let book = load.stop();
-    summary("no room for a table", &book);
-    check(server.port(), "no_room", &book);
-    assert_eq!(book.unexpected(&["ERROR 53100 could not extend file"]), []);
-    assert!(book.count(Fate::Failed) > 100, "orders have no room");
-    assert_eq!(book.count(Fate::Unknown), 0);
+    let records = load.stop();
+    summary("no room for a table", &records);
+    check(server.port(), "no_room", &records);
+    assert_eq!(records.unexpected(&["ERROR 53100 could not extend file"]), []);
+    assert!(records.count(Outcome::Failed) > 100, "orders have no room");
+    assert_eq!(records.count(Outcome::Unknown), 0);
     assert_eq!(gateway.metric("lane_connections_lost_total"), 0);
 }
 
-/// Bounds how large a file of the running server's may be, and lets a write beyond it fail.
+/// Limits the size of the running server's files. A write beyond the limit fails.
 fn bound_files(server: &PrivateServer, bytes: u64) {
     let limit = format!("--fsize={bytes}:");
     let account = std::fs::metadata(server.data_dir()).unwrap();
     for pid in server.processes().unwrap() {
-        // Who owns a process may bound it. One of them may have ended in the meantime.
+        // The owner of a process may set its limits. A process may have ended in the meantime.
         let mut prlimit = Command::new("prlimit");
         prlimit.args(["--pid", &pid.to_string(), &limit]).uid(account.uid()).gid(account.gid());
         let bound = prlimit.output();
-        bound.expect("util-linux is there");
+        bound.expect("util-linux is installed");
     }
 }
 
-/// The log can't be written: the server panics, crashes again when it tries to recover, and comes back when there is room.
+/// If the log cannot be written, the server panics, crashes again during recovery, and recovers when there is room.
 #[test]
-fn a_log_without_room_stops_all_and_loses_nothing() {
+fn a_full_disk_of_the_log_stops_all_units_and_loses_none() {
     let server = PrivateServer::builder().label("no-log").start().unwrap();
     prepare(server.port(), "nolog");
     let gateway = Gateway::in_front_of(&server.url(), &[]);
     let load = Load::start(CLIENTS, gateway.port(), "nolog");
     load.flows(500);
-    bound_files(&server, 1 << 20); // each segment of the log has 16 MiB, and the first is past this
+    bound_files(&server, 1 << 20); // each segment of the log has 16 MiB, so the current one is already longer
     let deadline = Instant::now() + PATIENCE;
     while !server.log().contains("PANIC:  could not write to log file") {
         assert!(Instant::now() < deadline, "the server has not noticed");
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_secs(1)); // what clients are told without a server is a part of the test
-    server.kill_dash_nine().unwrap(); // it hangs in its attempts; what is started now has no bound
+    std::thread::sleep(Duration::from_secs(1)); // the answers without a server are a part of the test
+    server.kill_dash_nine().unwrap(); // the server keeps retrying; processes that start now have no limit
     server.restart().unwrap();
     load.flows(500);
-    let book = load.stop();
-    summary("no room for the log", &book);
-    check(server.port(), "nolog", &book);
-    assert_eq!(book.unexpected(&CRASH), []);
+    let records = load.stop();
+    summary("no room for the log", &records);
+    check(server.port(), "nolog", &records);
+    assert_eq!(records.unexpected(&CRASH), []);
     assert!(server.log().contains("File too large"));
     assert!(gateway.log().contains("a lane has lost its connection to the server"), "{}", gateway.log());
 }

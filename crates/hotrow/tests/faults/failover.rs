@@ -1,4 +1,4 @@
-//! A primary that dies and a standby that takes its place: units wait, commits in doubt are not guessed.
+//! A primary that fails and a standby that is promoted: units wait, and outcomes of commits in doubt are not guessed.
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::Gateway;
@@ -9,7 +9,7 @@ use crate::checker::{check, settle};
 use crate::load::{Load, SELL};
 use crate::{CLIENTS, CRASH, prepare, summary};
 
-/// How libpq names two hosts of which the primary is wanted.
+/// libpq's connection string of two hosts, of which the primary is wanted.
 fn hosts(first: u16, second: u16) -> String {
     format!(
         "host=127.0.0.1,127.0.0.1 port={first},{second} user=postgres dbname=postgres target_session_attrs=read-write sslmode=disable"
@@ -26,17 +26,17 @@ fn synchronous() -> (PrivateServer, PrivateServer) {
 }
 
 #[test]
-fn a_failover_under_load_loses_nothing_that_was_acknowledged() {
+fn a_failover_under_load_loses_no_acknowledged_unit() {
     let (primary, standby) = synchronous();
     prepare(primary.port(), "failover");
-    // The standby comes first and is passed over as long as it is one.
+    // The standby is first in the list and is skipped as long as it is a standby.
     let gateway = Gateway::in_front_of(&hosts(standby.port(), primary.port()), &[]);
     let load = Load::start(CLIENTS, gateway.port(), "failover");
     load.flows(1000);
     primary.kill_dash_nine().unwrap();
     standby.promote().unwrap();
     load.flows(1000);
-    // Whoever comes back from the dead is not listened to while the new one serves.
+    // The old primary, started again, gets no units while the new one serves.
     primary.restart().unwrap();
     primary.query("alter system reset synchronous_standby_names").unwrap();
     primary.query("select pg_reload_conf()").unwrap();
@@ -44,16 +44,16 @@ fn a_failover_under_load_loses_nothing_that_was_acknowledged() {
     let before = dead.query("select count(*) from ledger").rows();
     load.flows(1000);
     assert_eq!(dead.query("select count(*) from ledger").rows(), before);
-    let book = load.stop();
-    summary("failover", &book);
-    check(standby.port(), "failover", &book);
-    assert_eq!(book.unexpected(&CRASH), []);
+    let records = load.stop();
+    summary("failover", &records);
+    check(standby.port(), "failover", &records);
+    assert_eq!(records.unexpected(&CRASH), []);
     let wanted = format!("another host serves from now on server=127.0.0.1:{}", standby.port());
     assert!(gateway.log().contains(&wanted), "{}", gateway.log());
 }
 
-/// A sale whose commit is done at the primary and whose confirmation is lost with the primary: what its client is told,
-/// and how many are sold at the promoted standby.
+/// A sale that is committed on the primary and whose confirmation is lost with the primary. Returns the client's
+/// answer, the number sold on the promoted standby, and the gateway.
 fn sale_in_doubt(replicated: bool) -> (Answer, String, Gateway) {
     let primary = PrivateServer::builder().label("primary").start().unwrap();
     let standby = primary.standby().unwrap();
@@ -86,13 +86,13 @@ fn sale_in_doubt(replicated: bool) -> (Answer, String, Gateway) {
 #[test]
 fn a_commit_that_a_promoted_standby_has_is_reported_as_unknown() {
     let (answer, sold, gateway) = sale_in_doubt(true);
-    let report = answer.error().expect("the id may be somebody else's by now");
+    let report = answer.error().expect("the ID may belong to another transaction by now");
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "2"));
     assert!(gateway.log().contains("continuity=SameCluster"), "{}", gateway.log());
 }
 
 #[test]
-fn a_commit_that_a_promoted_standby_never_got_is_run_again() {
+fn a_unit_whose_commit_never_reached_the_promoted_standby_is_run_again() {
     let (answer, sold, gateway) = sale_in_doubt(false);
     assert_eq!(answer.rows(), [[Some("2".to_owned())]], "{}", gateway.log());
     assert_eq!(sold, "2");

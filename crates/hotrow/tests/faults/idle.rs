@@ -1,4 +1,4 @@
-//! What nobody uses is closed, and opened again when it is needed.
+//! Idle connections are closed, and opened again when they are needed.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::prepare;
 
 const LANES: &str = "select pid from pg_stat_activity where application_name like 'hotrow lane%'";
 
-/// A gateway that closes what nobody has used for so many milliseconds.
+/// A gateway that closes connections that were idle for `idle` milliseconds.
 fn stage(idle: &str) -> (PrivateServer, Gateway, Line) {
     let server = PrivateServer::builder().label("idle").start().unwrap();
     prepare(server.port(), "idle");
@@ -21,23 +21,23 @@ fn stage(idle: &str) -> (PrivateServer, Gateway, Line) {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed_and_opened_again() {
+async fn an_idle_connection_is_closed_and_opened_again() {
     let (server, gateway, mut line) = stage("300");
     for round in 1..=3 {
         assert_eq!(line.query(SELL).rows(), [[Some(round.to_string())]]);
-        assert_eq!(gateway.metric("lanes_connected"), 1, "it is packed");
+        assert_eq!(gateway.metric("lanes_connected"), 1, "the update is packed");
         until("the connections are closed", || async {
             gateway.metric("lanes_connected") == 0 && gateway.metric("held_connections") == 0
         })
         .await;
     }
-    assert_eq!(gateway.metric("lane_connections_lost_total"), 0, "nobody has lost anything");
-    until("the server knows", || async { server.query(LANES).unwrap().is_empty() }).await;
+    assert_eq!(gateway.metric("lane_connections_lost_total"), 0, "no connection was lost");
+    until("the server has closed its side", || async { server.query(LANES).unwrap().is_empty() }).await;
 }
 
 #[test]
 fn a_lane_at_work_keeps_its_connection() {
-    let (server, _gateway, mut line) = stage("2000"); // longer than a machine with other work keeps anybody waiting
+    let (server, _gateway, mut line) = stage("2000"); // longer than the pauses of a busy machine
     assert_eq!(line.query(SELL).error(), None);
     let before = server.query(LANES).unwrap();
     let end = Instant::now() + Duration::from_secs(5);

@@ -1,5 +1,5 @@
 //! The load of the fault tests: clients that take orders and sell one hot item until they are told to stop, and that
-//! write down what they were told of each. Never judges the books: that is `checker.rs`.
+//! record their answers. `checker.rs` judges the records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,44 +21,44 @@ pub const ORDER: &str = "insert into ledger (id, client, amount) values ($1, $2,
 pub const SELL: &str =
     "update inv set stock = stock - 1, sold = sold + 1 where id = 1 and stock >= 1 returning sold";
 
-/// The last statement of a block: there are as many as orders of so many.
+/// The last statement of a block. It counts the blocks, which are the orders with the amount `BLOCK_AMOUNT`.
 pub const COUNT: &str = "update blocks set n = n + 1 where id = 1";
 pub const BLOCK_AMOUNT: u8 = 2;
 
-/// What a client knows of a unit.
+/// What a client knows about a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     Acknowledged,
-    /// It was told that nothing happened.
+    /// The answer says that nothing happened.
     Failed,
     Unknown,
 }
 
-/// What a unit was to do.
+/// The work of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     Order(u64),
-    /// Violates a constraint, so that its batch is rolled back.
+    /// Violates a constraint, which rolls its batch back.
     BadOrder(u64),
     Sell,
 }
 
-/// One unit and what its client was told.
+/// One unit and its client's answer.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub task: Task,
-    pub fate: Fate,
+    pub outcome: Outcome,
     /// What `returning sold` returned.
     pub sold: Option<u64>,
-    /// Which connection, in the order in which a client made them.
+    /// The client's connection, numbered in the order in which the client opened them.
     pub session: u64,
 }
 
-/// What all clients were told.
+/// The answers of all clients.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct Records {
     pub entries: Vec<Entry>,
-    /// How often each error came, by severity, SQLSTATE and message; a connection that just ended has none.
+    /// How often each error occurred, by severity, SQLSTATE and message. A connection that just ended has no error.
     pub errors: BTreeMap<String, usize>,
 }
 
@@ -69,7 +69,7 @@ enum Style {
     Simple,
     Unnamed,
     Pipelined,
-    /// BEGIN, an order, a sale and COMMIT as messages of their own, sent together.
+    /// BEGIN, an order, a sale and COMMIT as separate messages, sent together.
     Blocks,
 }
 
@@ -81,14 +81,14 @@ struct Shared {
     next: AtomicU64,
 }
 
-/// Clients at work.
+/// Running clients.
 pub struct Load {
     shared: Arc<Shared>,
-    clients: Vec<JoinHandle<Book>>,
+    clients: Vec<JoinHandle<Records>>,
 }
 
 impl Load {
-    /// So many clients, in turn of each style, on this port.
+    /// Starts `clients` clients on this port, with the styles in turn.
     pub fn start(clients: u64, port: u16, schema: &str) -> Self {
         let shared = Arc::new(Shared {
             port: AtomicU16::new(port),
@@ -105,28 +105,28 @@ impl Load {
         Self { clients: (0..clients).map(client).collect(), shared }
     }
 
-    /// Where clients connect from now on.
+    /// Sets the port of later connections.
     pub fn redirect(&self, port: u16) {
         self.shared.port.store(port, Relaxed);
     }
 
-    /// Waits until so many more units are acknowledged: the load is flowing.
+    /// Waits until `units` more units are acknowledged.
     pub fn flows(&self, units: u64) {
         let (wanted, deadline) = (self.shared.acknowledged.load(Relaxed) + units, Instant::now() + PATIENCE);
         while self.shared.acknowledged.load(Relaxed) < wanted {
-            assert!(Instant::now() < deadline, "the clients get no answers any more");
+            assert!(Instant::now() < deadline, "the clients get no answers");
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// No new units; what every client was told.
-    pub fn stop(self) -> Book {
+    /// Stops the clients after their current units. Returns the answers of all clients.
+    pub fn stop(self) -> Records {
         self.shared.stop.store(true, Relaxed);
-        let mut all = Book::default();
+        let mut all = Records::default();
         for client in self.clients {
-            let book = client.join().expect("a client does not fail");
-            all.entries.extend(book.entries);
-            for (error, count) in book.errors {
+            let records = client.join().expect("a client does not fail");
+            all.entries.extend(records.entries);
+            for (error, count) in records.errors {
                 *all.errors.entry(error).or_default() += count;
             }
         }
@@ -134,14 +134,14 @@ impl Load {
     }
 }
 
-/// One client's life: connects again whenever its connection ends.
-fn client(shared: &Shared, number: u64, style: Style) -> Book {
-    let mut book = Book::default();
+/// Runs one client, which connects again whenever its connection ends.
+fn client(shared: &Shared, number: u64, style: Style) -> Records {
+    let mut records = Records::default();
     let mut random = fastrand::Rng::with_seed(number);
     let mut session = number << 32;
     while !shared.stop.load(Relaxed) {
-        let Some(mut line) = connect(shared, &mut book) else {
-            thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+        let Some(mut line) = connect(shared, &mut records) else {
+            thread::sleep(Duration::from_millis(5)); // nothing signals that the other end is back
             continue;
         };
         session += 1;
@@ -154,21 +154,21 @@ fn client(shared: &Shared, number: u64, style: Style) -> Book {
                 _ => tasks.iter().map(|_| line.answer()).collect(),
             };
             let alive = sent && answers.iter().all(|answer| answer.whole);
-            book.note(&tasks, &answers, session, &shared.acknowledged);
+            records.note(&tasks, &answers, session, &shared.acknowledged);
             if !alive {
                 break;
             }
         }
     }
-    book
+    records
 }
 
-/// A connection with the statements prepared.
-fn connect(shared: &Shared, book: &mut Book) -> Option<Line> {
+/// A connection with prepared statements.
+fn connect(shared: &Shared, records: &mut Records) -> Option<Line> {
     let mut line = match Line::connect(shared.port.load(Relaxed), &shared.schema).ok()? {
         Ok(line) => line,
         Err(refusal) => {
-            book.note_error(&refusal, "at log-in: ");
+            records.note_error(&refusal, "at log-in: ");
             return None;
         }
     };
@@ -179,14 +179,14 @@ fn connect(shared: &Shared, book: &mut Book) -> Option<Line> {
     for _ in 0..2 {
         let answer = line.answer();
         if !answer.whole || answer.error().is_some() {
-            book.note_error(&answer, "at prepare: ");
+            records.note_error(&answer, "at prepare: ");
             return None;
         }
     }
     Some(line)
 }
 
-/// What is sent together. A block's order and its sale are two tasks.
+/// The units that are sent together. A block's order and its sale are two tasks.
 fn tasks(shared: &Shared, style: Style, random: &mut fastrand::Rng) -> Vec<Task> {
     match style {
         Style::Blocks => (0..random.usize(1..4)).flat_map(|_| [order(shared, random), Task::Sell]).collect(),
@@ -204,7 +204,7 @@ fn order(shared: &Shared, random: &mut fastrand::Rng) -> Task {
     if random.u8(0..16) == 0 { Task::BadOrder(id) } else { Task::Order(id) }
 }
 
-/// Puts a block on the line: an order and a sale in one transaction.
+/// Appends a block to the line: an order and a sale in one transaction.
 pub fn put_block(line: &mut Line, order: Task, client: u64) {
     line.put_query("begin");
     let (name, _, mut values) = order.statement(client);
@@ -220,8 +220,8 @@ pub fn put_block(line: &mut Line, order: Task, client: u64) {
     line.put_query("commit");
 }
 
-/// What a block's order and its sale were told. Neither is done but by the COMMIT: where it did not come to that, both were
-/// told what went wrong first.
+/// The answers to a block's order and sale. Only the COMMIT applies them. If it was not reached, both get the first
+/// error.
 pub fn answers_of_block(line: &mut Line) -> [Answer; 2] {
     let answers: [Answer; 5] = std::array::from_fn(|_| line.answer());
     let wrong = answers.iter().find(|answer| !answer.whole || answer.error().is_some());
@@ -229,11 +229,11 @@ pub fn answers_of_block(line: &mut Line) -> [Answer; 2] {
         return [wrong.clone(), wrong.clone()];
     }
     let [_, order, sale, _, commit] = answers;
-    assert_eq!(commit.command().as_deref(), Some("COMMIT"), "nothing went wrong before");
+    assert_eq!(commit.command().as_deref(), Some("COMMIT"), "no error came before");
     [order, sale]
 }
 
-/// Puts one unit on the line.
+/// Appends one unit to the line.
 fn put(line: &mut Line, style: Style, task: Task, client: u64) {
     let (name, sql, values) = task.statement(client);
     let parameters: Vec<Option<&str>> = values.iter().map(|value| Some(value.as_str())).collect();
@@ -264,21 +264,21 @@ impl Task {
     }
 }
 
-impl Book {
-    /// Writes down what became of units that were sent together.
+impl Records {
+    /// Records the outcomes of units that were sent together.
     pub fn note(&mut self, tasks: &[Task], answers: &[Answer], session: u64, acknowledged: &AtomicU64) {
-        let mut behind = Fate::Unknown;
+        let mut later = Outcome::Unknown;
         for (task, answer) in tasks.iter().zip(answers) {
-            let fate = fate(answer, behind);
+            let outcome = outcome(answer, later);
             self.note_error(answer, "");
-            match fate {
-                Fate::Acknowledged => _ = acknowledged.fetch_add(1, Relaxed),
-                // What was sent behind a unit that was refused because the gateway leaves was not executed either.
-                fate if !answer.whole => behind = fate,
+            match outcome {
+                Outcome::Acknowledged => _ = acknowledged.fetch_add(1, Relaxed),
+                // Units sent after a unit that was rejected because the gateway stops were not executed either.
+                outcome if !answer.whole => later = outcome,
                 _ => {}
             }
             let sold = answer.rows().first().and_then(|row| row[0].as_ref()?.parse().ok());
-            self.entries.push(Entry { task: *task, fate, sold, session });
+            self.entries.push(Entry { task: *task, outcome, sold, session });
         }
     }
 
@@ -289,12 +289,12 @@ impl Book {
         }
     }
 
-    /// How many units had this fate.
-    pub fn count(&self, fate: Fate) -> usize {
-        self.entries.iter().filter(|entry| entry.fate == fate).count()
+    /// The number of units with this outcome.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.entries.iter().filter(|entry| entry.outcome == outcome).count()
     }
 
-    /// Errors other than the bad orders' own, and other than those that begin like these.
+    /// Errors other than those of bad orders, and other than those that begin with a text in `expected`.
     pub fn unexpected(&self, expected: &[&str]) -> Vec<(&String, &usize)> {
         let known = |error: &str| {
             error.starts_with("ERROR 23514 ") || expected.iter().any(|start| error.starts_with(start))
@@ -303,15 +303,15 @@ impl Book {
     }
 }
 
-/// What an answer says of its unit's fate; `behind` where there is none at all.
-fn fate(answer: &Answer, behind: Fate) -> Fate {
+/// The outcome of a unit according to its answer, or `later` if there is no answer at all.
+fn outcome(answer: &Answer, later: Outcome) -> Outcome {
     match answer.error() {
-        None if answer.whole => Fate::Acknowledged,
-        None => behind,
-        Some(report) if report.code == "08007" => Fate::Unknown,
-        Some(report) if report.severity == "ERROR" => Fate::Failed,
-        Some(report) if report.message.contains("the gateway is shutting down") => Fate::Failed,
-        Some(report) if report.message.contains("was not executed") => Fate::Failed,
-        Some(_) => Fate::Unknown,
+        None if answer.whole => Outcome::Acknowledged,
+        None => later,
+        Some(report) if report.code == "08007" => Outcome::Unknown,
+        Some(report) if report.severity == "ERROR" => Outcome::Failed,
+        Some(report) if report.message.contains("the gateway is shutting down") => Outcome::Failed,
+        Some(report) if report.message.contains("was not executed") => Outcome::Failed,
+        Some(_) => Outcome::Unknown,
     }
 }

@@ -1,5 +1,5 @@
-//! Commits in doubt after a crash, where the ids of lost transactions are given out again: what the first id of the
-//! server's new life proves, and what it does not.
+//! Commits in doubt after a crash in which the server reuses the IDs of lost transactions: what the first ID after the
+//! restart proves, and what it does not.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use hotrow_testkit::{Gateway, PATIENCE};
 use crate::load::SELL;
 use crate::prepare;
 
-/// Rounds until a crash comes between a transaction's id and its commit.
+/// Maximum of rounds until a crash comes between a transaction's ID and its commit.
 const ROUNDS: usize = 20;
-/// A connection that is of no use.
+/// A connection that breaks at once.
 pub const CUT: Fault = Fault { way: Way::ToGateway, after: After::Bytes(0), how: How::Cut };
 
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -25,13 +25,13 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The log arrives in a pipe of its own, so it may come after the answer.
+/// Waits for a log line. The log arrives in its own pipe, so a line may arrive after the answer.
 pub fn logged(gateway: &Gateway, what: &str) {
-    until("it is not in the log", || gateway.log().contains(what));
+    until("the line is not in the log", || gateway.log().contains(what));
 }
 
 #[test]
-fn a_batch_without_an_id_that_no_committed_id_can_belong_to_is_run_again() {
+fn a_batch_without_an_id_is_run_again_if_no_committed_id_can_be_its_own() {
     let server = PrivateServer::builder().label("no-id").start().unwrap();
     prepare(server.port(), "no_id");
     let gateway = Gateway::in_front_of(&server.url(), &[]);
@@ -48,8 +48,9 @@ fn a_batch_without_an_id_that_no_committed_id_can_belong_to_is_run_again() {
     logged(&gateway, "question=AnyCommitted");
 }
 
-/// A sale whose transaction was lost in a crash after its id had arrived. Others have committed under its id since, and
-/// the server has crashed so many times more when the gateway can ask. What its client is told, and how many are sold.
+/// A sale whose transaction was lost in a crash after its ID had arrived. Another transaction has committed under its
+/// ID since, and the server has crashed `more_crashes` more times before the gateway can ask. Returns the client's
+/// answer, the number sold and the gateway.
 fn lost_sale(more_crashes: usize) -> (Answer, String, Gateway) {
     let server = PrivateServer::builder()
         .label("lost-id")
@@ -89,7 +90,7 @@ fn lost_sale(more_crashes: usize) -> (Answer, String, Gateway) {
             return (answer, format!("{} more", more.parse::<i64>().unwrap() - sold), gateway);
         }
     }
-    panic!("no crash came in time");
+    panic!("no crash happened in time");
 }
 
 pub fn number(answer: &Answer) -> i64 {
@@ -97,16 +98,16 @@ pub fn number(answer: &Answer) -> i64 {
 }
 
 #[test]
-fn a_lost_transaction_whose_id_another_one_has_committed_under_is_run_again() {
+fn a_lost_transaction_whose_id_was_reused_is_run_again() {
     let (answer, sold, gateway) = lost_sale(0);
     assert_eq!(answer.error(), None, "{}", gateway.log());
     assert_eq!(sold, "1 more", "{}", gateway.log());
     logged(&gateway, "outcome=Aborted");
 }
 
-/// The id is below the first one of the last life, and committed: by another transaction, in the life in between.
+/// The ID is below the first one since the last restart, and committed by another transaction between the two restarts.
 #[test]
-fn a_lost_transaction_whose_id_was_given_out_two_lives_ago_is_not_taken_for_committed() {
+fn a_lost_transaction_whose_id_was_reused_before_the_last_restart_is_not_taken_for_committed() {
     let (answer, sold, gateway) = lost_sale(1);
     let report = answer.error().unwrap_or_else(|| panic!("{}", gateway.log()));
     assert_eq!((report.code.as_str(), sold.as_str()), ("08007", "0 more"), "{}", gateway.log());

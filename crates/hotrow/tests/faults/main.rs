@@ -1,6 +1,6 @@
-//! Promises 1, 5 and 7 under load while things die, stop, fill up, break off or crowd in: what is acknowledged is there
-//! exactly once, what is refused is not, and what can't be known is said to be unknown. The tests are in the modules; here
-//! is only what they share.
+//! Promises 1, 5 and 7 under load while processes crash, stop, run out of room, lose connections or get many clients:
+//! an acknowledged unit is applied exactly once, a rejected unit is not applied, and an outcome that cannot be
+//! determined is reported as unknown. The modules contain the tests, and this file contains the code that they share.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -22,13 +22,13 @@ mod pauses;
 mod restart;
 
 use hotrow_testkit::line::Line;
-use load::{Book, Fate, TABLES};
+use load::{Outcome, Records, TABLES};
 
 hotrow_testkit::shared_server!();
 
 const CLIENTS: u64 = 16;
-/// What clients may be told when the server crashes. 08007: a commit was under way. 57P03: not sent. 08006, 57P01,
-/// 57P02: what was passed through.
+/// Errors that clients may get if the server crashes. 08007: during a commit. 57P03: not sent. 08006, 57P01, 57P02: on
+/// connections of sessions.
 const CRASH: [&str; 9] = [
     "ERROR 08007",
     "ERROR 57P03",
@@ -43,18 +43,18 @@ const CRASH: [&str; 9] = [
 
 /// A schema with the load's tables.
 fn prepare(port: u16, schema: &str) -> Line {
-    let mut direct = Line::connect(port, schema).unwrap().expect("the server takes us");
+    let mut direct = Line::connect(port, schema).unwrap().expect("the server accepts the log-in");
     let made = direct.query(&format!("create schema {schema}; {TABLES}"));
     assert_eq!(made.error(), None);
     direct
 }
 
-fn summary(test: &str, book: &Book) {
+fn summary(test: &str, records: &Records) {
     println!(
         "{test}: {} acknowledged, {} failed, {} unknown; {:#?}",
-        book.count(Fate::Acknowledged),
-        book.count(Fate::Failed),
-        book.count(Fate::Unknown),
-        book.errors
+        records.count(Outcome::Acknowledged),
+        records.count(Outcome::Failed),
+        records.count(Outcome::Unknown),
+        records.errors
     );
 }

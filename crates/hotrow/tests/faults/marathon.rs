@@ -1,5 +1,5 @@
-//! `kill -9` of server, backends and gateways in a loop under load. Some seconds in `make test`, five minutes in
-//! `make faults`.
+//! `kill -9` of server, backends and gateways in a loop under load, for some seconds in `make test` and for five
+//! minutes in `make faults`.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::checker::check;
-use crate::load::{Fate, Load};
+use crate::load::{Load, Outcome};
 use crate::{CLIENTS, CRASH, prepare, summary};
 
-/// How long it runs.
+/// The environment variable with the test's duration in seconds.
 const SECONDS: &str = "HOTROW_FAULT_SECONDS";
 const SECONDS_BY_DEFAULT: u64 = 8;
-/// More than a gateway with so many clients ever needs.
+/// More than a gateway with this number of clients ever needs.
 const RESIDENT_MAX: u64 = 100 << 20;
 
 #[test]
-fn killed_again_and_again_nothing_is_lost_and_nothing_doubled() {
+fn repeated_kills_lose_no_unit_and_apply_none_twice() {
     let seconds =
         std::env::var(SECONDS).map_or(SECONDS_BY_DEFAULT, |text| text.parse().expect("a number of seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -39,13 +39,13 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_doubled() {
                 server.restart().unwrap();
                 for gateway in &gateways {
                     let idle = gateway.metric("lanes_connected") == 0;
-                    let said = gateway.log().contains("a lane has lost its connection to the server");
-                    assert!(said || idle, "{}", gateway.log());
+                    let logged = gateway.log().contains("a lane has lost its connection to the server");
+                    assert!(logged || idle, "{}", gateway.log());
                 }
             }
             1 => {
                 let lanes = "select pid from pg_stat_activity where application_name like 'hotrow%lane%'";
-                let lanes = server.query(lanes).unwrap_or_default(); // it may still recover from the last time
+                let lanes = server.query(lanes).unwrap_or_default(); // the server may still be recovering
                 let Some(row) = random.choice(&lanes) else { continue };
                 kill(Pid::from_raw(row[0].as_deref().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
             }
@@ -59,12 +59,15 @@ fn killed_again_and_again_nothing_is_lost_and_nothing_doubled() {
         kills[which] += 1;
     }
     load.flows(500);
-    let book = load.stop();
+    let records = load.stop();
     let [servers, backends, killed] = kills;
-    summary(&format!("{seconds} s, killed {servers} servers, {backends} backends, {killed} gateways"), &book);
+    summary(
+        &format!("{seconds} s, killed {servers} servers, {backends} backends, {killed} gateways"),
+        &records,
+    );
     println!("at most {} MiB in a gateway", resident >> 20);
-    check(server.port(), "marathon", &book);
-    assert!(book.count(Fate::Unknown) > 0, "the kills hit nobody");
-    assert_eq!(book.unexpected(&CRASH), []);
+    check(server.port(), "marathon", &records);
+    assert!(records.count(Outcome::Unknown) > 0, "the kills interrupted no unit");
+    assert_eq!(records.unexpected(&CRASH), []);
     assert!(resident < RESIDENT_MAX, "{resident} bytes");
 }

@@ -1,5 +1,5 @@
-//! Commits in doubt where the schema pack is installed: the lane's mark shows what became of them, after crashes of the server
-//! and when no transaction id has arrived.
+//! Commits in doubt with the schema pack installed: the lane's mark shows their outcome, after crashes of the server
+//! and when no transaction ID has arrived.
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::line::Line;
@@ -10,7 +10,7 @@ use crate::load::SELL;
 use crate::lost_ids::{CUT, logged, number, until};
 use crate::prepare;
 
-/// A server with the pack, a gateway behind a proxy, and a client that has sold one.
+/// A server with the pack, a gateway that reaches it through a proxy, and a client that has sold one item.
 struct Stage {
     server: PrivateServer,
     proxy: Proxy,
@@ -37,13 +37,13 @@ impl Stage {
 }
 
 #[test]
-fn a_commit_that_the_log_has_kept_is_answered_after_two_crashes() {
+fn a_commit_that_the_log_contains_is_answered_after_two_crashes() {
     let mut stage = Stage::new("kept");
     let mut direct = Line::connect(stage.server.port(), "kept").unwrap().unwrap();
     stage.proxy.for_new(|| Some(CUT));
     stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
     stage.sell();
-    until("it is not sold", || number(&direct.query("select sold from inv")) == 2);
+    until("the item is not sold", || number(&direct.query("select sold from inv")) == 2);
     for _ in 0..2 {
         stage.server.kill_dash_nine().unwrap();
         stage.server.restart().unwrap();
@@ -61,24 +61,24 @@ fn a_batch_whose_backend_ended_before_its_last_statement_is_run_again() {
     let cuts = stage.proxy.cuts();
     stage.sell();
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("it does not wait", || number(&direct.query(waits)) == 1);
-    // The server's refusal of the lock does not arrive.
+    until("the update does not wait", || number(&direct.query(waits)) == 1);
+    // The server's lock timeout error does not arrive.
     stage.proxy.arm(CUT);
-    until("nothing is cut", || stage.proxy.cuts() > cuts);
+    until("no connection is cut", || stage.proxy.cuts() > cuts);
     assert_eq!(direct.query("commit").error(), None);
     assert_eq!(stage.client.answer().rows(), [[Some("2".to_owned())]], "{}", stage.gateway.log());
     logged(&stage.gateway, "continuity=NotLogged");
 }
 
-/// A script that resets all sequences must not make the gateway believe that a commit was lost.
+/// A script that resets all sequences must not make the gateway conclude that a commit was lost.
 #[test]
-fn a_mark_that_was_set_back_makes_nothing_run_twice() {
+fn a_mark_that_was_set_back_causes_no_unit_to_run_twice() {
     let mut stage = Stage::new("set_back");
     let mut direct = Line::connect(stage.server.port(), "set_back").unwrap().unwrap();
     stage.proxy.for_new(|| Some(CUT));
     stage.proxy.arm(Fault { way: Way::ToGateway, after: After::TransactionId, how: How::Swallow });
     stage.sell();
-    until("it is not sold", || number(&direct.query("select sold from inv")) == 2);
+    until("the item is not sold", || number(&direct.query("select sold from inv")) == 2);
     let reset =
         "select setval(oid::regclass, 1) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
     stage.server.query(reset).unwrap();
@@ -90,9 +90,9 @@ fn a_mark_that_was_set_back_makes_nothing_run_twice() {
     assert_eq!(number(&direct.query("select sold from inv")), 2);
 }
 
-/// An event trigger, for example one that notes all DDL, runs where a mark is made and not on the lane.
+/// An event trigger, for example one that records all DDL, runs where a mark is created and not on the lane.
 #[test]
-fn what_an_event_trigger_leaves_behind_does_not_stay_on_a_lane() {
+fn state_of_an_event_trigger_does_not_stay_on_a_lane() {
     let server = PrivateServer::builder().label("event").start().unwrap();
     prepare(server.port(), "event");
     migrate(&server.url());
@@ -110,14 +110,14 @@ fn what_an_event_trigger_leaves_behind_does_not_stay_on_a_lane() {
 }
 
 #[test]
-fn a_lane_that_logs_in_anew_keeps_its_mark() {
+fn a_lane_that_logs_in_again_keeps_its_mark() {
     let mut stage = Stage::new("kept_mark");
     let marks =
         "select string_agg(relname, ' ') from pg_class where relkind = 'S' and relname like 'mark\\_%'";
     let before = stage.server.query(marks).unwrap();
     let mut direct = Line::connect(stage.server.port(), "kept_mark").unwrap().unwrap();
     for sold in 2..8 {
-        // What was judged under the definition before makes the lane log in anew.
+        // The lane logs in again because its statements were decided under the earlier definition.
         assert_eq!(direct.query("alter table inv alter stock set default 7").error(), None);
         assert_eq!(number(&stage.client.query(SELL)), sold, "{}", stage.gateway.log());
         assert_eq!(number(&stage.client.query("update inv set sold = sold returning sold")), sold);
@@ -126,7 +126,7 @@ fn a_lane_that_logs_in_anew_keeps_its_mark() {
 }
 
 #[test]
-fn a_mark_that_is_dropped_fails_no_statement() {
+fn dropping_a_mark_fails_no_statement() {
     let mut stage = Stage::new("dropped");
     let marks = "select count(*) from pg_class where relkind = 'S' and relname like 'mark\\_%'";
     assert_ne!(stage.server.query(marks).unwrap()[0][0].as_deref(), Some("0"));

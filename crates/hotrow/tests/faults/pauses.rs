@@ -1,4 +1,4 @@
-//! Networks and processes that are slow, stand still, or hang up on one side only.
+//! Networks and processes that are slow, pause, or close one direction of a connection.
 
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use hotrow_testkit::{Gateway, server};
 use nix::sys::signal::Signal;
 
 use crate::checker::check;
-use crate::load::{Fate, Load, SELL};
+use crate::load::{Load, Outcome, SELL};
 use crate::{CLIENTS, prepare, summary};
 
-/// How long something stands still: longer than any pause of an ordinary machine, shorter than what the gateway waits.
-const STILL: Duration = Duration::from_secs(2);
+/// How long a process pauses: longer than any pause of an ordinary machine, shorter than the gateway's timeouts.
+const PAUSE: Duration = Duration::from_secs(2);
 
 #[test]
-fn a_slow_network_to_the_server_costs_time_and_nothing_else() {
+fn a_slow_network_to_the_server_only_costs_time() {
     prepare(server().port(), "slow");
     let proxy = Proxy::start(server().port());
     let gateway = Gateway::in_front_of(&proxy.url(), &[]);
@@ -27,15 +27,15 @@ fn a_slow_network_to_the_server_costs_time_and_nothing_else() {
     load.flows(300);
     proxy.delay(Duration::ZERO);
     load.flows(200);
-    let book = load.stop();
-    summary("slow network", &book);
-    check(server().port(), "slow", &book);
-    assert_eq!(book.unexpected(&[]), []);
-    assert_eq!((book.count(Fate::Unknown), gateway.metric("lane_connections_lost_total")), (0, 0));
+    let records = load.stop();
+    summary("slow network", &records);
+    check(server().port(), "slow", &records);
+    assert_eq!(records.unexpected(&[]), []);
+    assert_eq!((records.count(Outcome::Unknown), gateway.metric("lane_connections_lost_total")), (0, 0));
 }
 
 #[test]
-fn a_connection_that_is_half_closed_is_lost_and_nothing_with_it() {
+fn a_half_closed_connection_is_lost_without_losing_a_unit() {
     prepare(server().port(), "halved");
     let proxy = Proxy::start(server().port());
     let gateway = Gateway::in_front_of(&proxy.url(), &[]);
@@ -48,18 +48,18 @@ fn a_connection_that_is_half_closed_is_lost_and_nothing_with_it() {
         proxy.arm(Fault { way, after, how: How::HalfClose });
     }
     load.flows(100);
-    let book = load.stop();
-    summary("half-closed", &book);
-    check(server().port(), "halved", &book);
-    assert_eq!(book.unexpected(&["ERROR 08007"]), []);
+    let records = load.stop();
+    summary("half-closed", &records);
+    check(server().port(), "halved", &records);
+    assert_eq!(records.unexpected(&["ERROR 08007"]), []);
     assert!(proxy.cuts() >= 12, "only {} half-closed", proxy.cuts());
     let lost = gateway.metric("lane_connections_lost_total");
-    let said = gateway.log().matches("a lane has lost its connection to the server").count() as u64;
-    assert!(lost >= 12 && said == lost, "{lost} lost, {said} in the log");
+    let logged = gateway.log().matches("a lane has lost its connection to the server").count() as u64;
+    assert!(lost >= 12 && logged == lost, "{lost} lost, {logged} in the log");
 }
 
 #[test]
-fn a_client_that_says_no_more_gets_what_it_has_asked_for() {
+fn a_client_that_shut_down_its_sending_side_gets_its_answers() {
     prepare(server().port(), "done");
     let gateway = Gateway::start(&[]);
     let stream = TcpStream::connect(("127.0.0.1", gateway.port())).unwrap();
@@ -73,30 +73,34 @@ fn a_client_that_says_no_more_gets_what_it_has_asked_for() {
     for sold in 1..=20 {
         assert_eq!(line.answer().rows(), [[Some(sold.to_string())]]);
     }
-    assert!(line.answer().whole, "the one that is passed through too");
-    assert!(!line.answer().whole, "then the gateway hangs up");
+    assert!(line.answer().whole, "the passed-through statement is answered too");
+    assert!(!line.answer().whole, "then the gateway closes the connection");
 }
 
 #[test]
-fn a_gateway_that_stands_still_loses_and_doubles_nothing() {
+fn a_paused_gateway_loses_no_unit_and_applies_none_twice() {
     prepare(server().port(), "still");
     let gateway = Gateway::start(&[]);
     let load = Load::start(CLIENTS, gateway.port(), "still");
     for _ in 0..2 {
         load.flows(500);
         gateway.signal(Signal::SIGSTOP);
-        std::thread::sleep(STILL); // what is tested is time
+        std::thread::sleep(PAUSE); // the test is about time
         gateway.signal(Signal::SIGCONT);
     }
     load.flows(500);
-    let book = load.stop();
-    summary("gateway stood still", &book);
-    check(server().port(), "still", &book);
-    assert_eq!((book.count(Fate::Unknown), book.unexpected(&[])), (0, vec![]), "clients see a pause");
+    let records = load.stop();
+    summary("gateway paused", &records);
+    check(server().port(), "still", &records);
+    assert_eq!(
+        (records.count(Outcome::Unknown), records.unexpected(&[])),
+        (0, vec![]),
+        "clients see a pause"
+    );
 }
 
 #[test]
-fn a_server_that_stands_still_loses_and_doubles_nothing() {
+fn a_paused_server_loses_no_unit_and_applies_none_twice() {
     let server = PrivateServer::builder().label("still").start().unwrap();
     prepare(server.port(), "still");
     let gateway = Gateway::in_front_of(&server.url(), &[]);
@@ -104,28 +108,34 @@ fn a_server_that_stands_still_loses_and_doubles_nothing() {
     for _ in 0..2 {
         load.flows(500);
         server.freeze().unwrap();
-        std::thread::sleep(STILL); // what is tested is time
+        std::thread::sleep(PAUSE); // the test is about time
         server.thaw().unwrap();
     }
     load.flows(500);
-    let book = load.stop();
-    summary("server stood still", &book);
-    check(server.port(), "still", &book);
-    assert_eq!((book.count(Fate::Unknown), book.unexpected(&[])), (0, vec![]), "clients see a pause");
+    let records = load.stop();
+    summary("server paused", &records);
+    check(server.port(), "still", &records);
+    assert_eq!(
+        (records.count(Outcome::Unknown), records.unexpected(&[])),
+        (0, vec![]),
+        "clients see a pause"
+    );
 }
 
 #[test]
-fn a_server_that_stands_still_at_a_log_in_is_named() {
+fn an_error_at_log_in_names_a_paused_server() {
     let server = PrivateServer::builder().label("dumb").start().unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--server-wait-ms", "100"]);
     server.freeze().unwrap();
     let since = Instant::now();
-    let Err(refusal) = Line::connect(gateway.port(), "public").unwrap() else { panic!("it can't be let in") };
+    let Err(refusal) = Line::connect(gateway.port(), "public").unwrap() else {
+        panic!("the log-in cannot succeed")
+    };
     assert!(since.elapsed() < Duration::from_secs(20));
     let report = refusal.error().unwrap();
     assert_eq!(report.code, "57P03");
-    let words = format!("127.0.0.1:{} did not answer within 5000 ms", server.port());
-    assert!(report.message.contains(&words), "{}", report.message);
+    let expected = format!("127.0.0.1:{} did not answer within 5000 ms", server.port());
+    assert!(report.message.contains(&expected), "{}", report.message);
     server.thaw().unwrap();
     assert!(Line::connect(gateway.port(), "public").unwrap().is_ok());
 }

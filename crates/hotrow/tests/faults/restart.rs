@@ -1,5 +1,5 @@
-//! A gateway that hands over to the next one, or is started again by a service manager that keeps its sockets: no attempt
-//! to connect is lost, and a successor that does not come up changes nothing.
+//! A gateway that hands over to its successor, or that a service manager restarts with its sockets: no attempt to
+//! connect is lost, and a successor that fails to start changes nothing.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -22,17 +22,17 @@ use nix::unistd::Pid;
 use tokio_postgres::Config;
 
 use crate::checker::check;
-use crate::load::{Fate, Load};
+use crate::load::{Load, Outcome};
 use crate::{CLIENTS, prepare, summary};
 
-/// A gateway and all that come after it. All write into the pipes of the first.
-struct Dynasty {
+/// A gateway and all its successors. All write into the pipes of the first.
+struct Generations {
     first: Child,
-    /// What was written to standard output and standard error.
-    said: Arc<Mutex<String>>,
+    /// The text of standard output and standard error.
+    output: Arc<Mutex<String>>,
 }
 
-impl Dynasty {
+impl Generations {
     fn start(mut command: Command) -> Self {
         let mut first = command
             .env("HOTROW_LOG", "info")
@@ -42,37 +42,37 @@ impl Dynasty {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = Arc::new(Mutex::new(String::new()));
+        let output = Arc::new(Mutex::new(String::new()));
         let pipes: [Box<dyn Read + Send>; 2] =
             [Box::new(first.stdout.take().unwrap()), Box::new(first.stderr.take().unwrap())];
         for pipe in pipes {
-            let said = said.clone();
+            let output = output.clone();
             thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    *said.lock().unwrap() += &format!("{line}\n");
+                    *output.lock().unwrap() += &format!("{line}\n");
                 }
             });
         }
-        Dynasty { first, said }
+        Generations { first, output }
     }
 
-    fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
     }
 
-    /// Waits until this was said so many times.
-    fn says(&self, what: &str, times: usize) {
+    /// Waits until the output has this text `times` times.
+    fn wait_for(&self, what: &str, times: usize) {
         let deadline = Instant::now() + PATIENCE;
-        while self.said().matches(what).count() < times {
-            assert!(Instant::now() < deadline, "{what:?} was not said {times} times:\n{}", self.said());
+        while self.output().matches(what).count() < times {
+            assert!(Instant::now() < deadline, "{what:?} was not logged {times} times:\n{}", self.output());
             thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// The processes, in the order in which they have served.
     fn pids(&self) -> Vec<i32> {
-        let said = self.said();
-        let started = said.lines().filter(|line| line.contains("hotrow::serve: started"));
+        let output = self.output();
+        let started = output.lines().filter(|line| line.contains("hotrow::serve: started"));
         started.map(|line| line.rsplit_once("pid=").unwrap().1.parse().unwrap()).collect()
     }
 
@@ -80,28 +80,28 @@ impl Dynasty {
         kill(Pid::from_raw(*self.pids().last().unwrap()), signal).unwrap();
     }
 
-    /// Where it listens, as it has said it after these words: the same place each time.
-    fn place(&self, words: &str) -> String {
-        let said = self.said();
-        let mut places: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix(words)).collect();
+    /// The address on which it listens, as logged after this prefix: the same address each time.
+    fn address(&self, prefix: &str) -> String {
+        let output = self.output();
+        let mut places: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix(prefix)).collect();
         places.dedup();
         assert_eq!(places.len(), 1, "{places:?}");
         places[0].to_owned()
     }
 
     fn port(&self) -> u16 {
-        self.place("hotrow: listening on 127.0.0.1:").parse().unwrap()
+        self.address("hotrow: listening on 127.0.0.1:").parse().unwrap()
     }
 }
 
-impl Drop for Dynasty {
+impl Drop for Generations {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("the gateways' words:\n{}", self.said());
+            eprintln!("the gateways' output:\n{}", self.output());
         }
-        // Those before the last one have left, or are about to.
+        // Earlier gateways have ended or are about to.
         if let Some(last) = self.pids().pop()
-            && self.said().matches("hotrow::serve: stopped").count() < self.pids().len()
+            && self.output().matches("hotrow::serve: stopped").count() < self.pids().len()
         {
             let _ = kill(Pid::from_raw(last), Signal::SIGKILL);
         }
@@ -121,7 +121,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("hotrow-").tempdir_in("/tmp").unwrap()
 }
 
-/// Connects, does one thing and leaves, again and again; what went wrong, and how often all went well.
+/// Connects, runs one statement and disconnects, repeatedly. Returns the failures, and how often all went well.
 fn visitors(port: u16, schema: &str, stop: &AtomicBool) -> (Vec<String>, usize) {
     let (mut wrong, mut well) = (Vec::new(), 0);
     while !stop.load(Relaxed) {
@@ -147,10 +147,16 @@ fn handing_over_under_load_loses_no_attempt_to_connect() {
     let folder = folder();
     let socket = folder.path().join(".s.PGSQL.6432");
     let listen = format!("127.0.0.1:0,{}", socket.display());
-    let gateways =
-        Dynasty::start(serve(&["--listen", &listen, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]));
-    gateways.says("hotrow: listening on /", 1);
-    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o777, "every user may come");
+    let gateways = Generations::start(serve(&[
+        "--listen",
+        &listen,
+        "--http",
+        "127.0.0.1:0",
+        "--metrics",
+        "127.0.0.1:0",
+    ]));
+    gateways.wait_for("hotrow: listening on /", 1);
+    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o777, "every user may connect");
     let (port, stop) = (gateways.port(), AtomicBool::new(false));
     let load = Load::start(CLIENTS, port, "handover");
     thread::scope(|scope| {
@@ -159,11 +165,11 @@ fn handing_over_under_load_loses_no_attempt_to_connect() {
         for round in 1..=3 {
             load.flows(500);
             gateways.signal(Signal::SIGUSR2);
-            gateways.says("handed over: clients of this process finish their work", round);
-            gateways.says("hotrow::serve: started", round + 1);
+            gateways.wait_for("handed over: clients of this process finish their work", round);
+            gateways.wait_for("hotrow::serve: started", round + 1);
             UnixStream::connect(&socket).expect("the socket is still there");
         }
-        gateways.says("hotrow::serve: stopped", 3);
+        gateways.wait_for("hotrow::serve: stopped", 3);
         load.flows(500);
         drop(until);
         for visitor in visiting {
@@ -172,36 +178,36 @@ fn handing_over_under_load_loses_no_attempt_to_connect() {
             assert!(well > 20, "only {well} visits");
         }
     });
-    let book = load.stop();
-    summary("handed over", &book);
-    check(server().port(), "handover", &book);
-    assert_eq!(book.count(Fate::Unknown), 0);
+    let records = load.stop();
+    summary("handed over", &records);
+    check(server().port(), "handover", &records);
+    assert_eq!(records.count(Outcome::Unknown), 0);
     assert_eq!(
-        book.unexpected(&["FATAL 57P01 terminating connection because the gateway is shutting down"]),
+        records.unexpected(&["FATAL 57P01 terminating connection because the gateway is shutting down"]),
         []
     );
     assert_eq!((gateways.pids().len(), gateways.port()), (4, port));
-    gateways.place("hotrow: serving HTTP on ");
+    gateways.address("hotrow: serving HTTP on ");
     gateways.signal(Signal::SIGTERM);
-    gateways.says("hotrow::serve: stopped", 4);
-    assert!(!socket.exists(), "the last one puts the light out");
-    assert!(!gateways.said().contains("cut off"), "{}", gateways.said());
+    gateways.wait_for("hotrow::serve: stopped", 4);
+    assert!(!socket.exists(), "the last gateway removes the socket");
+    assert!(!gateways.output().contains("cut off"), "{}", gateways.output());
 }
 
 #[test]
-fn a_client_that_the_old_gateway_let_in_gets_what_it_came_for() {
-    let gateways = Dynasty::start(serve(&["--listen", "127.0.0.1:0"]));
-    gateways.says("hotrow: listening on", 1);
-    let knocked = TcpStream::connect(("127.0.0.1", gateways.port())).unwrap();
-    // It is accepted after the one that has knocked before.
+fn a_client_that_the_old_gateway_accepted_is_served() {
+    let gateways = Generations::start(serve(&["--listen", "127.0.0.1:0"]));
+    gateways.wait_for("hotrow: listening on", 1);
+    let waiting = TcpStream::connect(("127.0.0.1", gateways.port())).unwrap();
+    // This log-in is accepted after the connection that waits.
     let mut silent = Line::connect(gateways.port(), "public").unwrap().unwrap();
     gateways.signal(Signal::SIGUSR2);
-    gateways.says("handed over: clients of this process finish their work", 1);
-    let mut late = Line::log_in(knocked, "public").unwrap().expect("it is let in");
+    gateways.wait_for("handed over: clients of this process finish their work", 1);
+    let mut late = Line::log_in(waiting, "public").unwrap().expect("the log-in succeeds");
     for line in [&mut late, &mut silent] {
         assert_eq!(line.query("select 1").rows(), [[Some("1".to_owned())]]);
     }
-    // Who has nothing to say any more is told to go, and not only when half of the time is over.
+    // An idle client is disconnected early, and not only after half of the drain time.
     let since = Instant::now();
     for line in [&mut late, &mut silent] {
         assert_eq!(line.answer().error().map(|report| report.code), Some("57P01".to_owned()));
@@ -211,32 +217,33 @@ fn a_client_that_the_old_gateway_let_in_gets_what_it_came_for() {
         "{:?}",
         since.elapsed()
     );
-    gateways.says("hotrow::serve: stopped", 1);
-    assert!(!gateways.said().contains("cut off"), "{}", gateways.said());
+    gateways.wait_for("hotrow::serve: stopped", 1);
+    assert!(!gateways.output().contains("cut off"), "{}", gateways.output());
 }
 
 #[test]
-fn a_successor_that_does_not_come_up_changes_nothing() {
+fn a_successor_that_fails_to_start_changes_nothing() {
     let folder = folder();
     let file = folder.path().join("hotrow.toml");
     std::fs::write(&file, "lanes = 2\n").unwrap();
-    let gateways = Dynasty::start(serve(&["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()]));
-    gateways.says("hotrow: listening on", 1);
+    let gateways =
+        Generations::start(serve(&["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()]));
+    gateways.wait_for("hotrow: listening on", 1);
     let mut line = Line::connect(gateways.port(), "public").unwrap().unwrap();
     std::fs::write(&file, "lanes = 0\n").unwrap();
     gateways.signal(Signal::SIGUSR2);
-    gateways.says("lanes is 0 and must be 1 to 64", 1);
-    gateways.says("the successor failed to start, this gateway continues: it ended, exit status: 1", 1);
+    gateways.wait_for("lanes is 0 and must be 1 to 64", 1);
+    gateways.wait_for("the successor failed to start, this gateway continues: it ended, exit status: 1", 1);
     assert_eq!(line.query("select 1").error(), None);
     assert!(Line::connect(gateways.port(), "public").unwrap().is_ok());
     std::fs::write(&file, "lanes = 2\n").unwrap();
     gateways.signal(Signal::SIGUSR2);
-    gateways.says("hotrow::serve: started", 2);
-    gateways.says("hotrow::serve: stopped", 1);
+    gateways.wait_for("hotrow::serve: started", 2);
+    gateways.wait_for("hotrow::serve: stopped", 1);
     assert!(Line::connect(gateways.port(), "public").unwrap().is_ok());
 }
 
-/// The sockets as a service manager keeps them, and gives them to each gateway that it starts.
+/// The sockets as a service manager keeps them and passes them to each gateway that it starts.
 struct Manager {
     tcp: TcpListener,
     unix: UnixListener,
@@ -244,9 +251,9 @@ struct Manager {
 }
 
 impl Manager {
-    fn start(&self) -> Dynasty {
+    fn start(&self) -> Generations {
         let listen = format!("{},{}", self.tcp.local_addr().unwrap(), self.path.display());
-        // The shell knows the process id that the protocol asks for, and becomes the gateway.
+        // The shell knows the process ID that the protocol requires, and becomes the gateway.
         let mut command = Command::new("sh");
         command.args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""]).arg(program("hotrow"));
         command.args(["serve", "--upstream", &server().url(), "--listen", &listen]).env("LISTEN_FDS", "2");
@@ -254,7 +261,7 @@ impl Manager {
             [self.unix.try_clone().unwrap().into(), self.tcp.try_clone().unwrap().into()];
         let mapping = |(parent_fd, child_fd)| FdMapping { parent_fd, child_fd };
         command.fd_mappings(sockets.into_iter().zip(3..).map(mapping).collect()).unwrap();
-        Dynasty::start(command)
+        Generations::start(command)
     }
 }
 
@@ -268,7 +275,7 @@ async fn sockets_of_the_service_manager_outlive_the_gateway() {
     let mut by_unix = Config::new();
     by_unix.host_path(folder.path()).port(6432).user("postgres").dbname("postgres");
     for round in 1..=2 {
-        // Who comes while no gateway runs waits until one does.
+        // A client that connects while no gateway runs waits for the next one.
         let early = tokio::task::spawn_blocking(move || {
             let mut line = Line::connect(port, "public").unwrap().unwrap();
             line.query("select 1").rows()
@@ -277,43 +284,43 @@ async fn sockets_of_the_service_manager_outlive_the_gateway() {
         assert_eq!(early.await.unwrap(), [[Some("1".to_owned())]], "round {round}");
         connect(&by_unix).await.simple_query("select 1").await.unwrap();
         gateway.signal(Signal::SIGTERM);
-        gateway.says("hotrow::serve: stopped", 1);
+        gateway.wait_for("hotrow::serve: stopped", 1);
         assert!(gateway.first.wait().unwrap().success());
-        assert!(path.exists(), "it is the manager's");
-        assert!(!gateway.said().contains("is not used"), "{}", gateway.said());
+        assert!(path.exists(), "the socket belongs to the manager");
+        assert!(!gateway.output().contains("is not used"), "{}", gateway.output());
     }
 }
 
-/// What the service manager is told, as it would hear it.
+/// The messages to the service manager, as it receives them.
 #[test]
-fn the_service_manager_is_told_who_serves() {
+fn the_service_manager_is_notified_of_the_serving_process() {
     let folder = folder();
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let hears = || {
+    let received = || {
         let mut message = [0; 1000];
-        let length = manager.recv(&mut message).expect("something is said");
+        let length = manager.recv(&mut message).expect("a message arrives");
         String::from_utf8_lossy(&message[..length]).into_owned()
     };
     let mut command = serve(&["--listen", "127.0.0.1:0"]);
     command.env("NOTIFY_SOCKET", &path);
-    let gateways = Dynasty::start(command);
+    let gateways = Generations::start(command);
     let ready = || format!("MAINPID={}\nREADY=1\n", gateways.pids().last().unwrap());
-    assert_eq!(hears(), {
-        gateways.says("started", 1);
+    assert_eq!(received(), {
+        gateways.wait_for("started", 1);
         ready()
     });
     gateways.signal(Signal::SIGHUP);
-    assert!(hears().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(hears(), ready());
+    assert!(received().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(received(), ready());
     gateways.signal(Signal::SIGUSR2);
-    assert_eq!(hears(), {
-        gateways.says("hotrow::serve: started", 2);
+    assert_eq!(received(), {
+        gateways.wait_for("hotrow::serve: started", 2);
         ready()
     });
-    gateways.says("hotrow::serve: stopped", 1);
+    gateways.wait_for("hotrow::serve: stopped", 1);
     gateways.signal(Signal::SIGTERM);
-    assert_eq!(hears(), "STOPPING=1\n", "by the last one, and not by the one before");
-    gateways.says("hotrow::serve: stopped", 2);
+    assert_eq!(received(), "STOPPING=1\n", "from the last gateway, and not from the earlier one");
+    gateways.wait_for("hotrow::serve: stopped", 2);
 }

@@ -1,4 +1,4 @@
-//! What each path answers when all is well: the columns of its function.
+//! The answer of each path for a valid request: the columns of its function.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::client::{Reply, send};
 use crate::{Api, client};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counters_life() {
+async fn a_counter_is_created_incremented_and_drained() {
     let api = Api::start(&[]).await;
     let path = "/v1/counters/life";
     assert_eq!(api.ok("GET", path, "").await, json!({"value": 0, "version": 0}));
@@ -25,7 +25,7 @@ async fn a_counters_life() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn integers_are_exact_and_any_name_will_do() {
+async fn integers_are_exact_and_names_may_have_any_characters() {
     let api = Api::start(&[]).await;
     for name in ["a%2Fb", "%C3%A9t%C3%A9", "100%25", "%3B%20drop%20table%20x%3B", "..%2f..", &"n".repeat(500)]
     {
@@ -40,7 +40,7 @@ async fn integers_are_exact_and_any_name_will_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sales_life() {
+async fn a_sale_is_created_reserved_confirmed_and_restocked() {
     let api = Api::start(&[]).await;
     let path = "/v1/sales/phone";
     let unknown = client::json(api.port, "GET", path, "").await;
@@ -76,14 +76,14 @@ async fn a_sales_life() {
         json!({"item": "phone", "remaining": 12, "held": 0, "sold": 3, "per_buyer": 3,
             "starts_at": "2020-01-01T00:00:00Z", "ends_at": "2099-12-31T23:59:59.5Z", "hold": 90.5})
     );
-    let nobody = "/v1/reservations/00000000-0000-0000-0000-000000000000/confirm";
-    assert_eq!(api.ok("POST", nobody, "").await, json!({"status": "unknown_reservation"}));
+    let unknown = "/v1/reservations/00000000-0000-0000-0000-000000000000/confirm";
+    assert_eq!(api.ok("POST", unknown, "").await, json!({"status": "unknown_reservation"}));
     let nothing = api.ok("POST", "/v1/sales/nothing/reservations", r#"{"buyer": "ann"}"#).await;
     assert_eq!(nothing, json!({"status": "unknown_item", "reservation_id": null, "remaining": null}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_items_or_none() {
+async fn several_items_are_reserved_together_or_not_at_all() {
     let api = Api::start(&[]).await;
     for item in ["cup", "plate"] {
         api.ok("PUT", &format!("/v1/sales/{item}"), "{\"stock\": 2}").await;
@@ -95,7 +95,11 @@ async fn several_items_or_none() {
     assert_eq!(reserved["reservation_ids"].as_array().unwrap().len(), 2);
     let refused = api.ok("POST", path, both).await;
     assert_eq!(refused, json!({"status": "sold_out", "reservation_ids": null, "refused_item": "plate"}));
-    assert_eq!(api.ok("GET", "/v1/sales/cup", "").await["remaining"], 1, "none of a refused lot is taken");
+    assert_eq!(
+        api.ok("GET", "/v1/sales/cup", "").await["remaining"],
+        1,
+        "no item of a rejected reservation is taken"
+    );
 }
 
 async fn with_key(api: &Api, key: &str, path: &str, body: &str) -> Reply {
@@ -123,7 +127,7 @@ async fn the_same_key_gets_the_same_answer() {
     assert_eq!(with_key(&api, key, path, body).await.json()["status"], "unknown_item");
     api.ok("PUT", "/v1/sales/keyed", "{\"stock\": 1}").await;
     let again = with_key(&api, key, path, body).await;
-    assert_eq!(again.json()["status"], "unknown_item", "refusals are recorded too");
+    assert_eq!(again.json()["status"], "unknown_item", "rejections are recorded too");
     let key = "0193e1a0-7b1c-7e2a-9d3f-5c4b6a798083";
     for _ in 0..2 {
         let restocked = with_key(&api, key, "/v1/sales/keyed/restock", "{\"quantity\": 4}").await;
@@ -132,7 +136,7 @@ async fn the_same_key_gets_the_same_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feeds_life() {
+async fn a_feed_is_filled_consumed_and_read() {
     let api = Api::start(&[]).await;
     let (ann, bob) = ("/v1/users/-501", "/v1/users/502");
     let status = |status: &str| json!({ "status": status });

@@ -1,4 +1,5 @@
-//! The server is not there, or lost around a call, or has no schema pack: never a guess, and good again by itself.
+//! A server that is stopped, lost during a call, or without the schema pack: no outcome is guessed, and calls work
+//! again without a restart of the gateway.
 
 use hotrow_testkit::{config, connect, until, value};
 
@@ -30,7 +31,7 @@ async fn a_call_that_was_not_sent_can_be_repeated() {
         .await;
     until("calls are back", async || json(api.port, "POST", PATH, "{\"amount\": 0}").await.status == 200)
         .await;
-    assert_eq!(api.ok("GET", "/v1/counters/away", "").await["value"], 1, "what was refused was not done");
+    assert_eq!(api.ok("GET", "/v1/counters/away", "").await["value"], 1, "a rejected call has no effect");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +48,7 @@ async fn a_call_that_was_lost_is_repeated_with_its_key() {
     let (port, key) = (api.port, [("idempotency-key", "0193e1a0-7b1c-7e2a-9d3f-5c4b6a798099")]);
     let waiting = tokio::spawn(async move { send(port, "POST", PATH, &key, "").await });
     let watcher = connect(&config(server.port())).await;
-    // Alone, that is: no more in a lane, where nothing is sent to the commit before its answers are there.
+    // The call runs alone by then. In a lane, the commit would not be sent before the answers have arrived.
     let blocked =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.incr%'
         and clock_timestamp() - query_start > interval '300 ms'";
@@ -63,7 +64,7 @@ async fn a_call_that_was_lost_is_repeated_with_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_pack_it_says_what_to_do_and_goes_on_when_it_is_there() {
+async fn without_the_pack_the_error_says_what_to_do_and_calls_work_after_its_installation() {
     let server = private("httpbare").await;
     let api = Api::in_front_of(&server.url(), &[]);
     for (method, path) in [("GET", "/health/ready"), ("GET", "/v1/counters/away"), ("POST", PATH)] {

@@ -1,4 +1,4 @@
-//! Requests that make no sense: each is refused with a problem that says why, and changes nothing.
+//! Invalid requests: each is rejected with a problem that gives the reason, and changes nothing.
 
 use hotrow_testkit::server;
 
@@ -9,7 +9,7 @@ const JSON: Header<'static> = ("content-type", "application/json");
 const INCREMENT: &str = "/v1/counters/bad/increment";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_names_and_keys() {
+async fn invalid_bodies_names_and_keys_are_rejected() {
     let api = Api::start(&[]).await;
     let long = format!("/v1/counters/{}/increment", "n".repeat(501));
     let cases: &[(&str, &str, &str)] = &[
@@ -54,7 +54,7 @@ async fn bodies_names_and_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_would_be_ignored_is_refused() {
+async fn an_idempotency_key_without_effect_is_rejected() {
     let api = Api::start(&[]).await;
     let key = ("idempotency-key", "0193e1a0-7b1c-7e2a-9d3f-5c4b6a7980aa");
     api.ok("POST", "/v1/users/31/inbox", r#"{"from_user": 1, "content": "a"}"#).await;
@@ -77,7 +77,7 @@ async fn a_key_that_would_be_ignored_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_the_pack_can_judge() {
+async fn arguments_that_the_pack_rejects_are_reported() {
     let api = Api::start(&[]).await;
     for (path, body) in [
         ("/v1/counters/judged", "{\"min\": 2, \"max\": 1}"),
@@ -96,7 +96,7 @@ async fn what_only_the_pack_can_judge() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_methods_types_and_sizes() {
+async fn unknown_paths_methods_types_and_sizes_are_rejected() {
     let api = Api::start(&[]).await;
     let expect = |reply: Reply, status: u16, problem: &str| {
         assert_eq!((reply.status, reply.problem().as_str()), (status, problem), "{reply:?}");
@@ -123,11 +123,11 @@ async fn paths_methods_types_and_sizes() {
 }
 
 #[test]
-fn addresses_that_others_reach_need_tokens() {
+fn public_addresses_need_tokens() {
     let output = hotrow_testkit::hotrow()
         .args(["serve", "--upstream", &server().url(), "--listen", "127.0.0.1:0", "--http", "0.0.0.0:0"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("--http-token-file"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("--http-token-file"), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! A small HTTP client over hyper: what the tests say, what comes back. Expects nothing itself.
+//! A small HTTP client over hyper: sends the tests' requests and returns the replies. Expects nothing itself.
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// One header.
 pub type Header<'a> = (&'a str, &'a str);
 
-/// What came back.
+/// A reply to a request.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -30,7 +30,7 @@ impl Reply {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The name of the problem; that it is one, in every respect.
+    /// The name of the problem, after a check of all fields that a problem has.
     pub fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let problem = self.json();
@@ -61,7 +61,7 @@ async fn stream(port: u16) -> TokioIo<TcpStream> {
     TokioIo::new(TcpStream::connect(("127.0.0.1", port)).await.expect("HTTP is served"))
 }
 
-/// One request on a connection of its own.
+/// One request on its own connection.
 pub async fn send(port: u16, method: &str, path: &str, headers: &[Header<'_>], body: &str) -> Reply {
     let (mut sender, connection) = http1::handshake(stream(port).await).await.unwrap();
     tokio::spawn(connection);
@@ -71,27 +71,27 @@ pub async fn send(port: u16, method: &str, path: &str, headers: &[Header<'_>], b
     Reply::read(sender.send_request(request).await.unwrap()).await
 }
 
-/// One request with a body of JSON, or with none for the empty text.
+/// One request with a JSON body, or without a body if the text is empty.
 pub async fn json(port: u16, method: &str, path: &str, body: &str) -> Reply {
     let headers: &[Header<'_>] = if body.is_empty() { &[] } else { &[("content-type", "application/json")] };
     send(port, method, path, headers, body).await
 }
 
-/// A connection of HTTP/2, on which any number of requests may be under way.
+/// An HTTP/2 connection for any number of concurrent requests.
 pub struct Http2 {
     port: u16,
     sender: http2::SendRequest<Full<Bytes>>,
 }
 
 impl Http2 {
-    /// With prior knowledge, as clients without TLS do.
+    /// Connects with prior knowledge, as clients without TLS do.
     pub async fn connect(port: u16) -> Self {
         let (sender, connection) = http2::handshake(TokioExecutor::new(), stream(port).await).await.unwrap();
         tokio::spawn(connection);
         Http2 { port, sender }
     }
 
-    /// One of its requests.
+    /// One POST request on the connection.
     pub async fn post(&self, path: &str, body: &str) -> Reply {
         let headers = [("content-type", "application/json")];
         let request = request(self.port, "POST", path, &headers, body);

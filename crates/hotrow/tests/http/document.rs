@@ -1,4 +1,4 @@
-//! The OpenAPI document describes what the API answers, and nothing else.
+//! The OpenAPI document describes the answers of the API exactly.
 
 use hotrow_sql::{Place, functions};
 use serde_json::Value;
@@ -11,13 +11,13 @@ const ORDER: &str = r#"{"order_id": "00000000-0000-0000-0000-000000000000"}"#;
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(reference) => {
-            document.pointer(reference.strip_prefix('#').unwrap()).expect("references lead somewhere")
+            document.pointer(reference.strip_prefix('#').unwrap()).expect("references have a target")
         }
         None => value,
     }
 }
 
-/// All references of a document, wherever they stand.
+/// All references in a document.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::Object(fields) => {
@@ -30,7 +30,7 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_path_in_it_answers() {
+async fn every_documented_path_answers() {
     let api = Api::start(&[]).await;
     let document = api.ok("GET", "/openapi.json", "").await;
     assert_eq!(document["openapi"], "3.1.0");
@@ -80,7 +80,7 @@ async fn every_path_in_it_answers() {
                 assert_eq!(answer.as_object().unwrap().keys().collect::<Vec<_>>(), named, "{method} {path}");
             }
             let refused = json(api.port, "PATCH", &concrete, "").await;
-            assert_eq!(refused.status, 405, "{path} is there for methods only that the document names");
+            assert_eq!(refused.status, 405, "{path} accepts only methods that the document names");
         }
     }
     // Each function with a route has an operation, and so have the two health checks and the document.

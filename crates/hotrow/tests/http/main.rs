@@ -1,5 +1,5 @@
-//! The schema pack over HTTP: `hotrow serve --http` in front of a real server. The tests are in the modules; here is
-//! only what they share.
+//! The schema pack over HTTP: `hotrow serve --http` in front of a real server. The modules contain the tests, and this
+//! file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod api;
@@ -20,7 +20,7 @@ use hotrow_testkit::{Gateway, free_port, migrate, server};
 
 hotrow_testkit::shared_server!();
 
-/// A server of its own.
+/// A private server.
 async fn private(label: &'static str) -> PrivateServer {
     tokio::task::spawn_blocking(move || PrivateServer::builder().label(label).start().unwrap()).await.unwrap()
 }
@@ -32,7 +32,7 @@ struct Api {
 }
 
 impl Api {
-    /// In front of the shared server, with the schema pack.
+    /// A gateway in front of the shared server, with the schema pack.
     async fn start(options: &[&str]) -> Self {
         static MIGRATED: OnceLock<()> = OnceLock::new();
         let url = server().url();
@@ -40,7 +40,7 @@ impl Api {
         Self::in_front_of(&url, options)
     }
 
-    /// In front of any server.
+    /// A gateway in front of any server.
     fn in_front_of(upstream: &str, options: &[&str]) -> Self {
         let port = free_port();
         let http = format!("127.0.0.1:{port}");
@@ -48,7 +48,7 @@ impl Api {
         Self { gateway: Gateway::in_front_of(upstream, &options), port }
     }
 
-    /// A request that has to be carried out; its answer.
+    /// Sends a request that must succeed, and returns its answer.
     async fn ok(&self, method: &str, path: &str, body: &str) -> serde_json::Value {
         let reply = client::json(self.port, method, path, body).await;
         assert_eq!(reply.status, 200, "{method} {path} {body}: {reply:?}");

@@ -1,4 +1,4 @@
-//! Queues over HTTP: what each path answers, calls that wait, and clients that go away.
+//! Queues over HTTP: the answer of each path, calls that wait, and clients that disconnect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn order(number: u32) -> String {
     json!({ "order_id": id(number) }).to_string()
 }
 
-/// A queue that is new, and the path to it.
+/// Creates a queue and returns its path.
 async fn queue(api: &Api, name: &str, settings: &str) -> String {
     let path = format!("/v1/queues/{name}");
     assert_eq!(api.ok("PUT", &path, settings).await, json!({"status": "created"}));
@@ -36,14 +36,14 @@ fn receipt(path: &str, order: &Value, action: &str) -> String {
     format!("{path}/receipts/{}/{action}", order["receipt"])
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_queues_life() {
-    let api = Api::start(&[]).await;
-    let path = queue(&api, "life", r#"{"max_attempts": 2, "retry": 0}"#).await;
-    for (settings, status) in [(r#"{"max_attempts": 2, "retry": 0}"#, "exists"), ("", "differs")] {
-        assert_eq!(api.ok("PUT", &path, settings).await, json!({ "status": status }));
-    }
-    let orders = format!("{path}/orders");
+const FAILED: &str = r#"{"error": "no stock", "retry_in": 0}"#;
+
+fn outcome(outcome: &str) -> Value {
+    json!({ "outcome": outcome })
+}
+
+/// Enqueues the orders 1 to 3, the first one repeatedly.
+async fn enqueue_three(api: &Api, orders: &str) {
     let payload =
         r#"{"price": 12.50, "serial": 12345678901234567890123456789, "text": "é \ud83d\ude00 \\u0000"}"#;
     let first = format!(
@@ -51,9 +51,9 @@ async fn a_queues_life() {
             "created_at": "2020-01-01T01:00:00+01:00", "not_before": null}}"#,
         id(1)
     );
-    let enqueued = api.ok("POST", &orders, &first).await;
+    let enqueued = api.ok("POST", orders, &first).await;
     assert_eq!(enqueued["status"], "enqueued");
-    assert_eq!(api.ok("POST", &orders, &first).await, json!({"id": enqueued["id"], "status": "duplicate"}));
+    assert_eq!(api.ok("POST", orders, &first).await, json!({"id": enqueued["id"], "status": "duplicate"}));
     let many =
         json!({"orders": [{"order_id": id(1)}, {"order_id": id(2), "payload": "two"}, {"order_id": id(3)}]});
     let many = api.ok("POST", &format!("{orders}/batch"), &many.to_string()).await;
@@ -63,8 +63,11 @@ async fn a_queues_life() {
     assert_eq!(waiting["orders"][1]["order_id"], id(2));
     let after = format!("{orders}?after={}", waiting["orders"][1]["id"]);
     assert_eq!(api.ok("GET", &after, "").await["orders"][0]["order_id"], id(3));
+}
 
-    let taken = take(&api, &path, r#"{"max": 10, "lease": 60.5}"#).await;
+/// Takes the three orders. Completes the first, releases the second and fails the third.
+async fn take_and_answer_three(api: &Api, path: &str, orders: &str) {
+    let taken = take(api, path, r#"{"max": 10, "lease": 60.5}"#).await;
     let ids: Vec<_> = taken.iter().map(|order| order["order_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids, [id(1), id(2), id(3)]);
     assert_eq!((&taken[0]["group_key"], &taken[0]["attempt"]), (&json!("ann"), &json!(1)));
@@ -75,23 +78,24 @@ async fn a_queues_life() {
     for digits in ["12.50", "12345678901234567890123456789"] {
         assert!(found.text.contains(digits), "{found:?}");
     }
-    let extended = api.ok("POST", &receipt(&path, &taken[0], "extend"), r#"{"lease": 600}"#).await;
+    let extended = api.ok("POST", &receipt(path, &taken[0], "extend"), r#"{"lease": 600}"#).await;
     assert_eq!(extended["outcome"], "extended");
-    let outcome = |outcome: &str| json!({ "outcome": outcome });
-    let complete = receipt(&path, &taken[0], "complete");
+    let complete = receipt(path, &taken[0], "complete");
     let done = r#"{"status": 7, "result": {"a": [1, null]}}"#;
     assert_eq!(api.ok("POST", &complete, done).await, outcome("completed"));
     assert_eq!(api.ok("POST", &complete, done).await, outcome("lease_lost"));
     let found = api.ok("GET", &format!("{orders}/{}", id(1)), "").await;
     assert_eq!((&found["state"], &found["status"]), (&json!("processed"), &json!(7)));
     assert_eq!(found["result"], json!({"a": [1, null]}));
-    assert_eq!(api.ok("POST", &receipt(&path, &taken[1], "release"), "").await, outcome("released"));
-    let failed = r#"{"error": "no stock", "retry_in": 0}"#;
-    assert_eq!(api.ok("POST", &receipt(&path, &taken[2], "fail"), failed).await, outcome("retrying"));
+    assert_eq!(api.ok("POST", &receipt(path, &taken[1], "release"), "").await, outcome("released"));
+    assert_eq!(api.ok("POST", &receipt(path, &taken[2], "fail"), FAILED).await, outcome("retrying"));
+}
 
-    let again = take(&api, &path, r#"{"max": 2}"#).await;
+/// Takes the released and the failed order. Completes the first and fails the second, which is then dead and redriven.
+async fn take_two_again(api: &Api, path: &str, orders: &str) {
+    let again = take(api, path, r#"{"max": 2}"#).await;
     assert_eq!((&again[0]["attempt"], &again[1]["attempt"]), (&json!(1), &json!(2)));
-    assert_eq!(api.ok("POST", &receipt(&path, &again[1], "fail"), failed).await, outcome("dead"));
+    assert_eq!(api.ok("POST", &receipt(path, &again[1], "fail"), FAILED).await, outcome("dead"));
     let dead = api.ok("GET", &format!("{orders}?state=dead"), "").await;
     assert_eq!(dead["orders"][0]["error"], "no stock");
     let all = json!({"receipts": [again[0]["receipt"], again[1]["receipt"]]}).to_string();
@@ -99,6 +103,19 @@ async fn a_queues_life() {
     assert_eq!(all["receipts"][0], json!({"receipt": again[0]["receipt"], "outcome": "completed"}));
     assert_eq!(all["receipts"][1]["outcome"], "lease_lost");
     assert_eq!(api.ok("POST", &format!("{path}/redrive"), "").await, json!({"redriven": 1}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_created_used_and_dropped() {
+    let api = Api::start(&[]).await;
+    let path = queue(&api, "life", r#"{"max_attempts": 2, "retry": 0}"#).await;
+    for (settings, status) in [(r#"{"max_attempts": 2, "retry": 0}"#, "exists"), ("", "differs")] {
+        assert_eq!(api.ok("PUT", &path, settings).await, json!({ "status": status }));
+    }
+    let orders = format!("{path}/orders");
+    enqueue_three(&api, &orders).await;
+    take_and_answer_three(&api, &path, &orders).await;
+    take_two_again(&api, &path, &orders).await;
 
     assert_eq!(api.ok("POST", &format!("{path}/pause"), "").await, json!({"status": "paused"}));
     assert!(take(&api, &path, "").await.is_empty());
@@ -116,15 +133,15 @@ async fn a_queues_life() {
         assert_eq!(api.ok("DELETE", &path, "").await, json!({ "status": status }));
     }
     let unknown = json!({"id": null, "status": "unknown_queue"});
-    assert_eq!(api.ok("POST", &orders, &order(9)).await, unknown);
+    assert_eq!(api.ok("POST", &format!("{path}/orders"), &order(9)).await, unknown);
     let gone = client::json(api.port, "GET", &path, "").await;
     assert_eq!((gone.status, gone.problem().as_str()), (404, "not-found"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_requests_are_rejected() {
     let api = Api::start(&[]).await;
-    let path = queue(&api, "senseless", "").await;
+    let path = queue(&api, "invalid", "").await;
     let order = |field: &str| format!(r#"{{"order_id": "{}", {field}}}"#, id(1));
     let (orders, batch, taking) =
         (format!("{path}/orders"), format!("{path}/orders/batch"), format!("{path}/take"));
@@ -166,8 +183,8 @@ async fn what_makes_no_sense_is_refused() {
     {
         assert_eq!(client::json(api.port, "PUT", &path, body).await.status, status, "{body}");
     }
-    let nobody = client::json(api.port, "GET", &format!("{orders}/{}", id(1)), "").await;
-    assert_eq!((nobody.status, nobody.problem().as_str()), (404, "not-found"));
+    let unknown = client::json(api.port, "GET", &format!("{orders}/{}", id(1)), "").await;
+    assert_eq!((unknown.status, unknown.problem().as_str()), (404, "not-found"));
     let large = json!({"orders": [{"order_id": id(1), "payload": "x".repeat(200_000)}]}).to_string();
     assert_eq!(api.ok("POST", &batch, &large).await["orders"][0]["status"], "enqueued");
     let larger = json!({"orders": [{"order_id": id(2), "payload": "x".repeat(1_100_000)}]}).to_string();
@@ -177,14 +194,14 @@ async fn what_makes_no_sense_is_refused() {
     assert_eq!(client::json(api.port, "POST", &batch, &too_large).await.status, 422);
 }
 
-/// Text that can't be compressed.
+/// Text that cannot be compressed.
 fn noise(length: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     (0..length).map(|_| random.alphanumeric()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_is_merged_and_each_order_is_taken_once() {
+async fn concurrent_calls_are_merged_and_each_order_is_taken_once() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "crowd", "").await;
     let http2 = Http2::connect(api.port).await;
@@ -202,13 +219,13 @@ async fn a_crowd_is_merged_and_each_order_is_taken_once() {
     let mut ids: Vec<_> = taken.iter().map(|order| order["id"].as_i64().unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 200, "each order went to one");
+    assert_eq!(ids.len(), 200, "each order was taken once");
     let after = api.gateway.metric("merged_units_total") - merged;
     assert!(after >= 200, "only {after} of 400 takes and completions were merged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_about_many_orders_each_are_merged() {
+async fn batch_calls_are_merged() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "many", "").await;
     let batch = format!("{path}/orders/batch");
@@ -229,11 +246,11 @@ async fn calls_about_many_orders_each_are_merged() {
     let merged = api.gateway.metric("merged_units_total") - merged;
     assert!(merged >= 45, "only {merged} of 90 batches were merged");
     let taken = take(&api, &path, r#"{"max": 270}"#).await;
-    let there =
+    let stored =
         taken.iter().map(|order| (order["order_id"].as_str().unwrap(), order["id"].as_i64().unwrap()));
-    let there: BTreeMap<_, _> = there.collect();
+    let stored: BTreeMap<_, _> = stored.collect();
     for (number, answered) in ids.into_iter().enumerate() {
-        assert_eq!(there[id(number as u32).as_str()], answered, "order {number} is another's");
+        assert_eq!(stored[id(number as u32).as_str()], answered, "order {number} has another ID");
     }
     let receipts: Vec<_> = taken.iter().map(|order| order["receipt"].as_i64().unwrap()).collect();
     let complete = format!("{path}/complete");
@@ -251,7 +268,7 @@ async fn calls_about_many_orders_each_are_merged() {
     assert_eq!(api.ok("GET", &path, "").await["processed"], 270);
 }
 
-/// A take that waits, and nobody listens for its answer yet.
+/// Starts a take that waits, without reading its answer yet.
 fn waits(api: &Api, path: &str, seconds: u32) -> tokio::task::JoinHandle<Reply> {
     let (port, path) = (api.port, format!("{path}/take"));
     let body = format!(r#"{{"wait": {seconds}}}"#);
@@ -263,7 +280,7 @@ async fn until_waiting(api: &Api, calls: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_hold_up_nobody_and_get_what_comes() {
+async fn waiting_calls_hold_up_no_other_and_get_new_orders() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "patience", "").await;
     let since = Instant::now();
@@ -282,11 +299,14 @@ async fn those_who_wait_hold_up_nobody_and_get_what_comes() {
     }
     ids.sort_unstable();
     assert_eq!(ids, (0..20).map(id).collect::<Vec<_>>());
-    assert!(since.elapsed() < Duration::from_secs(55), "they were answered when their time was over");
+    assert!(
+        since.elapsed() < Duration::from_secs(55),
+        "the calls were answered only at the end of their wait"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_wait_too_many_is_refused_at_once() {
+async fn a_wait_over_the_limit_is_rejected_at_once() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "rush", "").await;
     let taking = format!("{path}/take");
@@ -304,11 +324,11 @@ async fn one_wait_too_many_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_goes_while_it_waits_takes_nothing() {
+async fn a_client_that_disconnects_while_it_waits_takes_nothing() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "gone", "").await;
     let before = api.gateway.metric("clients");
-    // Not the call alone, which leaves for a moment whenever it is asked again: its session ends with it.
+    // Waits for the session's end, because the waiting call also disappears for a moment whenever it is repeated.
     let ended = async || {
         until("its session has ended", async || api.gateway.metric("clients") == before).await;
     };
@@ -328,19 +348,19 @@ async fn who_goes_while_it_waits_takes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_are_told_when_the_queue_is_dropped() {
+async fn waiting_calls_get_an_error_when_the_queue_is_dropped() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "dropped", "").await;
-    // It is not asked again before its time is over.
+    // The call is not repeated before the end of its wait.
     let waiting = waits(&api, &path, 9);
     until_waiting(&api, 1).await;
     assert_eq!(api.ok("DELETE", &path, "").await, json!({"status": "dropped"}));
-    let told = waiting.await.unwrap();
-    assert_eq!((told.status, told.problem().as_str()), (404, "not-found"));
-    assert_eq!(told.json()["hint"], "Create it with PUT /v1/queues/{queue}.");
+    let reply = waiting.await.unwrap();
+    assert_eq!((reply.status, reply.problem().as_str()), (404, "not-found"));
+    assert_eq!(reply.json()["hint"], "Create it with PUT /v1/queues/{queue}.");
 }
 
-/// A take whose answer is not read.
+/// Sends a take whose answer is not read.
 async fn begin(api: &Api, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", api.port)).await.unwrap();
     let request = format!(
@@ -352,7 +372,7 @@ async fn begin(api: &Api, path: &str, body: &str) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
+async fn orders_taken_for_a_client_that_disconnected_are_released() {
     let api = Api::start(&[]).await;
     let path = queue(&api, "orphan", "").await;
     api.ok("POST", &format!("{path}/orders"), &order(1)).await;
@@ -367,11 +387,13 @@ async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%hotrow.take%'";
     until("the take waits for the lock", async || value(&watcher, blocked).await != "0").await;
     drop(leaving);
-    // Its end is seen before the answer: nothing else tells when.
-    until("the gateway has seen it go", async || api.gateway.log().contains("an HTTP connection has ended"))
-        .await;
+    // The gateway must see the disconnect before the answer. Only its log shows that.
+    until("the gateway has seen the disconnect", async || {
+        api.gateway.log().contains("an HTTP connection has ended")
+    })
+    .await;
     outsider.batch_execute("commit").await.unwrap();
-    until("it is given back", async || {
+    until("the order is released", async || {
         let found = api.ok("GET", &format!("{path}/orders/{}", id(1)), "").await;
         found["state"] == "waiting" && found["attempt"] == 0 && leases(&watcher).await == before + 1
     })
@@ -379,7 +401,7 @@ async fn what_was_taken_for_somebody_who_has_gone_is_given_back() {
     assert_eq!(take(&api, &path, "").await[0]["attempt"], 1);
 }
 
-/// The number of the queue's last lease: an order that waits may never have been taken.
+/// The number of the queue's last lease. It shows whether a waiting order was ever taken.
 async fn leases(watcher: &tokio_postgres::Client) -> i64 {
     let sql = "select max(h.leases) from hotrow.queue_head h join hotrow.queue q on q.number = h.queue
         where q.queue = 'orphan'";
@@ -397,11 +419,11 @@ async fn a_stop_ends_the_wait_with_an_empty_answer() {
     let reply = waiting.await.unwrap();
     assert_eq!((reply.status, reply.json()), (200, json!({"orders": []})));
     assert!(api.gateway.wait().success());
-    assert!(since.elapsed() < Duration::from_secs(9), "it took {:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(9), "the stop took {:?}", since.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_runs_nothing_but_its_own_files() {
+async fn the_page_runs_only_its_own_files() {
     let api = Api::start(&[]).await;
     for (path, media_type) in [
         ("/queues", "text/html; charset=utf-8"),
@@ -420,7 +442,7 @@ async fn the_page_runs_nothing_but_its_own_files() {
             assert!(!reply.text.contains(word), "{path} has {word}");
         }
         assert!(!reply.text.contains("method:"), "{path} does more than read");
-        // `exact.js` says why; what it does is tested in `examples`, where Node is.
+        // `exact.js` gives the reason. Its tests are in `examples`, where Node is installed.
         let is_exact = path.ends_with("exact.js") || !reply.text.contains("JSON.parse");
         assert!(is_exact && !reply.text.contains(".json()"), "{path} reads numbers that JavaScript rounds");
     }

@@ -1,10 +1,10 @@
-//! Values that RFC 3339 and JSON have no form for: they are answered all the same, and nothing is lost on the way.
+//! Times that RFC 3339 and JSON cannot express: they are answered nevertheless, and no message is lost.
 
 use hotrow_testkit::connect;
 
 use crate::Api;
 
-/// The last moment that an answer can name.
+/// The latest time that an answer can have.
 const LAST: &str = "9999-12-30T22:00:00.999999999Z";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,13 +38,13 @@ async fn messages_with_far_times_are_consumed_and_answered() {
 async fn sales_and_orders_with_far_times_are_answered() {
     let api = Api::start(&[]).await;
     let client = connect(&api.gateway.config()).await;
-    // The pack may come to refuse such times: then there is nothing to answer.
+    // A later version of the pack may reject such times. Then there is no answer to check.
     let far = "select hotrow.create_sale('far', 10, ends_at => '20000-01-01')";
     if client.batch_execute(far).await.is_ok() {
         assert_eq!(api.ok("GET", "/v1/sales/far", "").await["ends_at"], LAST);
     }
     client.batch_execute("select hotrow.create_sale('never', 10, ends_at => 'infinity')").await.unwrap();
-    assert!(api.ok("GET", "/v1/sales/never", "").await["ends_at"].is_null(), "it never ends");
+    assert!(api.ok("GET", "/v1/sales/never", "").await["ends_at"].is_null(), "the sale never ends");
     client.batch_execute("select hotrow.create_queue('far')").await.unwrap();
     let far = "select hotrow.enqueue('far', gen_random_uuid(), not_before => '20000-01-01')";
     if client.batch_execute(far).await.is_ok() {
@@ -53,9 +53,9 @@ async fn sales_and_orders_with_far_times_are_answered() {
     }
 }
 
-/// What a column of another type would do to an answer is found before the call is executed.
+/// A column of another type, which the answer could not express, is detected before the call runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_answer_can_not_be_written_is_not_executed() {
+async fn a_call_with_an_unexpected_result_type_is_not_executed() {
     let server = crate::private("httptypes").await;
     crate::migrate(&server.url());
     let client = connect(&hotrow_testkit::config(server.port())).await;

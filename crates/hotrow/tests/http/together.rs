@@ -1,4 +1,5 @@
-//! Many at once: HTTP/2, calls merged with those of PostgreSQL clients, an exact sum, too many, and a stop that loses nothing.
+//! Concurrent requests: HTTP/2, calls merged with those of PostgreSQL clients, an exact sum, overload, and a stop that
+//! loses no request.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ async fn requests_of_one_connection_and_other_clients_add_up() {
         replies.iter().map(|reply| reply.json()["version"].as_i64().unwrap()).collect();
     versions.sort_unstable();
     versions.dedup();
-    assert_eq!(versions.len(), 300, "each call has a version of its own");
+    assert_eq!(versions.len(), 300, "each call has its own version");
     let end = api.ok("GET", "/v1/counters/together", "").await;
     assert_eq!(end, serde_json::json!({"value": 10_300, "version": 310}));
     let merged = api.gateway.metric("merged_units_total");
@@ -32,7 +33,7 @@ async fn requests_of_one_connection_and_other_clients_add_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_somebody_holds_stops_few_others() {
+async fn a_locked_row_holds_up_few_other_requests() {
     let api = Api::start(&[]).await;
     let port = api.port;
     let path = |counter: &str| format!("/v1/counters/{counter}/increment");
@@ -66,7 +67,7 @@ async fn a_row_that_somebody_holds_stops_few_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_for_a_slow_row_are_told_when_to_repeat() {
+async fn requests_over_the_queue_limit_are_told_when_to_retry() {
     let server = private("httpfull").await;
     migrate(&server.url());
     let direct = connect(&config(server.port())).await;
@@ -81,7 +82,7 @@ async fn too_many_for_a_slow_row_are_told_when_to_repeat() {
     let deadline = Instant::now() + Duration::from_secs(60);
     join_all((0..100).map(async |_| {
         while turned_away.load(Relaxed) < 20 {
-            assert!(Instant::now() < deadline, "nobody is turned away, and {carried_out:?} were not");
+            assert!(Instant::now() < deadline, "no request was rejected, and {carried_out:?} succeeded");
             let reply = http2.post(path, body).await;
             if reply.status == 200 {
                 carried_out.fetch_add(1, Relaxed);
@@ -95,7 +96,7 @@ async fn too_many_for_a_slow_row_are_told_when_to_repeat() {
     .await;
     let carried_out = carried_out.into_inner();
     let end = api.ok("GET", "/v1/counters/crowded", "").await;
-    assert_eq!(end["value"], carried_out, "who was turned away changed nothing");
+    assert_eq!(end["value"], carried_out, "rejected requests changed nothing");
     tokio::time::sleep(Duration::from_secs(1)).await; // as the header says
     assert_eq!(api.ok("POST", path, body).await["value"], carried_out + 1);
 }
@@ -116,7 +117,7 @@ async fn a_stop_lets_requests_finish() {
     let watcher = connect(&config(hotrow_testkit::server().port())).await;
     until("the request waits", async || value(&watcher, blocked).await != "0").await;
     api.gateway.sigterm();
-    until("nobody new is let in", async || {
+    until("no new connection is accepted", async || {
         tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err()
     })
     .await;

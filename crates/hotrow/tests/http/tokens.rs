@@ -1,4 +1,4 @@
-//! Who may call: whoever has a token where tokens are asked for, programs of this machine where not, web pages never.
+//! Access to the API: clients with a token if tokens are required, otherwise programs on this machine; web pages never.
 
 use crate::Api;
 use crate::client::{json, send};
@@ -6,7 +6,7 @@ use crate::client::{json, send};
 const PATH: &str = "/v1/counters/tokens/increment";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_token_of_the_file_will_do() {
+async fn only_a_token_of_the_file_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tokens");
     std::fs::write(&file, "old-token-0123456789\nnew-token-0123456789\n").unwrap();
@@ -31,7 +31,7 @@ async fn only_a_token_of_the_file_will_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_web_page_can_not_call_what_needs_no_token() {
+async fn a_web_page_cannot_call_an_api_without_tokens() {
     let api = Api::start(&[]).await;
     let reply = send(api.port, "POST", PATH, &[("origin", "https://shop.example")], "").await;
     assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"));
@@ -40,12 +40,12 @@ async fn a_web_page_can_not_call_what_needs_no_token() {
         assert_eq!((reply.status, reply.problem().as_str()), (403, "foreign-origin"), "{site}");
     }
     let same = send(api.port, "GET", "/v1/queues", &[("sec-fetch-site", "same-origin")], "").await;
-    assert_eq!(same.status, 200, "the page of queues asks like this");
+    assert_eq!(same.status, 200, "the page of queues sends such requests");
 }
 
-/// A page whose name was made to lead to this machine is of the same origin to its browser.
+/// For its browser, a page has the same origin if its host name was made to resolve to this machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_to_another_host_are_refused_where_no_token_is_needed() {
+async fn requests_to_another_host_are_rejected_if_no_token_is_required() {
     let api = Api::start(&[]).await;
     for path in ["/v1/queues", "/queues", "/queues/queues.js"] {
         for host in ["evil.example", "evil.example:8080", "10.0.0.1", ""] {

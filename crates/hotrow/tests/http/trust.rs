@@ -1,4 +1,5 @@
-//! Functions that the user of --upstream must not call: they belong to a role that could make that user run its own code.
+//! Functions that the user of --upstream must not call, because they belong to a role that could make that user run its
+//! code.
 
 use hotrow_testkit::{config, connect, value};
 
@@ -7,7 +8,7 @@ use crate::{Api, migrate, private};
 
 const PATH: &str = "/v1/counters/x/increment";
 
-/// Stands in for the pack's function, and tells the role that runs it.
+/// Replaces the pack's function, and records the role that runs it.
 const FOREIGN: &str = "create table public.seen (by text); grant all on public.seen to public;
     create schema hotrow;
     create function hotrow.increment(counter text, amount bigint default 1, request_id uuid default null,
@@ -17,7 +18,7 @@ const FOREIGN: &str = "create table public.seen (by text); grant all on public.s
         begin insert into public.seen values (current_user); return '[]'; end $$;";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_superuser_does_not_run_a_strangers_functions() {
+async fn a_superuser_does_not_run_another_roles_functions() {
     let server = private("httptrust").await;
     let admin = connect(&config(server.port())).await;
     admin.batch_execute("create role mallory login; grant all on schema public to mallory").await.unwrap();
@@ -31,7 +32,7 @@ async fn a_superuser_does_not_run_a_strangers_functions() {
         assert_eq!((reply.status, reply.problem().as_str()), (503, "pack-missing"), "{reply:?}");
         assert!(reply.json()["detail"].as_str().unwrap().contains("owner"), "{reply:?}");
     }
-    // Nor does the gateway ask for merge rules with the rights of a client that calls a function of its own.
+    // Nor does the gateway query merge rules with the rights of a client that calls its own function.
     let superuser = connect(api.gateway.config().dbname("shop")).await;
     superuser
         .batch_execute("create function public.own(int) returns int language sql as 'select 1'")
@@ -43,10 +44,10 @@ async fn a_superuser_does_not_run_a_strangers_functions() {
     assert_eq!(value(&mallory, "select count(*) from public.seen").await, "0");
 }
 
-/// Without the pack: a role that may create schemas makes functions in a schema of the pack's name. Clients of the gateway that
-/// call other functions must not run them.
+/// Without the pack, a role that may create schemas creates functions in a schema with the pack's name. Clients of the
+/// gateway that call other functions must not run them.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_client_runs_the_functions_of_a_role_that_made_the_schema() {
+async fn no_client_runs_the_functions_of_a_role_that_created_the_schema() {
     let server = private("mergetrust").await;
     let admin = connect(&config(server.port())).await;
     admin.batch_execute("create role mallory login; create role alice login").await.unwrap();

@@ -1,5 +1,5 @@
-//! Statements that share lanes: with an outsider's locks, with slow ones, and against a serial order of direct
-//! connections. The tests are in the modules; here is only their list.
+//! Statements that share lanes: with an outsider's locks, with slow statements, and against a serial order of direct
+//! connections. The modules contain the tests.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod outsiders;

@@ -1,5 +1,5 @@
-//! Promise 8: an outsider's lock holds up those who need that lock and nobody else, and gateways and direct clients
-//! on the same rows don't deadlock.
+//! Promise 8: an outsider's lock holds up only the units that need the lock, and gateways and direct clients on the
+//! same rows do not deadlock.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,8 +16,8 @@ const READ: &str = "select sold from inv where id = $1";
 const READ_OTHER: &str = "select sold from other where id = $1";
 /// How long the outsider keeps its lock.
 const HELD: Duration = Duration::from_secs(10);
-/// A lane gives way after 100 ms; a debug build on a busy machine may stand still for seconds. Less than `HELD`.
-const SOON: Duration = Duration::from_secs(8);
+/// A lane gives up a lock after 100 ms. A debug build on a busy machine may pause for seconds. Less than `HELD`.
+const SLOWEST_ALLOWED: Duration = Duration::from_secs(8);
 
 /// A schema with two tables of ten rows on the server at this port, and a direct connection.
 fn prepare(port: u16, schema: &str) -> Line {
@@ -40,7 +40,7 @@ fn connect(port: u16, schema: &str) -> Line {
     line
 }
 
-/// One call of a statement with a row's id, and what it returned.
+/// One call of a statement with a row's ID, and its result.
 fn call(line: &mut Line, sql: &str, id: usize) -> u64 {
     line.put_unnamed_call(sql, &[Some(&id.to_string())]);
     line.put_sync();
@@ -53,13 +53,14 @@ fn returned(answer: &Answer) -> u64 {
     answer.rows()[0][0].as_ref().unwrap().parse().unwrap()
 }
 
-/// An outsider takes a lock; `blocked` units run into it, `free` ones go on. When the lock has gone, all get through.
+/// An outsider takes a lock. `blocked` units wait for it, `free` units continue. After the lock is released, all
+/// complete.
 fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, usize)]) -> Gateway {
     let mut outsider = prepare(server().port(), schema);
     let gateway = Gateway::start(&["--lanes", "1"]);
     let mut lines: Vec<Line> = blocked.iter().chain(free).map(|_| connect(gateway.port(), schema)).collect();
     for (line, (sql, id)) in lines.iter_mut().zip(blocked.iter().chain(free)) {
-        call(line, sql, *id); // known to be packable, and prepared in the lane
+        call(line, sql, *id); // now it is known to be packable, and prepared in the lane
     }
     let mut free_lines = lines.split_off(blocked.len());
     assert_eq!(outsider.query("begin").error(), None);
@@ -104,32 +105,35 @@ fn hold_up(schema: &str, lock: &str, blocked: &[(&str, usize)], free: &[(&str, u
 
         let slowest = answered.iter().map(|at| at.duration_since(released)).max().unwrap_or_default();
         assert_eq!(early, 0, "answered while the lock was held");
-        assert!(slowest < SOON, "answered {slowest:?} after the lock was released");
+        assert!(slowest < SLOWEST_ALLOWED, "answered {slowest:?} after the lock was released");
         for (going_on, (sql, id)) in going_on.into_iter().zip(free) {
             let (units, slowest) = going_on.join().unwrap();
-            assert!(slowest < SOON && units > 10, "{sql} {id}: {units} units, the slowest took {slowest:?}");
+            assert!(
+                slowest < SLOWEST_ALLOWED && units > 10,
+                "{sql} {id}: {units} units, the slowest took {slowest:?}"
+            );
         }
     });
     gateway
 }
 
 #[test]
-fn a_row_that_an_outsider_has_locked_holds_up_only_who_wants_it() {
+fn an_outsiders_row_lock_holds_up_only_units_that_need_the_row() {
     let hot = [(ADD, 1); 6];
     let free = [(ADD, 2), (ADD, 3), (ADD_OTHER, 1), (READ, 1)];
     let gateway = hold_up("row_lock", "update inv set sold = sold where id = 1", &hot, &free);
-    assert!(gateway.metric("blocked_units_total") > 0, "nothing has left its lane");
+    assert!(gateway.metric("blocked_units_total") > 0, "no unit has left its lane");
     let mut line = connect(gateway.port(), "row_lock");
-    assert_eq!(call(&mut line, READ, 1), 12, "six before, six behind the lock");
+    assert_eq!(call(&mut line, READ, 1), 12, "six before the lock, six after it");
 }
 
 #[test]
-fn a_table_that_an_outsider_has_locked_holds_up_only_who_wants_it() {
+fn an_outsiders_table_lock_holds_up_only_units_that_need_the_table() {
     let blocked: Vec<_> =
         (1..=10).map(|id| (ADD_OTHER, id)).chain([(READ_OTHER, 1), (READ_OTHER, 2)]).collect();
     let free = [(ADD, 1), (ADD, 2), (READ, 1)];
     let gateway = hold_up("table_lock", "lock table other in access exclusive mode", &blocked, &free);
-    assert!(gateway.metric("blocked_units_total") > 0, "nothing has left its lane");
+    assert!(gateway.metric("blocked_units_total") > 0, "no unit has left its lane");
     let mut line = connect(gateway.port(), "table_lock");
     for id in 1..=10 {
         assert_eq!(call(&mut line, READ_OTHER, id), 2);
@@ -137,7 +141,7 @@ fn a_table_that_an_outsider_has_locked_holds_up_only_who_wants_it() {
 }
 
 #[test]
-fn a_client_that_leaves_while_it_waits_for_a_lock_does_not_leave_the_row_blocked() {
+fn a_client_that_disconnects_while_it_waits_for_a_lock_does_not_leave_the_row_blocked() {
     let mut outsider = prepare(server().port(), "leaver");
     let gateway = Gateway::start(&["--lanes", "1", "--drain-timeout-ms", "400"]);
     let mut leaver = connect(gateway.port(), "leaver");
@@ -157,13 +161,13 @@ fn a_client_that_leaves_while_it_waits_for_a_lock_does_not_leave_the_row_blocked
     neighbour.send().unwrap();
     assert_eq!(outsider.query("commit").error(), None);
     let sold = returned(&neighbour.answer());
-    assert!((2..=3).contains(&sold), "once before, perhaps by the one who left, and now: {sold}");
+    assert!((2..=3).contains(&sold), "once before, perhaps by the disconnected client, and now: {sold}");
 }
 
 #[test]
 fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
     const UNITS: usize = 200;
-    // A server of its own: its deadlocks are counted.
+    // Its own server, because the test counts the server's deadlocks.
     let server = PrivateServer::builder().label("crowd").start().unwrap();
     let mut direct = prepare(server.port(), "crowd");
     let gateways =
@@ -191,12 +195,12 @@ fn two_gateways_and_direct_clients_on_the_same_rows_do_not_deadlock() {
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     let distinct: HashSet<_> = seen.iter().collect();
-    assert_eq!(distinct.len(), seen.len(), "two updates of a row returned the same");
+    assert_eq!(distinct.len(), seen.len(), "two updates of a row returned the same value");
     let sum = direct.query("select sum(sold) from inv").rows()[0][0].clone().unwrap();
     assert_eq!(sum, seen.len().to_string());
     let packed = gateways.iter().map(|gateway| gateway.metric("packed_units_total")).sum::<u64>();
     assert!(packed as usize > seen.len() / 2, "only {packed} were packed");
-    drop(gateways); // their backends report what they have counted when they end
+    drop(gateways); // their backends report their statistics when they end
     let stopped = "select 1 from pg_stat_activity where application_name like 'hotrow%'";
     while !direct.query(stopped).rows().is_empty() {
         thread::sleep(Duration::from_millis(5));

@@ -1,6 +1,6 @@
-//! Promise 2: whatever sessions do at the same time, there is a serial order of their units, which keeps each session's
-//! order and that of units of which one was answered before the other was asked, in which a direct connection gives
-//! the very same answers, byte by byte. `HOTROW_SEED` repeats a choice of units.
+//! Promise 2: for the units of concurrent sessions, there is a serial order in which a direct connection gives exactly
+//! the same answers, byte for byte. It keeps the order of each session, and the order of two units if one was answered
+//! before the other was sent. `HOTROW_SEED` repeats a choice of units.
 
 mod history;
 mod replay;
@@ -17,9 +17,9 @@ use hotrow_testkit::{Gateway, server};
 use self::history::Record;
 use self::units::{RESET, TABLES, Unit};
 
-/// A prepared statement is planned for its values five times and then perhaps for all values, which shows in the moment
-/// when some errors come. Here the server is told which, so that both sides get the same. In some rounds an outsider
-/// stands in the way.
+/// The server plans a prepared statement for its values five times and then perhaps for all values, which decides when
+/// some errors occur. The test fixes the kind of plan, so both sides get the same errors. In some rounds an outsider
+/// holds locks.
 const ROUNDS: [(&str, bool); 4] = [
     ("force_custom_plan", false),
     ("force_generic_plan", false),
@@ -33,7 +33,7 @@ const UNITS: usize = 120;
 fn a_serial_order_explains_every_answer() {
     let seed = std::env::var("HOTROW_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("HOTROW_SEED={seed}");
-    let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server takes us");
+    let mut direct = Line::connect(server().port(), "same").unwrap().expect("the server accepts the log-in");
     assert_eq!(direct.query(&format!("create schema same; {TABLES}")).error(), None);
     let gateway = Gateway::start(&["--lanes", "3"]);
     for (round, (plans, outsider)) in (0..).zip(ROUNDS) {
@@ -49,7 +49,7 @@ fn a_serial_order_explains_every_answer() {
         let left = contents(&mut direct);
         assert_eq!(direct.query(RESET).error(), None);
         replay::explain(server().port(), &start, records);
-        assert_eq!(contents(&mut direct), left, "the rows are others than those of the serial order");
+        assert_eq!(contents(&mut direct), left, "the rows differ from those of the serial order");
     }
     let packed = gateway.metric("packed_units_total") + gateway.metric("packed_reads_total");
     let passed = gateway.metric("passed_through_units_total");
@@ -60,32 +60,33 @@ fn a_serial_order_explains_every_answer() {
 
 #[test]
 fn an_answer_that_no_order_explains_is_noticed() {
-    let mut direct = Line::connect(server().port(), "tampered").unwrap().expect("the server takes us");
+    let mut direct =
+        Line::connect(server().port(), "tampered").unwrap().expect("the server accepts the log-in");
     assert_eq!(direct.query(&format!("create schema tampered; {TABLES}; {RESET}")).error(), None);
     let mut records = record(server().port(), "tampered", 1);
     assert_eq!(direct.query(RESET).error(), None);
     replay::explain(server().port(), "tampered", records.clone());
 
-    // One client is told of a version that it has not made.
-    let told = records[0].iter_mut().rfind(|record| {
+    // One client's answer has a version that its unit did not produce.
+    let tampered = records[0].iter_mut().rfind(|record| {
         record.answer.command().as_deref() == Some("UPDATE 1") && !record.answer.rows().is_empty()
     });
-    let told = told.expect("a session updates something");
-    let frames = told.answer.frames();
+    let tampered = tampered.expect("a session updates something");
+    let frames = tampered.answer.frames();
     let before_row =
         frames.iter().take_while(|(tag, _)| *tag != 'D').map(|(_, body)| body.len() + 5).sum::<usize>();
-    let first_digit = before_row + 11; // behind the row's tag and length, the number of values, and the value's length
-    told.answer.bytes[first_digit] ^= 1;
+    let first_digit = before_row + 11; // after the row's tag and length, the number of values, and the value's length
+    tampered.answer.bytes[first_digit] ^= 1;
     assert_eq!(direct.query(RESET).error(), None);
     let explained = catch_unwind(|| replay::explain(server().port(), "tampered", records));
     assert!(explained.is_err(), "a wrong answer was explained");
 }
 
 #[test]
-fn a_text_that_failed_without_a_name_stays_prepared_under_its_name() {
+fn a_text_skipped_as_an_unnamed_statement_stays_prepared_under_its_name() {
     const DOUBLE: &str = "select $1::int * 2";
     let script = |port: u16| -> Vec<Answer> {
-        let mut line = Line::connect(port, "public").unwrap().expect("it takes us");
+        let mut line = Line::connect(port, "public").unwrap().expect("the port accepts the log-in");
         line.put_query("begin; savepoint a");
         line.put_prepare("double", DOUBLE);
         line.put_call("double", &[Some("1")]);
@@ -103,7 +104,7 @@ fn a_text_that_failed_without_a_name_stays_prepared_under_its_name() {
     assert_eq!(script(gateway.port()), script(server().port()));
 }
 
-/// Lets sessions loose on the gateway and writes down what they see.
+/// Runs the sessions against the gateway and records their answers.
 fn record(port: u16, start: &str, seed: u64) -> Vec<Vec<Record>> {
     let clock = AtomicU64::new(1);
     thread::scope(|scope| {
@@ -121,7 +122,7 @@ fn record(port: u16, start: &str, seed: u64) -> Vec<Vec<Record>> {
 
 fn session(port: u16, start: &str, seed: u64, client: i64, clock: &AtomicU64) -> Vec<Record> {
     let mut random = fastrand::Rng::with_seed(seed ^ (client as u64) << 48);
-    let mut line = Line::connect(port, start).unwrap().expect("the gateway takes us");
+    let mut line = Line::connect(port, start).unwrap().expect("the gateway accepts the log-in");
     for answer in replay::prepare(&mut line) {
         assert_eq!(answer.error(), None);
     }
@@ -141,10 +142,10 @@ fn session(port: u16, start: &str, seed: u64, client: i64, clock: &AtomicU64) ->
     records
 }
 
-/// An outsider who changes nothing, and in whose way the sessions come.
+/// An outsider that changes nothing and holds locks that the sessions need.
 fn lock_now_and_then(seed: u64, over: &AtomicBool) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut line = Line::connect(server().port(), "same").unwrap().expect("the server takes us");
+    let mut line = Line::connect(server().port(), "same").unwrap().expect("the server accepts the log-in");
     while !over.load(SeqCst) {
         let lock = match random.u8(0..8) {
             0 => "lock account in share row exclusive mode".to_owned(),
@@ -152,7 +153,7 @@ fn lock_now_and_then(seed: u64, over: &AtomicBool) {
             _ => format!("select from account where id = {} for update", random.i64(11..=14)),
         };
         assert_eq!(line.query(&format!("begin; {lock}")).error(), None);
-        thread::sleep(Duration::from_millis(random.u64(1..200))); // some longer than a lane waits
+        thread::sleep(Duration::from_millis(random.u64(1..200))); // some longer than the lanes' lock timeout
         assert_eq!(line.query("rollback").error(), None);
     }
 }

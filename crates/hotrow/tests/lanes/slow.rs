@@ -1,4 +1,4 @@
-//! A statement that takes long holds up others of its lane for a bounded time, keeps its own outcome, and can be cancelled.
+//! A slow statement holds up others of its lane for a bounded time, keeps its own outcome, and can be cancelled.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use hotrow_testkit::{
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
-/// Work for minutes that can be cancelled at any time; a statement with it can be packed.
+/// Minutes of work that can be cancelled at any time. A statement with it can be packed.
 const ENDLESS: &str =
     "length(factorial(32000)::text) + length(factorial(32001)::text) + length(factorial(32002)::text)
     + length(factorial(32003)::text) + length(factorial(32004)::text) + length(factorial(32005)::text)
     + length(factorial(32006)::text) + length(factorial(32007)::text) + length(factorial(32008)::text)";
-/// Work for longer than a lane allows: a second or so.
+/// Work for longer than a lane allows: about a second.
 const LONG: &str = "length(factorial(25000)::text)";
 
 /// A table with ten rows and a gateway in front of it.
@@ -36,18 +36,18 @@ impl Stage {
         connect(&self.gateway.config_in(&self.schema)).await
     }
 
-    /// Waits until a backend works on a statement that mentions this test's schema: a lane's, or another.
+    /// Waits until a backend runs a statement that mentions this test's schema: a lane's backend, or another.
     async fn works(&self, in_lane: bool) {
         let (schema, not) = (&self.schema, if in_lane { "" } else { "not" });
         let active = format!(
             "select count(*) > 0 from pg_stat_activity where state = 'active' and pid <> pg_backend_pid()
              and application_name {not} like 'hotrow%lane%' and query like '%as {schema}'"
         );
-        until("a backend works on it", async || value(&self.direct, &active).await == "t").await;
+        until("a backend runs the statement", async || value(&self.direct, &active).await == "t").await;
     }
 }
 
-/// Runs a statement in the background; its outcome, and the client again.
+/// Runs a statement in the background. Returns its outcome and the client.
 fn run(client: Client, sql: &str) -> JoinHandle<(Client, Result<(), tokio_postgres::Error>)> {
     let sql = sql.to_owned();
     tokio::spawn(async move {
@@ -56,16 +56,17 @@ fn run(client: Client, sql: &str) -> JoinHandle<(Client, Result<(), tokio_postgr
     })
 }
 
-/// A statement of another client, in the same lane, is answered while an endless one goes on; that one can be cancelled.
-async fn goes_on_beside(endless: &str, quick: &str) {
+/// A statement of another client in the same lane is answered while an endless one runs. The endless one can be
+/// cancelled.
+async fn runs_beside(endless: &str, quick: &str) {
     let stage = Stage::new(&["--lanes", "1"]).await;
     let (slow, other) = (stage.client().await, stage.client().await);
     let endless = format!("{endless} as {}", stage.schema);
-    value(&other, quick).await; // known to be packable, and prepared in the lane
+    value(&other, quick).await; // now it is known to be packable, and prepared in the lane
     let token = slow.cancel_token();
     let running = run(slow, &endless);
     stage.works(false).await;
-    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "it was in a lane before");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 1, "the statement was in a lane before");
     for _ in 0..20 {
         value(&other, quick).await;
     }
@@ -74,7 +75,7 @@ async fn goes_on_beside(endless: &str, quick: &str) {
     let (slow, outcome) = running.await.unwrap();
     assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
 
-    // It has no credit left. The error comes before the backend is idle, so that another statement comes first.
+    // The statement has no credit left. The error arrives before the backend is idle, so another statement runs first.
     value(&slow, quick).await;
     let token = slow.cancel_token();
     let again = run(slow, &endless);
@@ -86,24 +87,24 @@ async fn goes_on_beside(endless: &str, quick: &str) {
 }
 
 #[tokio::test]
-async fn reads_go_on_beside_a_read_that_takes_long() {
-    goes_on_beside(&format!("select {ENDLESS}"), "select n from t where id = 2").await;
+async fn reads_continue_beside_a_slow_read() {
+    runs_beside(&format!("select {ENDLESS}"), "select n from t where id = 2").await;
 }
 
 #[tokio::test]
-async fn updates_go_on_beside_an_update_that_takes_long() {
+async fn updates_continue_beside_a_slow_update() {
     let endless = format!("update t set n = {ENDLESS} where id = 1 returning n");
-    goes_on_beside(&endless, "update t set n = n + 1 where id = 2 returning n").await;
+    runs_beside(&endless, "update t set n = n + 1 where id = 2 returning n").await;
 }
 
 #[tokio::test]
-async fn a_statement_that_takes_long_has_the_outcome_that_it_has_direct() {
+async fn a_slow_statement_has_the_outcome_of_a_direct_connection() {
     let stage = Stage::new(&["--lanes", "1"]).await;
     let (client, other) = (stage.client().await, stage.client().await);
     let update = format!("update t set n = n + {LONG} where id = 1 returning n");
     let began = Instant::now();
     let digits: u64 = value(&stage.direct, &format!("select {LONG}")).await.parse().unwrap();
-    assert!(began.elapsed().as_millis() > 250, "it is too quick to show anything");
+    assert!(began.elapsed().as_millis() > 250, "the update is too quick for this test");
     let crowd: Vec<_> = (0..5).map(|_| run_on(&stage, "update t set n = n + 1 where id = 2")).collect();
     let first = value(&client, &update).await;
     for one in crowd {
@@ -127,8 +128,8 @@ fn run_on(stage: &Stage, sql: &'static str) -> JoinHandle<()> {
 }
 
 #[tokio::test]
-async fn a_statement_under_way_in_a_lane_can_be_cancelled() {
-    // Long enough that the request comes while the statement is still in its lane.
+async fn a_statement_that_runs_in_a_lane_can_be_cancelled() {
+    // Long enough that the request arrives while the statement is still in its lane.
     let stage = Stage::new(&["--lanes", "1", "--lane-lock-timeout-ms", "3000"]).await;
     let (slow, other) = (stage.client().await, stage.client().await);
     let quick = "update t set n = n + 1 where id = 2 returning n";
@@ -140,13 +141,13 @@ async fn a_statement_under_way_in_a_lane_can_be_cancelled() {
     token.cancel_query(NoTls).await.unwrap();
     let (slow, outcome) = tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();
     assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
-    assert_eq!(stage.gateway.metric("slow_units_total"), 0, "it was not run again on its own");
+    assert_eq!(stage.gateway.metric("slow_units_total"), 0, "the statement was not run again alone");
     assert_eq!(value(&slow, "select n from t where id = 3").await, "0");
     assert_eq!(value(&other, quick).await, "2");
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_its_statement_under_way_holds_up_nobody() {
+async fn a_client_that_disconnects_during_its_statement_holds_up_no_other() {
     let stage = Stage::new(&["--lanes", "1", "--drain-timeout-ms", "400"]).await;
     let other = stage.client().await;
     let quick = "select n from t where id = 2";
@@ -162,7 +163,7 @@ async fn a_client_that_leaves_its_statement_under_way_holds_up_nobody() {
         value(&other, quick).await;
     }
     until("its session has ended", async || stage.gateway.metric("clients") == 1).await;
-    // As direct, the server goes on with it for nobody.
+    // As on a direct connection, the server continues the statement without its client.
     let end = format!(
         "select pg_terminate_backend(pid) from pg_stat_activity
          where state = 'active' and pid <> pg_backend_pid() and query like '%as {}'",
@@ -172,11 +173,11 @@ async fn a_client_that_leaves_its_statement_under_way_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_a_batch_that_takes_long_moves_to_another_lane() {
+async fn units_that_wait_for_a_slow_batch_move_to_another_lane() {
     let stage = Stage::new(&["--lanes", "2", "--lane-lock-timeout-ms", "60000"]).await;
     let (blocked, second, third) = (stage.client().await, stage.client().await, stage.client().await);
     value(&second, "update t set n = n + 1 where id = 2 returning n").await;
-    // A lane that waits for a lock is one that takes long, and this one never gives up.
+    // A lane that waits for a lock counts as slow, and this lane never gives up.
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let blocked = run(blocked, "update t set n = n + 1 where id = 1");
     let watcher = connect(&config_in(server().port(), &stage.schema)).await;
@@ -184,7 +185,7 @@ async fn what_waits_behind_a_batch_that_takes_long_moves_to_another_lane() {
     until("the lane waits", async || value(&watcher, lane).await == "t").await;
     for expected in 2..20 {
         let answer = value(&second, "update t set n = n + 1 where id = 2 returning n");
-        let answer = tokio::time::timeout(PATIENCE, answer).await.expect("it moves on");
+        let answer = tokio::time::timeout(PATIENCE, answer).await.expect("the unit moves to another lane");
         assert_eq!(answer, expected.to_string());
         value(&third, "update t set n = n + 1 where id = 3 returning n").await;
     }
@@ -195,7 +196,7 @@ async fn what_waits_behind_a_batch_that_takes_long_moves_to_another_lane() {
 }
 
 #[tokio::test]
-async fn a_statement_timeout_of_the_client_is_kept_in_a_lane() {
+async fn a_statement_timeout_of_the_client_applies_in_a_lane() {
     let stage = Stage::new(&["--lanes", "1"]).await;
     let options =
         |milliseconds: u32| format!("-c search_path={} -c statement_timeout={milliseconds}", stage.schema);

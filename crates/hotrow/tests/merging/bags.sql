@@ -1,10 +1,10 @@
--- Bags of words: functions that answer several rows, and the twins that their calls are merged into. For tests.
+-- Bags of words: functions that return several rows, and their batch twins. For tests.
 
 create schema bags;
 create table bags.word (bag text, place int, word text, primary key (bag, place));
 create type bags.drawn as (word text, place int);
 
--- The calls draw one after another, each the first words that are left of its bag.
+-- The calls draw one after another. Each draws the first words that are left in its bag.
 create function bags.draw_batch(bag text[], most int[]) returns table (call int, word text, place int)
 language plpgsql as $$
 #variable_conflict use_column

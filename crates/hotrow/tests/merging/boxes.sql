@@ -1,5 +1,5 @@
--- Boxes of words: a function that waits until there is something, its twin, and the function that puts something in. For
--- tests. `again` says when a call is asked again that nobody wakes.
+-- Boxes of words: a function that waits for a word, its batch twin, and a function that adds a word. For tests. `again`
+-- is the time after which the gateway repeats a waiting call without a notification.
 
 create schema boxes;
 create table boxes.box (name text primary key, again interval not null, waited_for boolean not null default false);

@@ -1,5 +1,6 @@
-//! Calls of functions with a merge rule: every caller gets what it would have got by itself, whatever the form of its
-//! call; a bad one harms nobody; a twin that breaks its contract is found out. The rule is the one of docs/merge-rules.md.
+//! Calls of functions with a merge rule: every caller gets the answer of a single call, in every form of call; a bad
+//! call does not affect others; and a twin that breaks its contract is detected. The rule is that of
+//! docs/merge-rules.md.
 
 use std::sync::{Barrier, Once};
 use std::thread;
@@ -17,7 +18,7 @@ const CLIENTS: usize = 16;
 const CALLS: usize = 40;
 const STOCK: usize = 30;
 
-/// The pack and the guide's example, on the server that this file's tests share.
+/// Installs the pack and the guide's example on the server that this file's tests share.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -33,7 +34,7 @@ fn install() {
     });
 }
 
-/// Calls one item's sale again and again in one form.
+/// A form in which a client repeatedly calls one item's sale.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Simple(&'static str),
@@ -85,7 +86,7 @@ impl Form {
     }
 }
 
-/// What a client is told that sells the whole stock of its item and asks on.
+/// The answers to a client that sells the whole stock of its item and keeps calling.
 fn sell_out(line: &mut Line, form: Form, item: &str) -> Vec<Answer> {
     let call = |_| {
         form.put(item, &mut line.out);
@@ -127,7 +128,7 @@ fn a_merged_call_is_answered_byte_for_byte_like_a_single_one() {
                 });
             }
         });
-        assert!(merged(&gateway) - before > (CLIENTS * CALLS / 4) as u64, "{form:?} is not merged");
+        assert!(merged(&gateway) - before > (CLIENTS * CALLS / 4) as u64, "{form:?} was not merged");
     }
 }
 
@@ -151,11 +152,15 @@ fn one_item_is_sold_exactly_once_and_every_answer_fits() {
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     sold.sort_unstable();
-    assert_eq!(sold, (0..STOCK).collect::<Vec<_>>(), "each answer names what was left behind it");
+    assert_eq!(
+        sold,
+        (0..STOCK).collect::<Vec<_>>(),
+        "each answer has the stock that was left after its sale"
+    );
 }
 
 #[test]
-fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
+fn a_bad_call_among_good_ones_gets_its_own_error_and_does_not_affect_others() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
     (0..CLIENTS).for_each(|client| new_item(&format!("good{client}")));
@@ -177,7 +182,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
                 line.put_unnamed_call("select * from merge_example.sell($1, $2)", &[Some("bad"), Some("0")]);
                 line.put_sync();
                 line.send().unwrap();
-                let report = line.answer().error().expect("nobody sells nothing");
+                let report = line.answer().error().expect("a quantity of 0 is an error");
                 assert_eq!(
                     (report.code.as_str(), report.message.as_str()),
                     ("22023", "quantity is 0 or less")
@@ -188,7 +193,10 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
                 );
                 line.put_sync();
                 line.send().unwrap();
-                assert_eq!(line.answer().error().expect("no number").code, "22P02");
+                assert_eq!(
+                    line.answer().error().expect("a quantity that is not a number is an error").code,
+                    "22P02"
+                );
             }
         });
     });
@@ -203,7 +211,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
         assert_eq!(line.query("select * from merge_example.sell('good_first', 1)").error(), None)
     });
     let passed = gateway.metric("hotrow_passed_through_units_total") - passed;
-    assert!(passed <= 1, "a session whose call failed went on by itself {passed} times");
+    assert!(passed <= 1, "a session whose call failed ran single calls {passed} times");
     assert_eq!(
         connect(server().port()).query("select stock from merge_example.item where sku = 'bad'").rows()[0][0]
             .as_deref(),
@@ -212,7 +220,7 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
 }
 
 #[test]
-fn a_call_inside_a_clients_own_transaction_is_an_ordinary_call() {
+fn a_call_in_a_transaction_is_an_ordinary_call() {
     install();
     new_item("own");
     let gateway = Gateway::start(&["--lanes", "1"]);
@@ -224,7 +232,7 @@ fn a_call_inside_a_clients_own_transaction_is_an_ordinary_call() {
 }
 
 #[test]
-fn a_twin_that_loses_a_row_is_found_out() {
+fn a_twin_that_loses_a_row_is_detected() {
     install();
     let mut direct = connect(server().port());
     let made = direct.query(
@@ -246,8 +254,8 @@ fn a_twin_that_loses_a_row_is_found_out() {
                         let answer = line.query("select * from public.lossy('x')");
                         match answer.error() {
                             Some(report) => return Some(report.code),
-                            // The statement is passed through once its twin was found out.
-                            None if merged_is_over(&answer) => {}
+                            // The statement is passed through after its twin was detected as faulty.
+                            None if is_unmerged_answer(&answer) => {}
                             None => panic!("{:?}", answer.frames()),
                         }
                     }
@@ -260,12 +268,12 @@ fn a_twin_that_loses_a_row_is_found_out() {
     assert!(found.len() >= 2 && found.iter().all(|code| code == "39000"), "{found:?}");
 }
 
-fn merged_is_over(answer: &Answer) -> bool {
+fn is_unmerged_answer(answer: &Answer) -> bool {
     answer.rows() == [[Some("x".to_owned())]]
 }
 
 #[test]
-fn who_would_wait_too_long_is_told_so_at_once() {
+fn a_call_that_would_wait_too_long_is_rejected_at_once() {
     install();
     let made = connect(server().port()).query(
         "create function public.slow_batch(name text[]) returns table (answer text) language sql volatile as $$
@@ -285,10 +293,10 @@ fn who_would_wait_too_long_is_told_so_at_once() {
                 scope.spawn(move || {
                     let mut refusals = Vec::new();
                     for _ in 0..20 {
-                        let asked = Instant::now();
+                        let sent = Instant::now();
                         let answer = line.query("select * from public.slow('x')");
                         let Some(report) = answer.error() else { continue };
-                        refusals.push(asked.elapsed());
+                        refusals.push(sent.elapsed());
                         assert_eq!(report.code, "53000");
                         thread::sleep(Duration::from_millis(20));
                     }
@@ -300,12 +308,12 @@ fn who_would_wait_too_long_is_told_so_at_once() {
     });
     refusals.sort();
     let median = refusals.get(refusals.len() / 2);
-    let median = median.expect("32 clients at 50 calls a second, and nobody had to wait");
-    assert!(*median < PATIENCE, "they were told after {median:?}");
+    let median = median.expect("32 clients at 50 calls a second, and no call was rejected");
+    assert!(*median < PATIENCE, "they were rejected after {median:?}");
 }
 
 #[test]
-fn a_crowd_after_slow_single_calls_is_let_in() {
+fn many_calls_after_slow_single_calls_are_accepted() {
     install();
     let made = connect(server().port()).query(
         "create function public.steady_batch(name text[]) returns table (answer text) language sql volatile as $$
@@ -321,7 +329,7 @@ fn a_crowd_after_slow_single_calls_is_let_in() {
     for _ in 0..20 {
         assert_eq!(alone.query("select * from public.steady('x')").rows(), [[Some("x".to_owned())]]);
     }
-    // One by one, at the pace of the calls before, they would take 8 seconds; merged they take a few batches.
+    // Single calls, at the pace of the earlier ones, would take 8 seconds. Merged calls take a few batches.
     let mut crowd: Vec<_> = (0..400).map(|_| connect(gateway.port())).collect();
     for line in &mut crowd {
         line.put_query("select * from public.steady('x')");
@@ -334,7 +342,7 @@ fn a_crowd_after_slow_single_calls_is_let_in() {
 }
 
 #[test]
-fn a_hangup_makes_new_rules_known_at_once() {
+fn sighup_makes_new_rules_known_at_once() {
     install();
     new_item("early");
     let gateway = Gateway::start(&["--lanes", "1", "--catalogue-age-ms", "60000"]);
@@ -345,7 +353,7 @@ fn a_hangup_makes_new_rules_known_at_once() {
          create function public.late(name text, out answer text) language sql volatile as $$ select $1 $$",
     );
     assert_eq!(made.error(), None);
-    // A session that has called an unknown function keeps its connection: each call has a session of its own.
+    // A session that has called an unknown function keeps its connection, so each call has its own session.
     let passed = || {
         let mut line = connect(gateway.port());
         let before = gateway.metric("hotrow_passed_through_units_total");
@@ -355,7 +363,7 @@ fn a_hangup_makes_new_rules_known_at_once() {
     assert!(passed());
     let rule = "select hotrow.add_merge_rule('public.late(text)', 'public.late_batch(text[])', 'name')";
     assert_eq!(direct.query(rule).error(), None);
-    assert!(passed(), "the catalogue is believed for a minute");
+    assert!(passed(), "the gateway uses the catalogue's old state for a minute");
     gateway.signal(nix::sys::signal::Signal::SIGHUP);
     let deadline = Instant::now() + Duration::from_secs(10);
     while passed() {
@@ -364,20 +372,20 @@ fn a_hangup_makes_new_rules_known_at_once() {
 }
 
 #[tokio::test]
-async fn clients_that_say_utf8_share_lanes_with_those_that_get_it_anyway() {
+async fn clients_that_request_utf8_share_lanes_with_those_that_get_it_by_default() {
     let gateway = Gateway::start(&["--lanes", "1"]);
-    connect(server().port()).query("create table public.spoken (id int primary key, word text)");
-    let mut silent = connect(gateway.port());
-    assert_eq!(silent.query("insert into public.spoken values (1, 'one')").error(), None);
-    let speaking = hotrow_testkit::connect(&gateway.config_in("public")).await;
-    speaking.batch_execute("insert into public.spoken values (2, 'deux é')").await.unwrap();
+    connect(server().port()).query("create table public.encoded (id int primary key, word text)");
+    let mut by_default = connect(gateway.port());
+    assert_eq!(by_default.query("insert into public.encoded values (1, 'one')").error(), None);
+    let on_request = hotrow_testkit::connect(&gateway.config_in("public")).await;
+    on_request.batch_execute("insert into public.encoded values (2, 'deux é')").await.unwrap();
     assert_eq!(gateway.metric("hotrow_packed_units_total"), 2);
     assert_eq!(gateway.metric("hotrow_lanes_connected"), 1);
 
-    // Where the database has another encoding, who says UTF-8 gets UTF-8.
+    // In a database with another encoding, a client that requests UTF-8 gets UTF-8.
     let latin = "create database latin template template0 encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'";
     assert_eq!(connect(server().port()).query(latin).error(), None);
-    let speaking = hotrow_testkit::connect(gateway.config().dbname("latin")).await;
+    let on_request = hotrow_testkit::connect(gateway.config().dbname("latin")).await;
     let word = "select 'é' || current_setting('client_encoding') || octet_length('é')";
-    assert_eq!(hotrow_testkit::value(&speaking, word).await, "éUTF81");
+    assert_eq!(hotrow_testkit::value(&on_request, word).await, "éUTF81");
 }

@@ -1,5 +1,5 @@
-//! Functions with a merge rule: their calls, their rows, and calls that wait. The tests are in the modules; here is only
-//! what they share.
+//! Functions with a merge rule: their calls, their rows, and calls that wait. The modules contain the tests, and this
+//! file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod calls;

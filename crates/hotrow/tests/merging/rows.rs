@@ -1,5 +1,5 @@
-//! Merged calls that answer several rows, or none: each caller gets its own, byte for byte what a direct call gets; a bad
-//! call harms nobody; a twin that mixes callers up is found out.
+//! Merged calls that return several rows, or none: each caller gets its own rows, byte for byte those of a direct call;
+//! a bad call does not affect others; and a twin that mixes callers up is detected.
 
 use std::sync::{Barrier, Mutex, Once};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::connect;
 
 const CLIENTS: usize = 16;
 
-/// Bags of words: each draw takes so many out, in the order in which they were put in.
+/// Installs the bags of words. Each draw takes some words out, in the order in which they were put in.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -25,7 +25,7 @@ fn install() {
     });
 }
 
-/// Draws again and again in one form: numbers of words that go from none to more than there are.
+/// A form in which a client draws repeatedly, from no words to more than the bag has.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Simple(&'static str),
@@ -84,7 +84,7 @@ impl Form {
     }
 }
 
-/// What a client is told that empties a bag of ten and asks on.
+/// The answers to a client that empties a bag of ten and keeps drawing.
 fn empty(line: &mut Line, form: Form, bag: &str) -> Vec<Answer> {
     let call = |_| {
         form.put(bag, &mut line.out);
@@ -101,7 +101,7 @@ fn fill(bag: &str) {
 }
 
 #[test]
-fn every_caller_gets_its_rows_byte_for_byte_like_a_direct_one() {
+fn every_caller_gets_exactly_the_rows_of_a_direct_call() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
     for (number, form) in FORMS.into_iter().enumerate() {
@@ -124,12 +124,12 @@ fn every_caller_gets_its_rows_byte_for_byte_like_a_direct_one() {
                 });
             }
         });
-        assert!(gateway.metric("hotrow_merged_units_total") > before, "{form:?} is not merged");
+        assert!(gateway.metric("hotrow_merged_units_total") > before, "{form:?} was not merged");
     }
 }
 
 #[test]
-fn an_execute_that_wants_fewer_rows_is_answered_like_a_direct_one() {
+fn an_execute_with_a_row_limit_is_answered_as_on_a_direct_connection() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
     let form = Form::Extended {
@@ -184,7 +184,7 @@ fn every_word_is_drawn_once_by_clients_of_two_gateways_and_direct_ones() {
 }
 
 #[test]
-fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
+fn a_bad_call_among_good_ones_gets_its_own_error_and_does_not_affect_others() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
     let good = |client: usize| format!("good_{client}");
@@ -202,14 +202,17 @@ fn a_bad_call_among_good_ones_gets_its_own_error_and_harms_nobody() {
                 line.put_unnamed_call("select * from bags.draw($1, $2)", &[Some("bad"), Some("-1")]);
                 line.put_sync();
                 line.send().unwrap();
-                assert_eq!(line.answer().error().expect("nobody draws less than none").code, "22023");
+                assert_eq!(
+                    line.answer().error().expect("a negative number of words is an error").code,
+                    "22023"
+                );
             }
         });
     });
 }
 
 #[test]
-fn a_twin_whose_rows_are_nobodys_or_out_of_order_is_found_out() {
+fn a_twin_whose_rows_belong_to_no_call_or_are_out_of_order_is_detected() {
     install();
     let gateway = Gateway::start(&["--lanes", "1"]);
     for (name, rows) in [
@@ -218,7 +221,7 @@ fn a_twin_whose_rows_are_nobodys_or_out_of_order_is_found_out() {
         ("unsure", "select null::int, 'x'"),
         ("backwards", "select c, 'x' from generate_series(1, cardinality($1)) c order by c desc"),
     ] {
-        // A call by itself is right: only merged ones show it.
+        // A single call is correct. Only merged calls show the fault.
         let sql = format!(
             "create function public.{name}_batch(name text[]) returns table (call int, answer text)
              language sql volatile as $$ {rows} $$;
@@ -236,7 +239,7 @@ fn a_twin_whose_rows_are_nobodys_or_out_of_order_is_found_out() {
                         let answer = line.query(&format!("select * from public.{name}('x')"));
                         match answer.error() {
                             Some(report) => found.lock().unwrap().push(report.code),
-                            // The statement is passed through once its twin was found out.
+                            // The statement is passed through after its twin was detected as faulty.
                             None => assert_eq!(answer.rows(), [[Some("x".to_owned())]]),
                         }
                     }

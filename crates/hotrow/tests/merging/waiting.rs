@@ -1,5 +1,5 @@
-//! Calls that wait for something to answer: answered as soon as there is something, whoever puts it there and whatever
-//! happens to the connection that listens; given up when their time is over, their client goes, or the gateway stops.
+//! Calls that wait for a result: they are answered as soon as there is one, from any writer and whatever happens to the
+//! listening connection; and they end when their time is over, their client disconnects, or the gateway stops.
 
 use std::sync::Once;
 use std::thread;
@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use crate::connect;
 use tokio_postgres::NoTls;
 
-/// Longer than any test: a call that is answered before was woken.
+/// Longer than any test: a call that is answered earlier was woken.
 const FOR_EVER: &str = "1 hour";
 
 fn direct(sql: &str) -> Answer {
@@ -29,7 +29,7 @@ fn install() {
     });
 }
 
-/// A gateway, and a box whose calls ask again by themselves after so long.
+/// A gateway, and a box whose calls are repeated after `again` without a notification.
 fn stage(name: &str, again: &str) -> Gateway {
     install();
     direct(&format!("insert into boxes.box values ('{name}', '{again}')"));
@@ -61,8 +61,8 @@ fn listeners() -> String {
     direct(sql).rows()[0][0].clone().unwrap()
 }
 
-/// The call is under way, and then so many wait. Counting them first would miss those that are asked again in that moment,
-/// because the connection that listens has come up.
+/// Sends the call and waits until `waiting` calls wait. Counting them first would miss calls that are repeated at that
+/// moment, because the listening connection has just been opened.
 fn begin(gateway: &Gateway, sql: &str, waiting: u64) -> Line {
     let mut line = connect(gateway.port());
     line.put_query(sql);
@@ -77,7 +77,7 @@ fn words(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn a_call_that_waits_is_answered_once_there_is_something_whoever_put_it_there() {
+fn a_waiting_call_is_answered_when_any_writer_adds_a_word() {
     let gateway = stage("woken", FOR_EVER);
     let other = Gateway::start(&["--lanes", "1"]);
     for (port, word) in [(gateway.port(), "same"), (other.port(), "other"), (server().port(), "direct")] {
@@ -115,12 +115,12 @@ fn answers_are_byte_for_byte_those_of_a_direct_call() {
     assert_eq!(ask(gateway.port(), "300 ms"), due);
     assert!(
         since.elapsed() >= Duration::from_millis(600),
-        "nothing came, and they waited {:?}",
+        "no word was added, and the calls waited {:?}",
         since.elapsed()
     );
     let sql = "select t from boxes.take($1, 1, '1 h') t";
     let mut line = connect(gateway.port());
-    line.put_unnamed_call(sql, &[Some("same")]); // not a call that can be merged: it waits at the server
+    line.put_unnamed_call(sql, &[Some("same")]); // this call cannot be merged and waits in the server
     line.put_sync();
     line.send().unwrap();
     put(server().port(), "same", "word");
@@ -128,7 +128,7 @@ fn answers_are_byte_for_byte_those_of_a_direct_call() {
 }
 
 #[test]
-fn each_word_goes_to_one_of_those_who_wait() {
+fn each_word_goes_to_one_waiting_call() {
     let gateway = stage("shared", FOR_EVER);
     direct("insert into boxes.box values ('others', '1 hour')");
     let mut lines: Vec<Line> = (1..=12).map(|n| begin(&gateway, &take("shared", FOR_EVER), n)).collect();
@@ -146,7 +146,7 @@ fn each_word_goes_to_one_of_those_who_wait() {
 }
 
 #[test]
-fn nothing_is_lost_between_the_answer_and_the_wait() {
+fn no_word_is_lost_between_the_answer_and_the_wait() {
     let gateway = stage("busy", FOR_EVER);
     let (workers, each) = (6, 40);
     thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn nothing_is_lost_between_the_answer_and_the_wait() {
 }
 
 #[test]
-fn a_call_that_nobody_wakes_asks_again_when_its_twin_said_so() {
+fn a_call_without_a_notification_is_repeated_after_its_twins_interval() {
     let gateway = stage("silent", "100 ms");
     let mut line = begin(&gateway, &take("silent", FOR_EVER), 1);
     direct("insert into boxes.word (box, word) values ('silent', 'found')");
@@ -175,11 +175,11 @@ fn a_call_that_nobody_wakes_asks_again_when_its_twin_said_so() {
 }
 
 #[test]
-fn when_the_connection_that_listens_is_killed_nothing_is_lost() {
+fn killing_the_listening_connection_loses_no_word() {
     let gateway = stage("deaf", FOR_EVER);
     for word in ["one", "two", "three"] {
         let mut line = begin(&gateway, &take("deaf", FOR_EVER), 1);
-        until("it listens", || listeners() != "0");
+        until("the gateway listens", || listeners() != "0");
         direct(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'hotrow listener'",
         );
@@ -189,7 +189,7 @@ fn when_the_connection_that_listens_is_killed_nothing_is_lost() {
 }
 
 #[test]
-fn a_client_that_goes_waits_no_more_and_takes_nothing() {
+fn a_client_that_disconnects_stops_waiting_and_takes_no_word() {
     let gateway = stage("gone", FOR_EVER);
     let (left, mut stays) =
         (begin(&gateway, &take("gone", FOR_EVER), 1), begin(&gateway, &take("gone", FOR_EVER), 2));
@@ -200,7 +200,7 @@ fn a_client_that_goes_waits_no_more_and_takes_nothing() {
 }
 
 #[test]
-fn what_is_sent_behind_a_call_that_waits_waits_for_it() {
+fn statements_sent_after_a_waiting_call_wait_for_it() {
     let gateway = stage("first", FOR_EVER);
     direct(
         "create table public.after_wait (id int primary key, n int not null); insert into public.after_wait values (1, 0)",
@@ -223,7 +223,7 @@ fn what_is_sent_behind_a_call_that_waits_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_while_it_waits_ends_at_once() {
+async fn a_waiting_call_that_is_cancelled_ends_at_once() {
     let gateway = stage("cancelled", FOR_EVER);
     let (client, connection) = gateway.config().connect(NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -246,7 +246,7 @@ async fn a_call_that_is_cancelled_while_it_waits_ends_at_once() {
 }
 
 #[test]
-fn a_bad_call_gets_its_own_error_and_those_who_wait_wait_on() {
+fn a_bad_call_gets_its_own_error_and_waiting_calls_keep_waiting() {
     let gateway = stage("bad", FOR_EVER);
     let mut line = begin(&gateway, &take("bad", FOR_EVER), 1);
     let bad = connect(gateway.port()).query("select * from boxes.take('bad', -1, '1 hour')");
@@ -265,11 +265,11 @@ fn a_gateway_that_stops_ends_the_wait_with_an_empty_answer() {
     assert!(words(&line.answer()).is_empty());
     assert_eq!(line.answer().error().unwrap().code, "57P01");
     assert!(gateway.wait().success());
-    assert!(since.elapsed() < Duration::from_secs(9), "it took {:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(9), "the stop took {:?}", since.elapsed());
 }
 
 #[tokio::test]
-async fn pause_closes_the_connection_that_listens_and_what_comes_meanwhile_is_not_missed() {
+async fn pause_closes_the_listening_connection_and_no_word_is_missed_meanwhile() {
     let gateway = stage("paused", FOR_EVER);
     let console = hotrow_testkit::connect(gateway.config().dbname("hotrow")).await;
     let port = gateway.port();
@@ -277,8 +277,8 @@ async fn pause_closes_the_connection_that_listens_and_what_comes_meanwhile_is_no
         let mut line = connect(port);
         line.query(&take("paused", FOR_EVER))
     });
-    // It is asked once more when the gateway has begun to listen, so that it may be in a lane for a moment.
-    hotrow_testkit::until("the console shows it", async || {
+    // The call is repeated once when the gateway has begun to listen, so it may be in a lane for a moment.
+    hotrow_testkit::until("the console shows the waiting call", async || {
         let shown = console.simple_query("show units").await.unwrap();
         shown.iter().any(|message| match message {
             tokio_postgres::SimpleQueryMessage::Row(row) => {

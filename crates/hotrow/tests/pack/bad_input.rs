@@ -1,5 +1,5 @@
-//! Calls that no call may be, through the gateway, among good neighbours: the bad one gets its clear error, and nobody
-//! else is harmed.
+//! Invalid calls through the gateway, beside valid calls: the bad call gets a clear error, and no other call is
+//! affected.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -11,7 +11,7 @@ use crate::installed;
 use crate::sql::literal;
 
 const NEIGHBOURS: usize = 6;
-/// Each bad call is made so often, so that it meets neighbours in a batch.
+/// How often each bad call is made. It should share a batch with others.
 const TIMES: usize = 5;
 
 fn connect(port: u16) -> Line {
@@ -57,7 +57,7 @@ fn bad_calls() -> Vec<(&'static str, Vec<Option<String>>, &'static str)> {
     ]
 }
 
-/// What is refused instead, and changes nothing either.
+/// Calls that are rejected by a status instead, and change nothing either.
 const REFUSED: [(&str, &str); 4] = [
     ("select * from hotrow.reserve('bad.none', 'ann')", "unknown_item - -"),
     ("select * from hotrow.confirm('00000000-0000-0000-0000-000000000000')", "unknown_reservation"),
@@ -85,7 +85,7 @@ fn a_bad_call_gets_its_error_and_its_neighbours_their_answers() {
             scope.spawn(move || {
                 let mut line = connect(gateway.port());
                 while !over.load(Relaxed) {
-                    // Two at once: one behind the other, in front of and behind the bad one of somebody else.
+                    // Two at once: one after the other, before and after a bad call of another client.
                     line.put_unnamed_call(
                         "select * from hotrow.increment($1, $2)",
                         &[Some("bad.a"), Some("1")],
@@ -107,19 +107,19 @@ fn a_bad_call_gets_its_error_and_its_neighbours_their_answers() {
                 }
             });
         }
-        bad_calls_come(&gateway, &bad_calls(), &REFUSED);
+        make_bad_calls(&gateway, &bad_calls(), &REFUSED);
         drop(until);
     });
     assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
     let counted = direct.query("select value, version from hotrow.counter('bad.a')").rows().remove(0);
     let expected = incremented.load(Relaxed).to_string();
-    assert_eq!(counted, [Some(expected.clone()), Some(expected)], "value and version count the good ones");
+    assert_eq!(counted, [Some(expected.clone()), Some(expected)], "value and version count the valid calls");
     let held = direct.query("select held from hotrow.sale('bad.shoe')").rows().remove(0);
     assert_eq!(held, [Some(reserved.load(Relaxed).to_string())]);
-    assert!(reserved.load(Relaxed) > 100, "there were hardly any neighbours");
+    assert!(reserved.load(Relaxed) > 100, "hardly any neighbour succeeded");
 }
 
-/// The same of queues and feeds.
+/// The same for queues and feeds.
 fn bad_calls_of_queues_and_feeds() -> Vec<(&'static str, Vec<Option<String>>, &'static str)> {
     let text = |text: &str| Some(text.to_owned());
     let (queue, order, user) =
@@ -178,7 +178,7 @@ const REFUSED_BY_QUEUES_AND_FEEDS: [(&str, &str); 4] = [
     ("select * from hotrow.unfollow(6601, 6602)", "not_following"),
 ];
 
-/// What the neighbours of bad calls of queues and feeds have done.
+/// The results of the neighbours of bad calls of queues and feeds.
 #[derive(Default)]
 struct Done {
     pushed: AtomicU64,
@@ -187,7 +187,7 @@ struct Done {
 }
 
 impl Done {
-    /// One message and one order more, and one order less.
+    /// Adds one message and one order, and takes one order.
     fn more(&self, line: &mut Line, number: usize) {
         let (from, order) = (number.to_string(), format!("{:032x}", fastrand::u128(..)));
         let push = "select status from hotrow.push($1, $2, $3)";
@@ -209,7 +209,7 @@ impl Done {
         assert_eq!(answers[1].rows(), [[Some("enqueued".to_owned())]]);
         self.pushed.fetch_add(1, Relaxed);
         self.enqueued.fetch_add(1, Relaxed);
-        // Somebody else may have taken what was enqueued here.
+        // Another client may have taken the order that was enqueued here.
         for row in answers[2].rows() {
             let complete = "select * from hotrow.complete($1, $2)";
             line.put_unnamed_call(complete, &[Some("bad.queue"), row[0].as_deref()]);
@@ -223,7 +223,7 @@ impl Done {
 }
 
 #[test]
-fn a_bad_call_of_a_queue_or_a_feed_harms_no_neighbour() {
+fn a_bad_call_of_a_queue_or_a_feed_does_not_affect_others() {
     let mut direct = connect(installed());
     for statement in [
         "select hotrow.create_queue('bad.queue')",
@@ -244,7 +244,7 @@ fn a_bad_call_of_a_queue_or_a_feed_harms_no_neighbour() {
                 }
             });
         }
-        bad_calls_come(&gateway, &bad_calls_of_queues_and_feeds(), &REFUSED_BY_QUEUES_AND_FEEDS);
+        make_bad_calls(&gateway, &bad_calls_of_queues_and_feeds(), &REFUSED_BY_QUEUES_AND_FEEDS);
         drop(until);
     });
     assert!(gateway.metric("merged_units_total") > 0, "no calls were merged");
@@ -254,11 +254,11 @@ fn a_bad_call_of_a_queue_or_a_feed_harms_no_neighbour() {
     assert_eq!(direct.query(&inbox).rows(), [[pushed]]);
     let queue = "select enqueued, processed, in_flight from hotrow.queue_stats('bad.queue')";
     assert_eq!(direct.query(queue).rows(), [[enqueued.clone(), completed, Some("0".to_owned())]]);
-    assert!(enqueued.unwrap().parse::<u64>().unwrap() > 100, "there were hardly any neighbours");
+    assert!(enqueued.unwrap().parse::<u64>().unwrap() > 100, "hardly any neighbour succeeded");
 }
 
-/// All bad calls, and those that are refused by a value, on one connection.
-fn bad_calls_come(gateway: &Gateway, bad: &[(&str, Vec<Option<String>>, &str)], refused: &[(&str, &str)]) {
+/// Makes all bad calls, and those that are rejected by a status, on one connection.
+fn make_bad_calls(gateway: &Gateway, bad: &[(&str, Vec<Option<String>>, &str)], refused: &[(&str, &str)]) {
     let mut line = connect(gateway.port());
     for _ in 0..TIMES {
         for (function, values, code) in bad {
@@ -272,7 +272,7 @@ fn bad_calls_come(gateway: &Gateway, bad: &[(&str, Vec<Option<String>>, &str)], 
     }
 }
 
-/// With parameters and as text; a good call behind it in the same write is not harmed.
+/// Makes a call with parameters and as text. A valid call after it in the same write must succeed.
 fn bad_call(line: &mut Line, function: &str, values: &[Option<String>], code: &str) {
     let places: Vec<_> = (1..=values.len()).map(|place| format!("${place}")).collect();
     let literals: Vec<_> = values.iter().map(|value| literal(value.as_deref())).collect();
@@ -284,13 +284,13 @@ fn bad_call(line: &mut Line, function: &str, values: &[Option<String>], code: &s
     line.send().unwrap();
     for _ in 0..2 {
         let answer = line.answer();
-        let report = answer.error().unwrap_or_else(|| panic!("{function}({literals:?}) is answered"));
+        let report = answer.error().unwrap_or_else(|| panic!("{function}({literals:?}) succeeded"));
         assert_eq!(report.code, code, "{function}({literals:?}): {}", report.message);
         let (_, body) = answer.frames().into_iter().find(|(tag, _)| *tag == 'E').unwrap();
         let hint =
             body.split(|byte| *byte == 0).any(|field| field.first() == Some(&b'H') && field.len() > 10);
-        assert!(hint || !["22023", "22004"].contains(&code), "{} says not what to do", report.message);
+        assert!(hint || !["22023", "22004"].contains(&code), "{} does not say what to do", report.message);
     }
     let own = line.answer();
-    assert_eq!(own.error(), None, "the call behind {function}({literals:?})");
+    assert_eq!(own.error(), None, "the call after {function}({literals:?})");
 }

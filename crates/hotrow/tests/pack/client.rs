@@ -1,5 +1,5 @@
-//! One of many clients: does its commands one after another, over lost connections too, and writes down what it was
-//! answered and when. Never starts or stops others.
+//! One of many clients: runs its commands one after another, also across lost connections, and records its answers and
+//! their times. Never starts or stops other clients.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
@@ -12,10 +12,10 @@ use hotrow_testkit::line::{Answer, Line};
 use crate::history::{COUNTERS, ITEMS, OPERATIONS_PER_SUBJECT, PATIENCE, Shared};
 use crate::sql::{self, Call};
 
-/// What says that a unit was not run, or that nobody knows: both are no reason not to ask again with the same id.
+/// Errors of units that were not run or whose outcome is unknown. The client sends the unit again with the same ID.
 const TRY_AGAIN: [&str; 6] = ["08007", "08006", "57P01", "57P02", "57P03", "53300"];
 
-/// A client's own state.
+/// The state of one client.
 pub struct Client<'a> {
     shared: &'a Shared,
     number: usize,
@@ -35,7 +35,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Something about a subject that has room left.
+    /// A command on a subject that has room left.
     fn choose(&mut self) -> Option<Command> {
         let open = |subject: &&str| {
             let history = self.shared.history.lock().unwrap();
@@ -58,7 +58,7 @@ impl<'a> Client<'a> {
         let newest: Vec<Id> =
             made.iter().rev().filter(|(item, _)| Some(*item) == of_item).map(|(_, id)| *id).collect();
         drop(made);
-        // The newest ones, so that several clients decide about the same.
+        // The newest reservations, because several clients should decide about the same ones.
         let reservation = newest.get(self.random.usize(0..5)).copied();
         Some(match (self.random.u8(0..16), reservation) {
             (0..4, Some(reservation)) => Command::Cancel { reservation },
@@ -73,18 +73,19 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Asks until there is an answer, and writes it down.
+    /// Sends a command until it is answered, and records the answer.
     pub fn run(&mut self, mut command: Command) {
         let subject = self.subject(&command);
         let called = self.shared.tick();
         let mut call = Call::of(&command, self.shared.clock);
-        // Where nothing is lost: whoever asks again may be told that it is busy though it has worked before.
+        // Not if connections can be lost: a repeated call may be answered "busy" although the first attempt took
+        // effect.
         if !self.shared.disturbed && matches!(command, Command::Reserve { .. }) && self.random.u8(0..5) == 0 {
             call = call.nowait();
         }
         let deadline = Instant::now() + PATIENCE;
         let row = loop {
-            assert!(Instant::now() < deadline, "{command} is not answered");
+            assert!(Instant::now() < deadline, "{command} was not answered");
             let Some(answer) = self.ask(&call) else { continue };
             if !answer.whole {
                 self.line = None;
@@ -102,13 +103,13 @@ impl<'a> Client<'a> {
         let answered = self.shared.tick();
         if row[0].as_deref() == Some("busy") {
             assert_eq!(row[1], None, "nothing is reserved for {command}");
-            return; // nothing was judged
+            return; // the call was not decided
         }
         command.give(&sql::new_reservations(&command, &row));
         if let Command::Reserve { item, new, .. } = &command
             && new.0 > 0
         {
-            let index = ITEMS.iter().position(|name| item.ends_with(name)).expect("it is one of them");
+            let index = ITEMS.iter().position(|name| item.ends_with(name)).expect("the item exists");
             self.shared.reservations.lock().unwrap().push((index, *new));
         }
         let operation = Operation { command, answer: Some(sql::answer(&row)), called, answered };
@@ -116,14 +117,14 @@ impl<'a> Client<'a> {
         self.shared.answered.fetch_add(1, SeqCst);
     }
 
-    /// Sends a call once, in one of the ways in which drivers do it.
+    /// Sends a call once, in one of the ways that drivers use.
     fn ask(&mut self, call: &Call) -> Option<Answer> {
         if self.line.is_none() {
             let port = &self.shared.ports[self.number % self.shared.ports.len()];
             self.line = connect(port.load(SeqCst));
         }
         let Some(line) = &mut self.line else {
-            thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+            thread::sleep(Duration::from_millis(5)); // nothing signals that the other end is back
             return None;
         };
         if self.number % 4 == 3 {
@@ -141,7 +142,7 @@ impl<'a> Client<'a> {
         Some(line.answer())
     }
 
-    /// Whose history the command belongs to.
+    /// The subject whose history gets the command.
     fn subject(&self, command: &Command) -> String {
         match command {
             Command::CreateCounter { counter, .. }
@@ -156,10 +157,11 @@ impl<'a> Client<'a> {
             | Command::Cancel { reservation }
             | Command::Extend { reservation, .. } => {
                 let made = self.shared.reservations.lock().unwrap();
-                let (item, _) = made.iter().find(|(_, id)| id == reservation).expect("somebody has made it");
+                let (item, _) =
+                    made.iter().find(|(_, id)| id == reservation).expect("a client has made the reservation");
                 format!("{}{}", self.shared.mark, ITEMS[*item])
             }
-            Command::ReserveAll { .. } => unreachable!("it belongs to several histories"),
+            Command::ReserveAll { .. } => unreachable!("the command belongs to several histories"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Many clients on the same counters and items at once, through two gateways and directly: there is an order that
-//! explains every answer. Without faults: those are in `faults.rs`.
+//! Many concurrent clients on the same counters and items, through two gateways and directly: one order explains every
+//! answer. Without faults, which are in `faults.rs`.
 
 use hotrow_testkit::Gateway;
 
@@ -9,7 +9,7 @@ use crate::installed;
 const CLIENTS: usize = 18;
 
 #[test]
-fn answers_through_two_gateways_and_directly_have_an_order() {
+fn answers_of_two_gateways_and_direct_clients_have_an_order() {
     let direct = installed();
     let gateways = [Gateway::start(&[]), Gateway::start(&["--lanes", "2"])];
     let ports = [gateways[0].port(), gateways[1].port(), direct];

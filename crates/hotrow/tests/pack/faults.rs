@@ -1,5 +1,5 @@
-//! The same crowd while things die: gateways, the server, single backends, and connections between a commit and its
-//! answer. Clients ask again with the same request id, and still there is an order that explains every answer.
+//! The same clients during faults: killed gateways, a killed server, terminated backends, and connections that are cut
+//! between a commit and its answer. Clients retry with the same request ID, and one order still explains every answer.
 
 use hotrow_postgres::PrivateServer;
 use hotrow_testkit::Gateway;
@@ -11,14 +11,14 @@ use crate::{installed, migrate};
 
 const CLIENTS: usize = 18;
 
-/// That an order was found, and that the faults have hit somebody.
+/// Asserts that an order was found, and that the faults affected some client.
 fn check(clients: Clients, direct: u16, test: &str) {
     let (operations, errors) = clients.check(direct).unwrap_or_else(|violation| panic!("{violation}"));
-    println!("{test}: {operations} operations; asked again for {errors:#?}");
+    println!("{test}: {operations} operations; retried after {errors:#?}");
 }
 
 #[test]
-fn cut_connections_lose_and_repeat_nothing() {
+fn cut_connections_lose_and_repeat_no_unit() {
     let direct = installed();
     let proxy = Proxy::start(direct);
     let mut random = fastrand::Rng::new();
@@ -34,7 +34,7 @@ fn cut_connections_lose_and_repeat_nothing() {
     let clients = Clients::disturbed(CLIENTS, direct, &ports, "cut.");
     while !clients.are_done() {
         clients.flow(40);
-        proxy.cut_others(); // what is passed through
+        proxy.cut_others(); // connections of sessions
     }
     proxy.disarm();
     assert!(proxy.cuts() > 0, "no lane was cut");
@@ -45,14 +45,14 @@ fn cut_connections_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn terminated_backends_lose_and_repeat_nothing() {
+fn terminated_backends_lose_and_repeat_no_unit() {
     let server = PrivateServer::builder().label("packterm").start().unwrap();
     migrate(&server.url());
     let direct = server.port();
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), direct, gateways[1].port()];
     let clients = Clients::disturbed(CLIENTS, direct, &ports, "terminated.");
-    let mut line = Line::connect(direct, "public").unwrap().expect("the server takes us");
+    let mut line = Line::connect(direct, "public").unwrap().expect("the server accepts the log-in");
     let one = "select pg_terminate_backend(pid) from pg_stat_activity
         where pid <> pg_backend_pid() and client_port is not null and state <> 'idle' limit 1";
     let mut terminated = 0;
@@ -65,7 +65,7 @@ fn terminated_backends_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn killed_gateways_and_a_killed_server_lose_and_repeat_nothing() {
+fn killed_gateways_and_a_killed_server_lose_and_repeat_no_unit() {
     let server = PrivateServer::builder().label("packcrash").start().unwrap();
     migrate(&server.url());
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];

@@ -1,5 +1,6 @@
-//! Feeds against their model, one client at a time: random calls, alone and in batches, with request ids that come again;
-//! and faults planted in the SQL, which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
+//! Feeds against their model, one client at a time: random calls, alone and in batches, with repeated request IDs; and
+//! faults planted in the SQL, which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs
+//! again.
 
 use std::mem::discriminant;
 
@@ -18,13 +19,20 @@ const SEEDS_MAX: u64 = 200;
 const LIMITS: FeedLimits = FeedLimits { inline: 2, pull_above: 3, kept: 64 };
 const SETTINGS: &str = "update hotrow.setting set feed_inline = 2, feed_pull_above = 3, inbox_length = 64";
 
-/// Makes calls about a few users, whose numbers begin at `base`, so that runs in one database don't meet.
+/// Makes calls about a few users. Their numbers begin at `base`, which keeps runs in one database apart.
 struct Workload {
     random: Rng,
     base: i64,
     requests: Vec<FeedCommand>,
-    /// What the model says, so that numbers are near those that there are.
+    /// The model's entry number. It keeps random numbers near existing entries.
     entry: i64,
+}
+
+/// Batches of calls in their order.
+type Situation = Vec<Vec<FeedCommand>>;
+
+fn fan_out(most: usize) -> Vec<FeedCommand> {
+    vec![FeedCommand::FanOut { most }]
 }
 
 impl Workload {
@@ -32,7 +40,7 @@ impl Workload {
         self.base + self.random.i64(0..7)
     }
 
-    /// Two authors that nearly everybody follows, and the others.
+    /// Two authors that most users follow, or any user.
     fn author(&mut self) -> i64 {
         let users = if self.random.u8(0..3) > 0 { 2 } else { 7 };
         self.base + self.random.i64(0..users)
@@ -90,93 +98,108 @@ impl Workload {
         command
     }
 
-    /// How a run begins: with some of the situations to which random calls come too rarely to notice what is wrong there.
-    fn opening(&mut self) -> Vec<Vec<FeedCommand>> {
-        let base = self.base;
-        let follow = |user: i64, followee: i64| FeedCommand::Follow {
-            user: base + user,
-            followee: base + followee,
-            backfill: 2,
-        };
-        let post = |author: i64| {
-            vec![FeedCommand::Post { author: base + author, content: "post".to_owned(), request: None }]
-        };
-        let push = |user: i64| FeedCommand::Push {
-            user: base + user,
-            from: base,
-            content: "push".to_owned(),
-            at: None,
-            request: None,
-        };
-        let mute = |user: i64, followee: i64, muted| {
-            vec![FeedCommand::Mute { user: base + user, followee: base + followee, muted }]
-        };
-        let fan_out = |most| vec![FeedCommand::FanOut { most }];
-        let id = self.random.u128(..);
-        let mut told = push(5);
-        if let FeedCommand::Push { request, .. } = &mut told {
-            *request = Some(id);
-        }
-        let mut told_of_yesterday = told.clone();
-        if let FeedCommand::Push { at, .. } = &mut told_of_yesterday {
-            *at = Some(1_700_000_000);
-        }
-        let situations = [
-            // Somebody comes while the followers of an author who has become too big are being told, and is past already.
-            vec![
-                (2..7).map(|user| follow(user, 0)).collect(),
-                post(0),
-                fan_out(2),
-                vec![follow(1, 0)],
-                fan_out(9),
-                fan_out(9),
-                post(0),
-            ],
-            // An author posts on while its followers are being told to come for its posts.
-            vec![
-                (1..6).map(|user| follow(user, 3)).collect(),
-                [post(3), post(3)].concat(),
-                fan_out(2),
-                post(3),
-                vec![FeedCommand::Consume { user: base + 1, max: 20, sort: Sort::Oldest }],
-                vec![FeedCommand::Unread { user: base + 5 }],
-                fan_out(9),
-                vec![FeedCommand::Consume { user: base + 5, max: 20, sort: Sort::Oldest }],
-            ],
-            // An inbox is full, and more is to come.
-            vec![vec![push(1); LIMITS.kept as usize], vec![FeedCommand::Unread { user: base + 1 }]],
-            // One of few followers wants no posts.
-            vec![vec![follow(2, 6), follow(3, 6)], mute(2, 6, true), post(6)],
-            // What was posted while nobody wanted posts is still under way when they are wanted again.
-            vec![
-                (1..4).map(|user| follow(user, 6)).collect(),
-                mute(2, 6, true),
-                post(6),
-                mute(2, 6, false),
-                post(6),
-                fan_out(9),
-                fan_out(9),
-            ],
-            // A request comes again with another time.
-            vec![vec![told], vec![told_of_yesterday]],
-            // An author's post is still under way to many when he has few followers.
-            vec![
-                (2..5).map(|user| follow(user, 5)).collect(),
-                post(5),
-                vec![FeedCommand::Unfollow { user: base + 2, followee: base + 5 }],
-                post(5),
-            ],
-            // What is marked as read ends with what has been read before.
-            vec![
-                vec![push(4); 5],
-                vec![FeedCommand::Consume { user: base + 4, max: 2, sort: Sort::Newest }],
-                vec![FeedCommand::MarkReadUpTo { user: base + 4, entry: self.random.i64(3..=5) }],
-            ],
-        ];
-        situations.into_iter().filter(|_| self.random.bool()).flatten().collect()
+    fn follow(&self, user: i64, followee: i64) -> FeedCommand {
+        FeedCommand::Follow { user: self.base + user, followee: self.base + followee, backfill: 2 }
     }
 
-    /// One call, or several of one function that has a twin; sometimes so many that an inbox is full.
+    fn post(&self, author: i64) -> Vec<FeedCommand> {
+        let (author, content) = (self.base + author, "post".to_owned());
+        vec![FeedCommand::Post { author, content, request: None }]
+    }
+
+    fn push(&self, user: i64, at: Option<i64>, request: Option<u128>) -> FeedCommand {
+        let (user, from, content) = (self.base + user, self.base, "push".to_owned());
+        FeedCommand::Push { user, from, content, at, request }
+    }
+
+    fn mute(&self, user: i64, followee: i64, muted: bool) -> Vec<FeedCommand> {
+        vec![FeedCommand::Mute { user: self.base + user, followee: self.base + followee, muted }]
+    }
+
+    fn consume(&self, user: i64, max: i64, sort: Sort) -> Vec<FeedCommand> {
+        vec![FeedCommand::Consume { user: self.base + user, max, sort }]
+    }
+
+    fn unread(&self, user: i64) -> Vec<FeedCommand> {
+        vec![FeedCommand::Unread { user: self.base + user }]
+    }
+
+    /// An author gets so many followers that they pull its posts.
+    fn growing_authors(&self) -> [Situation; 2] {
+        [
+            // A user follows the author during the fan-out that tells the followers, which is past this user already.
+            vec![
+                (2..7).map(|user| self.follow(user, 0)).collect(),
+                self.post(0),
+                fan_out(2),
+                vec![self.follow(1, 0)],
+                fan_out(9),
+                fan_out(9),
+                self.post(0),
+            ],
+            // The author posts again during the fan-out that tells the followers to pull its posts.
+            vec![
+                (1..6).map(|user| self.follow(user, 3)).collect(),
+                [self.post(3), self.post(3)].concat(),
+                fan_out(2),
+                self.post(3),
+                self.consume(1, 20, Sort::Oldest),
+                self.unread(5),
+                fan_out(9),
+                self.consume(5, 20, Sort::Oldest),
+            ],
+        ]
+    }
+
+    fn full_inboxes_and_mutes(&self) -> [Situation; 3] {
+        [
+            // An inbox is full, and more messages arrive.
+            vec![vec![self.push(1, None, None); LIMITS.kept as usize], self.unread(1)],
+            // One of few followers has muted the author.
+            vec![vec![self.follow(2, 6), self.follow(3, 6)], self.mute(2, 6, true), self.post(6)],
+            // A post from the time when a follower had muted the author is still pending after the mute has ended.
+            vec![
+                (1..4).map(|user| self.follow(user, 6)).collect(),
+                self.mute(2, 6, true),
+                self.post(6),
+                self.mute(2, 6, false),
+                self.post(6),
+                fan_out(9),
+                fan_out(9),
+            ],
+        ]
+    }
+
+    fn repeated_requests_and_pending_posts(&mut self) -> [Situation; 3] {
+        let request = Some(self.random.u128(..));
+        [
+            // A request is repeated with another time.
+            vec![vec![self.push(5, None, request)], vec![self.push(5, Some(1_700_000_000), request)]],
+            // An author's post to many followers is still pending when the author has few followers.
+            vec![
+                (2..5).map(|user| self.follow(user, 5)).collect(),
+                self.post(5),
+                vec![FeedCommand::Unfollow { user: self.base + 2, followee: self.base + 5 }],
+                self.post(5),
+            ],
+            // The range that is marked as read ends with entries that have been read before.
+            vec![
+                vec![self.push(4, None, None); 5],
+                self.consume(4, 2, Sort::Newest),
+                vec![FeedCommand::MarkReadUpTo { user: self.base + 4, entry: self.random.i64(3..=5) }],
+            ],
+        ]
+    }
+
+    /// The beginning of a run: some of the situations that random calls reach too rarely to detect faults in them.
+    fn opening(&mut self) -> Vec<Vec<FeedCommand>> {
+        let repeated = self.repeated_requests_and_pending_posts();
+        let situations =
+            self.growing_authors().into_iter().chain(self.full_inboxes_and_mutes()).chain(repeated);
+        situations.filter(|_| self.random.bool()).flatten().collect()
+    }
+
+    /// One call, or several of one function that has a batch twin; sometimes enough to fill an inbox.
     fn next(&mut self) -> Vec<FeedCommand> {
         let first = self.command();
         let calls = match self.random.u8(0..12) {
@@ -196,7 +219,7 @@ impl Workload {
     }
 }
 
-/// What a query answers: rows as the model writes them, or the SQLSTATE.
+/// The answer of a query: rows in the model's format, or the SQLSTATE.
 fn rows(line: &mut Line, sql: &str) -> Result<Vec<String>, String> {
     let answer = line.query(sql);
     match answer.error() {
@@ -205,7 +228,7 @@ fn rows(line: &mut Line, sql: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What the SQL answers: each call's rows.
+/// The answer of the SQL: each call's rows.
 fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, String> {
     let columns = |command: &FeedCommand| match command {
         FeedCommand::Consume { .. } | FeedCommand::Peek { .. } => "entry_id, from_user, post_id, content",
@@ -230,14 +253,14 @@ fn ask(line: &mut Line, commands: &[FeedCommand]) -> Result<Vec<Vec<String>>, St
     for row in rows(line, &format!("select call, {} from {batch}", columns(&commands[0])))? {
         let (call, row) = row.split_once(' ').unwrap();
         let call: usize = call.parse().unwrap();
-        assert!(call >= last, "the calls' rows come in their order");
+        assert!(call >= last, "the rows are in the order of the calls");
         last = call;
         answers[call - 1].push(row.to_owned());
     }
     Ok(answers)
 }
 
-/// The first difference between SQL and model, as a story.
+/// The first difference between SQL and model, with all calls up to it.
 fn difference(line: &mut Line, seed: u64) -> Option<String> {
     let mut workload = Workload {
         random: Rng::with_seed(seed),
@@ -246,28 +269,28 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
         entry: 40,
     };
     let mut feeds = Feeds::new(LIMITS);
-    let mut story = String::new();
+    let mut trace = String::new();
     let mut opening = workload.opening().into_iter();
     let mut steps = 0;
     loop {
         let commands = match opening.next() {
             Some(commands) => commands,
             None if steps < STEPS => workload.next(),
-            // At last all that is under way arrives, so that the next run finds nothing of this one.
+            // Finally all pending posts arrive, because the next run must not find any.
             None => vec![FeedCommand::FanOut { most: 10_000 }],
         };
         steps += 1;
         let found = ask(line, &commands);
         let right = feeds.apply(&commands);
         let texts: Vec<_> = commands.iter().map(ToString::to_string).collect();
-        story.push_str(&format!("{} -> {found:?}\n", texts.join("; ")));
+        trace.push_str(&format!("{} -> {found:?}\n", texts.join("; ")));
         let same = match (&found, &right) {
             (Ok(found), Ok(right)) => found == right,
             (Err(code), Err(_)) => code == "22023",
             _ => false,
         };
         if !same {
-            return Some(format!("HOTROW_SEED={seed}\n{story}  the model: {right:?}"));
+            return Some(format!("HOTROW_SEED={seed}\n{trace}  the model: {right:?}"));
         }
         if steps > STEPS && right == Ok(vec![vec!["0".to_owned()]]) {
             return None;
@@ -275,7 +298,7 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
     }
 }
 
-/// A server with limits that make a few users many.
+/// A server with limits that a few users reach.
 fn server(label: &'static str) -> (PrivateServer, Line) {
     let (server, mut line) = private(label);
     assert_eq!(line.query(SETTINGS).error(), None);
@@ -326,9 +349,9 @@ fn every_fault_planted_in_feeds_is_noticed() {
     let (_server, mut line) = server("feedfaults");
     let missed = missed(&mut line, &FAULTS, |line, index| {
         let noticed = seeds(index, SEEDS_MAX).any(|seed| difference(line, seed).is_some());
-        // What the run that noticed has left under way.
+        // Removes pending posts of the run that noticed the fault.
         assert_eq!(line.query("truncate hotrow.fan_out, hotrow.fan_out_turn").error(), None);
         noticed
     });
-    assert_eq!(missed, [], "nobody noticed these");
+    assert_eq!(missed, [], "no run noticed these");
 }

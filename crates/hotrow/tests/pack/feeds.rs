@@ -1,5 +1,5 @@
-//! Feeds under many clients: every message is consumed exactly once, through two gateways and directly, over killed
-//! gateways and servers, and a fan-out that dies in its middle is completed. Never what a single call answers.
+//! Feeds under many clients: every message is consumed exactly once, through two gateways and directly, across killed
+//! gateways and servers, and an interrupted fan-out is completed. Never the answer of a single call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -16,30 +16,30 @@ use crate::history::PATIENCE;
 use crate::migrate;
 use crate::planted::{Fault, missed};
 
-/// Few, so that their readers and writers meet.
+/// Few inboxes, because their readers and writers should meet.
 const INBOXES: i64 = 6;
 const AUTHORS: [i64; 2] = [1001, 1002];
 const WRITERS: usize = 6;
 const READERS: usize = 6;
 const WRITES: usize = 110;
-/// What says that a call was not run, or that nobody knows.
+/// Errors of calls that were not run or whose outcome is unknown.
 const TRY_AGAIN: [&str; 6] = ["08007", "08006", "57P01", "57P02", "57P03", "53300"];
 
-/// What all clients share.
+/// State that all clients share.
 struct Feeds {
     ports: Vec<AtomicU16>,
-    /// What was acknowledged, by inbox; posts are of all.
+    /// Acknowledged messages by inbox. Posts are in all inboxes.
     sent: Mutex<BTreeMap<i64, BTreeSet<String>>>,
-    /// What readers got, by inbox, in the order of their answers.
+    /// The readers' messages by inbox, in the order of their answers.
     got: Mutex<Vec<(i64, i64, String)>>,
     acknowledged: AtomicUsize,
-    /// Reads of which nobody knows whether they took something.
+    /// Reads with unknown outcomes.
     lost_reads: AtomicUsize,
     written: AtomicBool,
     over: AtomicBool,
 }
 
-/// A client that connects again.
+/// A client that reconnects.
 struct Client<'a> {
     feeds: &'a Feeds,
     number: usize,
@@ -47,14 +47,14 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// One attempt. An error says whether it was sent, so that nobody knows what became of it.
+    /// One attempt. An error says whether the call was sent, because then its outcome is unknown.
     fn ask(&mut self, sql: &str, values: &[Option<&str>]) -> Result<Vec<Vec<Option<String>>>, bool> {
         if self.line.is_none() {
             let ports = &self.feeds.ports;
             self.line = connect(ports[self.number % ports.len()].load(SeqCst));
         }
         let Some(line) = &mut self.line else {
-            thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+            thread::sleep(Duration::from_millis(5)); // nothing signals that the other end is back
             return Err(false);
         };
         line.put_unnamed_call(sql, values);
@@ -73,11 +73,11 @@ impl Client<'_> {
         }
     }
 
-    /// Again and again, with the same request id.
+    /// Repeats a call with the same request ID until it succeeds.
     fn insist(&mut self, sql: &str, values: &[Option<&str>]) -> Vec<Vec<Option<String>>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            assert!(Instant::now() < deadline, "{sql} is not answered");
+            assert!(Instant::now() < deadline, "{sql} was not answered");
             if let Ok(rows) = self.ask(sql, values) {
                 return rows;
             }
@@ -109,7 +109,7 @@ impl Client<'_> {
         }
     }
 
-    /// Until everything is written and every inbox is empty.
+    /// Reads until everything is written and every inbox is empty.
     fn read(&mut self) {
         let mut empty = BTreeSet::new();
         while empty.len() < INBOXES as usize && !self.feeds.over.load(SeqCst) {
@@ -135,8 +135,8 @@ impl Client<'_> {
         }
     }
 
-    /// Brings posts to their followers, two at a time. An answer of 0 also means that the rest is locked by others, so it is
-    /// over only when nothing is under way.
+    /// Delivers posts to followers, two at a time. An answer of 0 can also mean that others have locked the rest, so
+    /// the end is reached only when no post is pending.
     fn fan_out(&mut self) {
         while !self.feeds.over.load(SeqCst) {
             let all_is_there = self.feeds.acknowledged.load(SeqCst) == WRITERS * WRITES;
@@ -152,7 +152,7 @@ impl Client<'_> {
     }
 }
 
-/// Writers, readers and two that fan out; `disturb` runs until all is written.
+/// Runs writers, readers and two clients that fan out. `disturb` runs until all is written.
 fn run(ports: &[u16], disturb: impl FnOnce(&Feeds)) -> Feeds {
     let feeds = Feeds {
         ports: ports.iter().map(|port| AtomicU16::new(*port)).collect(),
@@ -182,7 +182,7 @@ fn run(ports: &[u16], disturb: impl FnOnce(&Feeds)) -> Feeds {
     feeds
 }
 
-/// A server whose posts all go out in chunks and whose authors everybody follows.
+/// A server that fans all posts out in chunks, with authors that every user follows.
 fn prepared(label: &str) -> PrivateServer {
     let server = PrivateServer::builder().label(label).start().unwrap();
     migrate(&server.url());
@@ -196,7 +196,8 @@ fn prepared(label: &str) -> PrivateServer {
     server
 }
 
-/// No message twice; none that nobody sent; and what no reader got was taken by a read whose answer was lost. Or what is wrong.
+/// Checks that no message arrived twice, that none is unknown, and that messages of no reader were taken by a read
+/// whose answer was lost. Returns what is wrong.
 fn check(feeds: &Feeds, direct: u16) -> Result<(), String> {
     let is = |right: bool, otherwise: String| right.then_some(()).ok_or(otherwise);
     let (sent, got) = (feeds.sent.lock().unwrap(), feeds.got.lock().unwrap());
@@ -205,7 +206,7 @@ fn check(feeds: &Feeds, direct: u16) -> Result<(), String> {
     for (inbox, entry, content) in &*got {
         is(numbers.insert((inbox, entry)), format!("entry {entry} of inbox {inbox} was consumed twice"))?;
         let fresh = found.entry(*inbox).or_default().insert(content.clone());
-        is(fresh, format!("{content} came to {inbox} twice"))?;
+        is(fresh, format!("{content} was delivered to {inbox} twice"))?;
     }
     let mut line = connect(direct).unwrap();
     let mut lost = 0;
@@ -218,18 +219,18 @@ fn check(feeds: &Feeds, direct: u16) -> Result<(), String> {
             let Some(last) = rows.last() else { break };
             before = last[0].clone().unwrap();
             for row in rows {
-                is(row[2].as_deref() == Some("t"), format!("{row:?} of {inbox} is left"))?;
+                is(row[2].as_deref() == Some("t"), format!("{row:?} of {inbox} was not consumed"))?;
                 let twice = stored.insert(row[1].clone().unwrap(), row[0].clone());
                 is(twice.is_none(), format!("{row:?} of {inbox} was written twice"))?;
             }
         }
-        is(sent[&inbox].iter().eq(stored.keys()), format!("inbox {inbox} has something else than was sent"))?;
+        is(sent[&inbox].iter().eq(stored.keys()), format!("inbox {inbox} differs from the sent messages"))?;
         lost += sent[&inbox].difference(&found[&inbox]).count();
     }
     let lost_reads = feeds.lost_reads.load(SeqCst);
     println!("{} messages consumed; {lost_reads} reads of unknown outcome had {lost} more", got.len());
-    is(lost <= 4 * lost_reads, format!("{lost} messages were consumed by nobody"))?;
-    is(got.len() > 500, "hardly anything was consumed".to_owned())
+    is(lost <= 4 * lost_reads, format!("{lost} messages were consumed by no reader"))?;
+    is(got.len() > 500, "hardly any message was consumed".to_owned())
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn every_message_is_consumed_once() {
     let gateways =
         [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &["--lanes", "1"])];
     let feeds = run(&[gateways[0].port(), server.port(), gateways[1].port()], |_| {});
-    assert_eq!(feeds.lost_reads.load(SeqCst), 0, "nothing disturbs");
+    assert_eq!(feeds.lost_reads.load(SeqCst), 0, "no fault occurred");
     assert_eq!(check(&feeds, server.port()), Ok(()));
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
@@ -253,7 +254,7 @@ fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
             let wanted = (feeds.acknowledged.load(SeqCst) + messages).min(WRITERS * WRITES);
             let deadline = Instant::now() + PATIENCE;
             while feeds.acknowledged.load(SeqCst) < wanted {
-                assert!(Instant::now() < deadline, "no answers any more");
+                assert!(Instant::now() < deadline, "no more answers");
                 thread::sleep(Duration::from_millis(1));
             }
         };
@@ -278,7 +279,7 @@ fn killed_gateways_and_a_killed_server_lose_and_repeat_no_message() {
     assert_eq!(check(&feeds, server.port()), Ok(()));
 }
 
-/// What holds readers of one inbox apart is one lock.
+/// One lock keeps the readers of an inbox apart.
 const UNLOCKED: [Fault; 1] =
     [("lock_readers", "where r.user_id = u.user_id for update)", "where r.user_id = u.user_id)")];
 

@@ -1,5 +1,5 @@
-//! Many clients at once on a few counters and items, and the histories that they write. Never judges a history: that is
-//! the model's.
+//! Many concurrent clients on a few counters and items, and the histories that they record. The model judges the
+//! histories.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -17,46 +17,47 @@ use crate::sql::Clock;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const COUNTERS: [&str; 3] = ["a", "b", "log"];
 pub const ITEMS: [&str; 2] = ["shoe", "sock"];
-/// Longer histories take the checker too long.
+/// The checker takes too long for longer histories.
 pub const OPERATIONS_PER_SUBJECT: usize = 220;
 
-/// What all clients share.
+/// State that all clients share.
 pub struct Shared {
-    /// Where they connect, in turn.
+    /// The ports to which clients connect, in turn.
     pub ports: Vec<AtomicU16>,
     pub mark: String,
     pub disturbed: bool,
     pub clock: Clock,
-    /// The order of calls and answers.
+    /// The clock that orders calls and answers.
     ticks: AtomicU64,
     pub answered: AtomicUsize,
     pub stop: AtomicBool,
     pub reservations: Mutex<Vec<(usize, Id)>>,
     pub history: Mutex<BTreeMap<String, Vec<Operation>>>,
-    /// What made clients ask again.
+    /// Errors after which clients retried.
     errors: Mutex<BTreeMap<String, usize>>,
     /// An error that no client may get.
     failure: Mutex<Option<String>>,
 }
 
-/// Clients at work.
+/// Running clients.
 pub struct Clients {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Clients {
-    /// Clients whom nothing disturbs: some of their requests have ids.
+    /// Clients without faults: some of their requests have IDs.
     pub fn undisturbed(count: usize, direct: u16, ports: &[u16], mark: &str) -> Self {
         Self::start(count, direct, ports, mark, false)
     }
 
-    /// Clients who have to ask again: all that could do harm then has an id.
+    /// Clients that have to retry: every command that could take effect twice has an ID.
     pub fn disturbed(count: usize, direct: u16, ports: &[u16], mark: &str) -> Self {
         Self::start(count, direct, ports, mark, true)
     }
 
-    /// Makes the counters and items that `mark` names apart, then starts so many clients on these ports in turn.
+    /// Creates the counters and items, whose names begin with `mark`, and starts `count` clients on these ports in
+    /// turn.
     fn start(count: usize, direct: u16, ports: &[u16], mark: &str, disturbed: bool) -> Self {
         let shared = Shared {
             ports: ports.iter().map(|port| AtomicU16::new(*port)).collect(),
@@ -82,7 +83,7 @@ impl Clients {
         Self { threads: (0..count).map(thread).collect(), shared }
     }
 
-    /// Where those go from now on who went to this port.
+    /// Sends later connections of clients of port `from` to port `to`.
     pub fn redirect(&self, from: u16, to: u16) {
         self.shared
             .ports
@@ -91,24 +92,24 @@ impl Clients {
             .for_each(|port| port.store(to, SeqCst));
     }
 
-    /// Waits until so many more commands are answered.
+    /// Waits until `commands` more commands are answered.
     pub fn flow(&self, commands: usize) {
         let (wanted, deadline) = (self.shared.answered.load(SeqCst) + commands, Instant::now() + PATIENCE);
         while self.shared.answered.load(SeqCst) < wanted
             && self.threads.iter().any(|thread| !thread.is_finished())
         {
-            assert!(Instant::now() < deadline, "no answers any more; errors: {:?}", self.shared.errors);
+            assert!(Instant::now() < deadline, "no more answers; errors: {:?}", self.shared.errors);
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Whether the history has become as long as it may.
+    /// Whether the history has its maximum length.
     pub fn are_done(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Stops them, asks a last time for everything, and looks for an order that explains all answers. How many there
-    /// are, and which errors made clients ask again.
+    /// Stops the clients, reads all final values, and searches for an order that explains all answers. Returns the
+    /// number of answers and the errors after which clients retried.
     pub fn check(self, direct: u16) -> Result<(usize, BTreeMap<String, usize>), String> {
         self.shared.stop.store(true, SeqCst);
         for thread in self.threads {
@@ -153,19 +154,19 @@ impl Shared {
         commands
     }
 
-    /// One client had to ask again.
+    /// Records that a client had to retry.
     pub fn note(&self, report: &Report) {
         let error = format!("{} {}", report.code, report.message);
         *self.errors.lock().unwrap().entry(error).or_default() += 1;
     }
 
-    /// One client got an error that nobody may get: all stop.
+    /// Records an error that no client may get, which stops all clients.
     pub fn fail(&self, error: String) {
         self.failure.lock().unwrap().get_or_insert(error);
         self.stop.store(true, SeqCst);
     }
 
-    /// A moment, later than all before it.
+    /// A time later than all earlier ones.
     pub fn tick(&self) -> u64 {
         self.ticks.fetch_add(1, SeqCst)
     }

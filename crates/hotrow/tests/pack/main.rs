@@ -1,5 +1,6 @@
-//! The schema pack against its model: every answer, alone and among many clients at once, over faults, and with faults
-//! planted in the SQL, which must be found. The tests are in the modules; here is only what they share.
+//! The schema pack against its model: every answer, alone and among many concurrent clients, across faults, and with
+//! faults planted in the SQL, which must be found. The modules contain the tests, and this file contains the code that
+//! they share.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -41,13 +42,13 @@ fn installed() -> u16 {
     })
 }
 
-/// A server of its own with the pack, and a connection to it.
+/// A private server with the pack, and a connection to it.
 fn private(label: &'static str) -> (PrivateServer, Line) {
     let server = PrivateServer::builder().label(label).start().unwrap();
     migrate(&server.url());
-    // What is compared on it is answers: no test of this kind loses power.
+    // The tests compare answers and do not simulate power loss, so commits need not wait for the disk.
     let line = Line::connect(server.port(), "public -c synchronous_commit=off")
         .unwrap()
-        .expect("the server takes us");
+        .expect("the server accepts the log-in");
     (server, line)
 }

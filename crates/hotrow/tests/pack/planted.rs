@@ -1,5 +1,5 @@
-//! Faults planted in the SQL: each of them must be found by the comparison with the model, or else that comparison is
-//! worth nothing. Texts that the SQL no longer has are a failure here, so that no mutant is forgotten.
+//! Faults planted in the SQL: the comparison with the model must find each of them, otherwise it proves nothing. A text
+//! that the SQL no longer contains is a failure here, so no mutant is forgotten.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::stage::Stage;
 const SEEDS_MAX: u64 = 400;
 const CROWDS_MAX: usize = 4;
 
-/// A fault: in which function, what is replaced, and by what.
+/// A fault: the function, the replaced text, and its replacement.
 pub type Fault = (&'static str, &'static str, &'static str);
 
-/// One client is enough to notice.
+/// Faults that one client notices.
 const FOR_ONE_CLIENT: [Fault; 23] = [
     ("apply_commands", "request_id = any (apply_commands.request_id)", "request_id = null"),
     ("refusal", "present + amount > max", "present + amount >= max"),
@@ -47,8 +47,8 @@ const FOR_ONE_CLIENT: [Fault; 23] = [
     ("reserve_all", "raise exception using errcode = 'HR001'", "exit"),
 ];
 
-/// Only clients who meet notice.
-const FOR_A_CROWD: [Fault; 5] = [
+/// Faults that only concurrent clients notice.
+const FOR_CONCURRENT_CLIENTS: [Fault; 5] = [
     ("apply_commands", "where c.counter = names[i] for update", "where c.counter = names[i]"),
     ("increment", "where c.counter = increment.counter for update", "where c.counter = increment.counter"),
     ("lock_sale", "where s.item = lock_sale.item for update;", "where s.item = lock_sale.item;"),
@@ -60,7 +60,8 @@ const FOR_A_CROWD: [Fault; 5] = [
     ),
 ];
 
-/// Plants faults, one after another, asks whether the one with this index is noticed, and repairs it; says which were not.
+/// Plants faults one after another, calls `is_noticed` with each fault's index, and repairs it. Returns the missed
+/// faults.
 pub fn missed(
     line: &mut Line,
     faults: &[Fault],
@@ -77,13 +78,13 @@ pub fn missed(
     missed
 }
 
-/// So many seeds for the fault with this index, none of which another fault has.
+/// `count` seeds for the fault with this index, different from those of all other faults.
 pub fn seeds(index: usize, count: u64) -> Range<u64> {
     let first = index as u64 * count;
     first..first + count
 }
 
-/// Plants a fault; what repairs it.
+/// Plants a fault. Returns the SQL that repairs it.
 fn plant(line: &mut Line, (function, from, to): Fault) -> String {
     let definition = format!(
         "select pg_get_functiondef(oid) from pg_proc where pronamespace = 'hotrow'::regnamespace and proname = '{function}'"
@@ -91,7 +92,7 @@ fn plant(line: &mut Line, (function, from, to): Fault) -> String {
     let mut rows = line.query(&definition).rows();
     assert_eq!(rows.len(), 1, "{function} is one function");
     let sound = rows.remove(0).remove(0).expect("a definition");
-    assert!(sound.contains(from), "{function} does not say {from:?} any more: plant the fault elsewhere");
+    assert!(sound.contains(from), "{function} no longer contains {from:?}: plant the fault elsewhere");
     assert_eq!(line.query(&sound.replace(from, to)).error(), None, "{function}: {to}");
     sound
 }
@@ -113,7 +114,8 @@ fn every_planted_fault_is_noticed() {
         let mut stage = Stage::connect(server.port());
         seeds(index, SEEDS_MAX).any(|seed| difference(&mut stage, seed).is_some())
     });
-    missed_by_all
-        .extend(missed(&mut line, &FOR_A_CROWD, |_, index| is_noticed_by_a_crowd(server.port(), index)));
-    assert_eq!(missed_by_all, [], "nobody noticed these");
+    missed_by_all.extend(missed(&mut line, &FOR_CONCURRENT_CLIENTS, |_, index| {
+        is_noticed_by_a_crowd(server.port(), index)
+    }));
+    assert_eq!(missed_by_all, [], "no run noticed these");
 }

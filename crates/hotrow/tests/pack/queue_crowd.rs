@@ -1,6 +1,6 @@
-//! Many producers and workers on one queue, through two gateways and directly, while workers fail, give back and vanish,
-//! the ring moves on, and, in the second test, gateways and the server are killed: each order is processed once, and those of a group one
-//! after another. And faults planted in the SQL, which such a crowd must notice.
+//! Many producers and workers on one queue, through two gateways and directly, while workers fail, release and
+//! disappear, the ring rotates, and, in the second test, gateways and the server are killed: each order is processed
+//! once, and the orders of a group one after another. And faults planted in the SQL, which the crowd must notice.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -26,15 +26,15 @@ struct Shared {
     queue: String,
     ports: [AtomicU16; 3],
     stop: AtomicBool,
-    /// What should not have happened, first of all.
+    /// The first unexpected event.
     wrong: Mutex<Option<String>>,
-    /// How often somebody was told that an order was completed.
+    /// How often a worker got the answer that an order was completed.
     completed: Mutex<HashMap<String, usize>>,
     disturbed: bool,
 }
 
 impl Shared {
-    /// Ends it all if this is not so.
+    /// Ends the run if the condition is false.
     fn expect(&self, is_so: bool, otherwise: impl FnOnce() -> String) -> Option<()> {
         if !is_so {
             self.wrong.lock().unwrap().get_or_insert_with(otherwise);
@@ -43,7 +43,7 @@ impl Shared {
         is_so.then_some(())
     }
 
-    /// Asks until there is an answer; after a fault, by another connection.
+    /// Sends a statement until it is answered, on a new connection after a fault.
     fn ask(&self, line: &mut Option<Line>, number: usize, sql: &str) -> Option<Answer> {
         let deadline = Instant::now() + PATIENCE;
         while !self.stop.load(SeqCst) {
@@ -53,7 +53,7 @@ impl Shared {
                 *line = Line::connect(port, "public").ok().and_then(Result::ok);
             }
             let Some(connected) = line else {
-                thread::sleep(Duration::from_millis(5)); // nobody tells when the other end is back
+                thread::sleep(Duration::from_millis(5)); // nothing signals that the other end is back
                 continue;
             };
             connected.put_query(sql);
@@ -110,7 +110,7 @@ impl Shared {
         Some(())
     }
 
-    /// What is left must show that each order was processed once, and those of a group one after another.
+    /// Checks that each order was processed once, and the orders of a group one after another.
     fn check(&self, line: &mut Line) -> Option<()> {
         let mut is = |sql: &str, right: &[&str]| {
             let sql = sql.replace("{QUEUE}", &self.queue);
@@ -138,11 +138,11 @@ impl Shared {
         let once = completed.values().all(|times| *times == 1);
         self.expect(once, || "an order was completed twice".to_owned())?;
         let each = self.disturbed || completed.len() == PRODUCERS * ORDERS;
-        self.expect(each, || "nobody was told that an order is completed".to_owned())
+        self.expect(each, || "no worker got the answer that an order is completed".to_owned())
     }
 }
 
-/// Runs the crowd on a new queue until all is processed or something is wrong; `meanwhile` is called again and again.
+/// Runs the crowd on a new queue until all orders are processed or an error occurs. Calls `meanwhile` repeatedly.
 fn run(
     server: &PrivateServer,
     gateways: [u16; 2],
@@ -150,7 +150,7 @@ fn run(
     disturbed: bool,
     mut meanwhile: impl FnMut(&Shared),
 ) -> Result<(), String> {
-    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
+    let mut line = Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in");
     let create = format!("select hotrow.create_queue('{queue}', {shards}, max_attempts => 1000)");
     assert_eq!(line.query(&create).rows(), [[Some("created".to_owned())]]);
     let ports = [gateways[0], gateways[1], server.port()].map(AtomicU16::new);
@@ -170,15 +170,16 @@ fn run(
         while !shared.stop.load(SeqCst) {
             shared.expect(Instant::now() < deadline, || "not all orders were processed".to_owned());
             meanwhile(shared);
-            let asked = shared.ask(&mut watch, 2, &processed);
-            if asked.is_some_and(|answer| answer.rows()[0][0].as_deref() == Some(&*all)) {
+            let answer = shared.ask(&mut watch, 2, &processed);
+            if answer.is_some_and(|answer| answer.rows()[0][0].as_deref() == Some(&*all)) {
                 break;
             }
-            thread::sleep(Duration::from_millis(20)); // a look at the whole costs the crowd
+            thread::sleep(Duration::from_millis(20)); // reading the statistics slows the crowd down
         }
     });
     if shared.wrong.lock().unwrap().is_none() {
-        let mut line = Line::connect(server.port(), "public").unwrap().expect("the server takes us");
+        let mut line =
+            Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in");
         shared.check(&mut line);
     }
     shared.wrong.into_inner().unwrap().map_or(Ok(()), Err)
@@ -193,11 +194,12 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
     for shards in [1, 3] {
         let queue = (format!("crowd{shards}"), shards);
         let (mut line, mut round, mut moved) =
-            (Line::connect(server.port(), "public").unwrap().expect("the server takes us"), 0, 0);
+            (Line::connect(server.port(), "public").unwrap().expect("the server accepts the log-in"), 0, 0);
         let ran = run(&server, [gateways[0].port(), gateways[1].port()], queue, false, |_| {
             round += 1;
-            // After the third time the ring would come back to where this queue's first orders are. In one transaction, because
-            // a gateway's upkeep, too, moves a ring that is old enough, and that would not be counted.
+            // After the third rotation the ring would return to the part with this queue's first orders. In one
+            // transaction, because a gateway's upkeep also rotates a ring that is old enough, and that would not be
+            // counted.
             if round % 10 == 5 && moved < 3 {
                 line.query("begin");
                 line.query("update hotrow.queue_ring set opened_at = opened_at - interval '30 days'");
@@ -208,14 +210,14 @@ fn a_crowd_processes_each_order_once_and_groups_in_order() {
             }
         });
         assert_eq!(ran, Ok(()), "{shards} shards");
-        assert!(moved > 0, "the ring did not move meanwhile");
+        assert!(moved > 0, "the ring did not rotate during the run");
     }
     let merged = gateways.iter().map(|gateway| gateway.metric("merged_units_total")).sum::<u64>();
     assert!(merged > 0, "no calls were merged");
 }
 
 #[test]
-fn a_crowd_does_so_while_gateways_and_the_server_are_killed() {
+fn a_crowd_processes_each_order_once_while_gateways_and_the_server_are_killed() {
     let server = PrivateServer::builder().label("queuecrash").start().unwrap();
     migrate(&server.url());
     let mut gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
@@ -234,18 +236,18 @@ fn a_crowd_does_so_while_gateways_and_the_server_are_killed() {
             }
         });
         assert_eq!(ran, Ok(()), "{shards} shards");
-        assert!(round > 20, "the crowd was done before anything died");
+        assert!(round > 20, "the crowd was done before the first kill");
     }
 }
 
-/// Only clients who meet notice.
+/// Faults that only concurrent clients notice.
 const FAULTS: [Fault; 2] = [
     ("lock_head", "l.side = 'h' for update;", "l.side = 'h';"),
     ("lock_tail", "l.side = 't' for update;", "l.side = 't';"),
 ];
 
 #[test]
-fn a_crowd_notices_when_nobody_locks_an_end_of_the_queue() {
+fn a_crowd_notices_a_missing_lock_of_an_end_of_the_queue() {
     let (server, mut line) = crate::private("queuefaults");
     let gateways = [Gateway::in_front_of(&server.url(), &[]), Gateway::in_front_of(&server.url(), &[])];
     let ports = [gateways[0].port(), gateways[1].port()];
@@ -253,5 +255,5 @@ fn a_crowd_notices_when_nobody_locks_an_end_of_the_queue() {
         (0..CROWDS_MAX)
             .any(|crowd| run(&server, ports, (format!("crowd.{fault}.{crowd}"), 1), false, |_| {}).is_err())
     });
-    assert_eq!(missed, [], "nobody noticed these");
+    assert_eq!(missed, [], "no run noticed these");
 }

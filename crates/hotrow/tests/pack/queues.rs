@@ -1,4 +1,4 @@
-//! Queues against their model: random calls, alone and in batches, hours that pass and a ring that moves on; and faults
+//! Queues against their model: random calls, alone and in batches, hours that pass and a ring that rotates; and faults
 //! planted in the SQL, which must be noticed. A difference is shown with its seed, which `HOTROW_SEED` runs again.
 
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use crate::sql::{Clock, has_twin, literal};
 const SEEDS: u64 = 60;
 const STEPS: usize = 40;
 const SEEDS_MAX: u64 = 300;
-/// For so many hours it must be known that an order is done.
+/// The number of hours for which a finished order must be known.
 const RETENTION: i64 = 4;
 
-/// A queue on a server, and what it has given out.
+/// A queue on a server, and the receipts that it has issued.
 struct Stage<'a> {
     line: &'a mut Line,
     name: String,
@@ -36,7 +36,7 @@ impl Stage<'_> {
         assert_eq!(self.line.query(&sql).rows(), [[Some("created".to_owned())]]);
     }
 
-    /// Moves all that is stored about the queue into the past.
+    /// Moves all stored times of the queue into the past.
     fn pass(&mut self, hours: i64) {
         let updates = format!(
             "select format('update hotrow.%I t set %s from hotrow.queue q where q.number = t.queue and q.queue = %L',
@@ -60,14 +60,14 @@ impl Stage<'_> {
         assert_eq!(self.line.query(&sql).error(), None);
     }
 
-    /// What one call says, which moves so many orders at most.
+    /// Rotates the ring, with at most `most` orders. Returns the status.
     fn move_ring(&mut self, most: usize) -> String {
         let answer = self.line.query(&format!("select status from hotrow.rotate_queues({most})"));
         assert_eq!(answer.error(), None);
         answer.rows().remove(0).remove(0).unwrap()
     }
 
-    /// The orders in a state, page by page; what is wrong with the pages.
+    /// The orders in a state, page by page, or an error in the pages.
     fn listed(&mut self, state: &str) -> Result<Vec<u64>, String> {
         let (mut orders, mut after) = (Vec::new(), 0);
         loop {
@@ -87,7 +87,7 @@ impl Stage<'_> {
                 let [id, order] =
                     [0, 1].map(|column| row[column].as_deref().unwrap().parse::<i64>().unwrap());
                 if id <= after {
-                    return Err(format!("{id} is listed behind {after}"));
+                    return Err(format!("{id} is listed after {after}"));
                 }
                 after = id;
                 orders.push(order.cast_unsigned());
@@ -95,8 +95,12 @@ impl Stage<'_> {
         }
     }
 
-    /// What a look at the queue finds that is not so.
-    fn wrong_looks(&mut self, model: &hotrow_model::Queue, is_known: impl Fn(u64) -> bool) -> Option<String> {
+    /// The first difference between the model and the functions that list and count orders.
+    fn wrong_listing(
+        &mut self,
+        model: &hotrow_model::Queue,
+        is_known: impl Fn(u64) -> bool,
+    ) -> Option<String> {
         let at = self.clock.at;
         for state in ["waiting", "delayed", "leased", "dead", "processed"] {
             let right = model.listed(state, at);
@@ -131,7 +135,7 @@ impl Stage<'_> {
         (found != [right.clone()]).then(|| format!("stats {found:?}, the model: {right:?}"))
     }
 
-    /// The arguments of a function that follow the queue's name, as text.
+    /// The arguments of a function after the queue's name, as text.
     fn arguments(&self, command: &QueueCommand) -> Vec<Option<String>> {
         let hours = |time: i64| Some(format!("{time} hours"));
         let receipt = |receipt: &Receipt| Some(self.receipts[receipt].clone());
@@ -155,7 +159,7 @@ impl Stage<'_> {
         }
     }
 
-    /// What the server answers, in the model's words. Receipts are learnt beside the model's own.
+    /// The server's answers in the model's format. Records the server's receipts beside the model's.
     fn answers(&mut self, commands: &[QueueCommand], right: &[QueueAnswer]) -> Vec<String> {
         let function = commands[0].function();
         let calls: Vec<_> = commands.iter().map(|command| self.arguments(command)).collect();
@@ -209,9 +213,9 @@ impl Stage<'_> {
             let call: usize = row[0].as_deref().and_then(|call| call.parse().ok()).unwrap_or(1);
             if let QueueAnswer::Taken(orders) = &right[call - 1]
                 && let Some((_, _, Some(receipt))) = orders.get(taken[call - 1].len())
-                && let Some(given) = &row[2]
+                && let Some(issued) = &row[2]
             {
-                self.receipts.insert(*receipt, given.clone());
+                self.receipts.insert(*receipt, issued.clone());
             }
             taken[call - 1].push(row[1].clone().unwrap_or_default());
         }
@@ -219,12 +223,12 @@ impl Stage<'_> {
     }
 }
 
-/// Random calls on one queue, so few orders and groups that they meet.
+/// Random calls on one queue, with few orders and groups, because calls should meet.
 struct Workload {
     random: fastrand::Rng,
     by_created_at: bool,
     receipts: Vec<Receipt>,
-    /// Orders that were done so long ago that they may be forgotten.
+    /// Orders that were done so long ago that the queue may have forgotten them.
     doubtful: Vec<u64>,
 }
 
@@ -271,7 +275,7 @@ impl Workload {
         }
     }
 
-    /// One, or several of one function.
+    /// One call, or several of one function.
     fn next(&mut self, at: i64) -> Vec<QueueCommand> {
         let first = self.command(at);
         let kind = std::mem::discriminant(&first);
@@ -290,7 +294,7 @@ impl Workload {
     }
 }
 
-/// The first difference between SQL and model, as a story.
+/// The first difference between SQL and model, with all calls up to it.
 fn difference(line: &mut Line, seed: u64) -> Option<String> {
     let random = fastrand::Rng::with_seed(seed);
     let mut workload = Workload { random, by_created_at: false, receipts: Vec::new(), doubtful: Vec::new() };
@@ -306,23 +310,24 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
         Stage { line, name: format!("{seed:x}.queue"), clock: Clock::start(), receipts: HashMap::new() };
     stage.create(&terms);
     let mut model = hotrow_model::Queue::new(terms.clone());
-    let mut story = format!("HOTROW_SEED={seed}\n{terms:?}\n");
+    let mut trace = format!("HOTROW_SEED={seed}\n{terms:?}\n");
     let (mut early, passing) = (false, [1, 3][workload.random.usize(0..2)]);
     for _ in 0..STEPS {
         if workload.random.u8(0..6) < passing {
             let hours = workload.random.i64(1..=3);
-            // The time at which an order was created is stored as its place, which does not pass: it is forgotten early.
+            // Creation times cannot be moved into the past, because they are stored as the order's place. Such orders
+            // are forgotten early.
             if terms.by_created_at {
                 stage.pass_for_the_ring(hours);
                 early = true;
             } else {
                 stage.pass(hours);
             }
-            story.push_str(&format!("pass {hours}\n"));
+            trace.push_str(&format!("pass {hours}\n"));
         }
         if workload.random.u8(0..6) < passing {
             let most = [1, 3, 10_000, 10_000][workload.random.usize(0..4)];
-            story.push_str(&format!("the ring ({most}): {}\n", stage.move_ring(most)));
+            trace.push_str(&format!("the ring ({most}): {}\n", stage.move_ring(most)));
         }
         let may_be_forgotten =
             |order: u64| model.done_at(order).is_some_and(|done| early || stage.clock.at - done >= RETENTION);
@@ -330,17 +335,17 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
         workload.doubtful.retain(|order| may_be_forgotten(*order));
         if workload.random.u8(0..4) == 0
             && let doubtful = workload.doubtful.clone()
-            && let Some(wrong) = stage.wrong_looks(&model, |order| !doubtful.contains(&order))
+            && let Some(wrong) = stage.wrong_listing(&model, |order| !doubtful.contains(&order))
         {
-            return Some(format!("{story}  {wrong}"));
+            return Some(format!("{trace}  {wrong}"));
         }
         let commands = workload.next(stage.clock.at);
         let right = model.apply(&commands, stage.clock.at);
         let found = stage.answers(&commands, &right);
         let expected: Vec<_> = right.iter().map(ToString::to_string).collect();
-        story.push_str(&format!("{commands:?} -> {found:?}\n"));
+        trace.push_str(&format!("{commands:?} -> {found:?}\n"));
         if found != expected {
-            return Some(format!("{story}  the model: {expected:?}"));
+            return Some(format!("{trace}  the model: {expected:?}"));
         }
         for answer in &right {
             if let QueueAnswer::Taken(orders) = answer {
@@ -348,7 +353,7 @@ fn difference(line: &mut Line, seed: u64) -> Option<String> {
             }
         }
     }
-    // Its orders would be moved on for all seeds to come.
+    // Later seeds would otherwise move its orders, too.
     let dropped = stage.line.query(&format!("select hotrow.drop_queue('{}')", stage.name));
     assert_eq!(dropped.rows(), [[Some("dropped".to_owned())]]);
     None
@@ -397,5 +402,5 @@ fn every_fault_planted_in_queues_is_noticed() {
     let missed = missed(&mut line, &FAULTS, |line, index| {
         seeds(index, SEEDS_MAX).any(|seed| difference(line, seed).is_some())
     });
-    assert_eq!(missed, [], "nobody noticed these");
+    assert_eq!(missed, [], "no run noticed these");
 }

@@ -1,9 +1,9 @@
-//! Interleavings of a few sessions, in the manner of PostgreSQL's isolation tester: `../specs/*.spec` say which steps
-//! there are, in which orders they run, what each answers, and who waits. Here is what runs them.
-//!
-//! `setup` runs before each permutation. A step is a name and a statement. In a permutation, `ann.reserve = sold_out 0`
-//! is a step and its answer (rows apart by `; `), `error 22023` an error, `bob.reserve waits` a step that has to wait for
-//! another session's lock; its answer stands further down, behind the step that lets it go on. `@` in a statement becomes
+//! Interleavings of a few sessions, in the style of PostgreSQL's isolation tester: `../specs/*.spec` define the steps,
+//! the orders in which they run, their answers, and which steps wait. This file runs them.  `setup` runs before each
+//! permutation. A step is a name and a statement. In a permutation, `ann.reserve = sold_out 0` is a step and its answer
+//! (rows separated by `; `), `error 22023` an error, `bob.reserve waits` a step that has to wait for another session's
+//! lock. Its answer is on a later line, after the step that releases the lock. `@` in a statement is replaced by a text
+//! that differs in every permutation, which keeps permutations apart.
 //! something else in every permutation, so that they don't meet.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::sql;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Default)]
 struct Spec {
     setup: Vec<String>,
@@ -47,7 +47,11 @@ impl Spec {
                     spec.steps.insert(format!("{session}.{name}"), sql.trim().to_owned());
                 }
                 Some(("permutation", _)) => {
-                    spec.permutations.last_mut().expect("it has begun").1.push(content.to_owned());
+                    spec.permutations
+                        .last_mut()
+                        .expect("the permutation has begun")
+                        .1
+                        .push(content.to_owned());
                 }
                 Some(_) => panic!("neither setup, session nor permutation: {part}"),
             }
@@ -77,7 +81,7 @@ impl Spec {
     }
 }
 
-/// A connection in a thread of its own, so that it can wait.
+/// A connection in its own thread, because it may wait.
 struct Session {
     pid: String,
     send: Sender<String>,
@@ -88,12 +92,17 @@ struct Session {
 impl Session {
     fn start() -> Self {
         let mut line = connect();
-        let pid = line.query("select pg_backend_pid()").rows().remove(0).remove(0).expect("it has one");
+        let pid = line
+            .query("select pg_backend_pid()")
+            .rows()
+            .remove(0)
+            .remove(0)
+            .expect("the answer has one value");
         let (send, statements) = channel::<String>();
         let (sent, answers) = channel();
         thread::spawn(move || {
             for statement in statements {
-                // Nobody listens any more when the test has failed.
+                // The receiver is gone if the test has failed.
                 let _ = sent.send(line.query(&statement));
             }
         });
@@ -117,12 +126,12 @@ impl Stage {
         statement.replace('@', &self.mark)
     }
 
-    /// One line of a permutation; what was found instead, where it does not hold.
+    /// Runs one line of a permutation. Returns the actual result if it differs.
     fn run(&mut self, line: &str, steps: &HashMap<String, String>) -> Result<(), String> {
         let (step, expected) =
             line.split_once(" = ").map_or((line, None), |(step, answer)| (step, Some(answer)));
         let (step, must_wait) = step.strip_suffix(" waits").map_or((step, false), |step| (step, true));
-        let statement = self.marked(steps.get(step).ok_or_else(|| format!("there is no step {step}"))?);
+        let statement = self.marked(steps.get(step).ok_or_else(|| format!("unknown step {step}"))?);
         let (name, _) = step.split_once('.').expect("steps are known by session and name");
         let session = self.sessions.entry(name.to_owned()).or_insert_with(Session::start);
         if !session.waits {
@@ -142,7 +151,7 @@ impl Stage {
                 Err(RecvTimeoutError::Disconnected) => return Err("the connection is lost".to_owned()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // Whoever was let go is answered soon, so that only those who must wait are asked after.
+            // A released session answers soon, so the loop checks only sessions that must wait.
             if must_wait && !self.control.query(&blocked).rows().is_empty() {
                 session.waits = true;
                 return Ok(());
@@ -191,7 +200,7 @@ fn one_request_at_once() {
 }
 
 #[test]
-fn the_runner_finds_wrong_answers_and_wrong_waits() {
+fn the_runner_detects_wrong_answers_and_wrong_waits() {
     let spec = "session ann\n    one  select 1\n    lock  begin; select pg_advisory_xact_lock(hashtext('@'))\n    end  commit\n\
         session bob\n    lock  select pg_advisory_xact_lock(hashtext('@'))\n";
     let spec = Spec::read(spec);
@@ -200,7 +209,7 @@ fn the_runner_finds_wrong_answers_and_wrong_waits() {
     assert_eq!(run("ann.one = 1"), Ok(()));
     assert_eq!(run("ann.one = 2"), Err("1".to_owned()));
     assert_eq!(run("ann.one waits"), Err("does not wait: 1".to_owned()));
-    assert_eq!(run("ann.two = 1"), Err("there is no step ann.two".to_owned()));
+    assert_eq!(run("ann.two = 1"), Err("unknown step ann.two".to_owned()));
     assert_eq!(run("ann.lock"), Ok(()));
     assert_eq!(run("bob.lock waits"), Ok(()));
     assert_eq!(run("ann.end"), Ok(()));

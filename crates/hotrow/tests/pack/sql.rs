@@ -1,23 +1,22 @@
-//! How a command is said in SQL, and how the rows that come back are written as the model writes its answers. Never
-//! sends anything.
+//! Commands as SQL, and returned rows in the model's format. Never sends anything.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Time};
 use hotrow_sql::functions;
 
-/// The model's time in the server's: a step is an hour, and hours pass by moving what is stored into the past, so that
-/// holds end without anybody waiting.
+/// The model's time on the server. A step is an hour. Hours pass by moving stored times into the past, so holds expire
+/// without waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// In seconds since 1970: some seconds before whatever is asked now.
+    /// In seconds since 1970, some seconds before the current time.
     base: i64,
     pub at: Time,
 }
 
 impl Clock {
     pub fn start() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is later than 1970");
         Self { base: since.as_secs().cast_signed(), at: 0 }
     }
 
@@ -27,13 +26,13 @@ impl Clock {
         format!("J{day} {:02}:{:02}:{:02}+00", second / 3600, second / 60 % 60, second % 60)
     }
 
-    /// A column of moments as the model's times.
+    /// A column of times as the model's times.
     fn steps(self, column: &str) -> String {
         format!("round((extract(epoch from {column}) - {}) / 3600)::bigint + {}", self.base, self.at)
     }
 }
 
-/// A function, its arguments in order as text, and the columns to ask for.
+/// A function, its arguments in order as text, and the selected columns.
 pub struct Call {
     function: String,
     values: Vec<Option<String>>,
@@ -92,7 +91,7 @@ impl Call {
         Self { function: command.function().to_owned(), values, columns }
     }
 
-    /// All of them, which are of one function, as one call of its twin.
+    /// All commands, which call one function, as one call of its batch twin.
     pub fn batch(commands: &[Command], clock: Clock) -> Self {
         let calls: Vec<Self> = commands.iter().map(|command| Self::of(command, clock)).collect();
         let values = (0..calls[0].values.len())
@@ -103,20 +102,20 @@ impl Call {
         Self { function, values, columns: calls[0].columns.clone() }
     }
 
-    /// A reservation that would rather be refused than wait.
+    /// A reservation that is rejected instead of waiting.
     pub fn nowait(mut self) -> Self {
         assert_eq!(self.function, "reserve");
         self.values.push(Some("true".to_owned()));
         self
     }
 
-    /// With its values written into it.
+    /// The call with its values in the text.
     pub fn text(&self) -> String {
         let literals: Vec<_> = self.values.iter().map(|value| literal(value.as_deref())).collect();
         format!("select {} from hotrow.{}({})", self.columns, self.function, literals.join(", "))
     }
 
-    /// With parameters, and what they are.
+    /// The call with parameters, and their values.
     pub fn with_parameters(&self) -> (String, &[Option<String>]) {
         let places: Vec<_> = (1..=self.values.len()).map(|place| format!("${place}")).collect();
         let sql = format!("select {} from hotrow.{}({})", self.columns, self.function, places.join(", "));
@@ -129,13 +128,13 @@ pub fn has_twin(name: &str) -> bool {
     functions().iter().any(|function| function.name == name && function.merge.is_some())
 }
 
-/// A row as the model writes it.
+/// A row in the model's format.
 pub fn answer(row: &[Option<String>]) -> String {
     let columns: Vec<_> = row.iter().map(|value| value.as_deref().unwrap_or("-")).collect();
     columns.join(" ")
 }
 
-/// The ids of new reservations in a row's second column.
+/// The IDs of new reservations in a row's second column.
 pub fn new_reservations(command: &Command, row: &[Option<String>]) -> Vec<Id> {
     match command {
         Command::Reserve { .. } | Command::ReserveAll { .. } => {

@@ -1,4 +1,4 @@
-//! A connection to a server with the pack, which answers commands like the model does. Never judges an answer.
+//! A connection to a server with the pack that answers commands in the model's format. Never judges an answer.
 
 use hotrow_model::script::Runner;
 use hotrow_model::{Command, Id, Time};
@@ -6,32 +6,33 @@ use hotrow_testkit::line::{Line, Report};
 
 use crate::sql::{self, Call, Clock};
 
-/// One client of the pack, and the time that it plays.
+/// One client of the pack, and its simulated time.
 pub struct Stage {
     pub line: Line,
     other: Line,
     pub clock: Clock,
-    /// The server's ids of reservations, in the order in which they were made, for scripts that number them.
+    /// The server's IDs of reservations, in the order of their creation, for scripts that number them.
     numbered: Vec<Id>,
 }
 
 impl Stage {
-    /// On a port of the server or a gateway.
+    /// Connects to a port of the server or a gateway.
     pub fn connect(port: u16) -> Self {
         let connect = || {
-            // What is compared here is answers: no test of this kind loses power.
+            // The tests compare answers and do not simulate power loss, so commits need not wait for the disk.
             let line = Line::connect(port, "public -c synchronous_commit=off").expect("a connection");
             line.unwrap_or_else(|refusal| panic!("{:?}", refusal.error()))
         };
         Self { line: connect(), other: connect(), clock: Clock::start(), numbered: Vec::new() }
     }
 
-    /// Goes on with the other one of its two connections, which remembers other things.
+    /// Continues on the other one of its two connections, which has another session state.
     pub fn change_line(&mut self) {
         std::mem::swap(&mut self.line, &mut self.other);
     }
 
-    /// Several commands as one batch, or one as itself. The commands are told which ids reservations got.
+    /// Runs several commands as one batch, or a single one directly. Stores the IDs of new reservations in the
+    /// commands.
     pub fn answers(&mut self, commands: &mut [Command]) -> Result<Vec<String>, Report> {
         let call = match &*commands {
             [command] => Call::of(command, self.clock),
@@ -53,7 +54,7 @@ impl Stage {
         Ok(rows.iter().map(|row| sql::answer(row)).collect())
     }
 
-    /// Moves all that is stored about these items into the past.
+    /// Moves all stored times of these items into the past.
     pub fn pass(&mut self, hours: Time, items: &str) {
         let columns = "select format('update hotrow.%I set %s where ', c.relname,
                 string_agg(format('%1$I = %1$I - interval ''HOURS hours''', a.attname), ', '))
@@ -70,7 +71,7 @@ impl Stage {
         self.clock.at += hours;
     }
 
-    /// The server's id of the script's `r1`.
+    /// The server's ID of the script's `r1`.
     fn real(&self, id: Id) -> Id {
         let index = usize::try_from(id.0).ok().and_then(|number| number.checked_sub(1));
         index.and_then(|index| self.numbered.get(index)).copied().unwrap_or(id)
@@ -116,7 +117,7 @@ impl Runner for Stage {
     }
 
     fn pass(&mut self, time: Time) {
-        // Other tests' items have a point in their names.
+        // Names of other tests' items contain a point.
         Stage::pass(self, time, "item not like '%.%'");
     }
 }

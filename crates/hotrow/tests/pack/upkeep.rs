@@ -1,4 +1,4 @@
-//! The gateway does the pack's upkeep without being asked: a post that goes out in chunks arrives though nobody fans it out.
+//! The gateway's upkeep of the pack: a post that is fanned out in chunks arrives although no client fans it out.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::history::PATIENCE;
 use crate::private;
 
 #[test]
-fn a_gateway_brings_posts_that_wait() {
+fn a_gateway_fans_out_pending_posts() {
     let (server, mut line) = private("upkeep");
     line.query("update hotrow.setting set feed_inline = 0");
     for call in ["follow(1, 9)", "follow(2, 9)", "post(9, 'hello')"] {
@@ -19,8 +19,8 @@ fn a_gateway_brings_posts_that_wait() {
     let _gateway = Gateway::in_front_of(&server.url(), &[]);
     let deadline = Instant::now() + PATIENCE;
     while line.query("select 1 from hotrow.fan_out").rows().len() == 1 {
-        assert!(Instant::now() < deadline, "nobody brings the post");
-        thread::sleep(Duration::from_millis(50)); // what is waited for is in the server's tables
+        assert!(Instant::now() < deadline, "the post is not delivered");
+        thread::sleep(Duration::from_millis(50)); // no signal: the state is in the server's tables
     }
     for user in [1, 2] {
         let rows = line.query(&format!("select content from hotrow.consume({user})")).rows();

@@ -1,8 +1,8 @@
-//! Random commands on a few counters and items, so few that they meet. Never looks at what the answers mean.
+//! Random commands on a few counters and items, which therefore meet. Never interprets the answers.
 
 use hotrow_model::{Command, CounterSettings, Id, SaleTerms, Strategy};
 
-/// Makes commands. Names carry a mark, so that runs on one server don't meet.
+/// Makes commands. Names begin with a mark, which keeps runs on one server apart.
 pub struct Workload {
     pub random: fastrand::Rng,
     mark: String,
@@ -49,7 +49,7 @@ impl Workload {
         self.random.bool().then(|| make(&mut self.random))
     }
 
-    /// Settings at first, so that most of what follows meets a limit.
+    /// Settings for the beginning, with limits that most later commands reach.
     pub fn creations(&mut self) -> Vec<Command> {
         let mut commands = Vec::new();
         for name in ["a", "b"] {
@@ -93,7 +93,7 @@ impl Workload {
         commands
     }
 
-    /// Remembers the reservations that a command has made.
+    /// Records the reservations that a command has made.
     pub fn learn(&mut self, command: &Command) {
         let new = match command {
             Command::Reserve { new, .. } => std::slice::from_ref(new),
@@ -159,7 +159,7 @@ impl Workload {
         }
     }
 
-    /// Often none, sometimes one that was used for something else.
+    /// Often none, sometimes one that was used for another command.
     fn request(&mut self) -> Option<Id> {
         match self.random.u8(0..30) {
             0..12 => None,

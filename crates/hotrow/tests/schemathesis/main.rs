@@ -1,5 +1,5 @@
-//! The HTTP API under schemathesis: it finds no answer that the OpenAPI document denies. Needs Python, so that only
-//! `make openapi` runs it.
+//! The HTTP API under schemathesis, which finds no answer that contradicts the OpenAPI document. Only `make openapi`
+//! runs it, because it needs Python.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,16 +10,17 @@ hotrow_testkit::shared_server!();
 
 const TOKEN: &str = "schemathesis-0123456789";
 
-/// Where `make openapi` puts it.
+/// The program that `make openapi` installs.
 fn schemathesis() -> PathBuf {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis/bin/schemathesis");
-    let there = Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success());
-    assert!(there, "schemathesis is missing: run make openapi, which installs it");
+    let installed =
+        Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(installed, "schemathesis is missing: run make openapi, which installs it");
     program
 }
 
 #[test]
-fn it_finds_nothing() {
+fn schemathesis_finds_no_contradiction() {
     let program = schemathesis();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tokens");
@@ -34,7 +35,7 @@ fn it_finds_nothing() {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!gateway.log().contains("panicked"));
 }

@@ -1,4 +1,4 @@
-//! Cancel requests reach the statement they are meant for, in whatever place it waits, and no other.
+//! A cancel request cancels the statement that it is meant for, wherever the statement waits, and no other statement.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{Stage, UPDATE};
 
-/// How a cancel request begins.
+/// The beginning of a cancel request.
 const CANCEL: [u8; 8] = [0, 0, 0, 16, 4, 210, 22, 46];
 
-/// Runs a statement in the background; its outcome, and the client again.
+/// Runs a statement in the background. Returns its outcome and the client.
 fn run(
     client: Client,
     sql: &'static str,
@@ -29,11 +29,11 @@ async fn asleep(stage: &Stage, count: usize) {
         "select count(*) = {count} from pg_stat_activity where wait_event = 'PgSleep' and query like '%{}%'",
         stage.schema
     );
-    until("they sleep", async || value(&stage.direct, &sleeping).await == "t").await;
+    until("the statements sleep", async || value(&stage.direct, &sleeping).await == "t").await;
 }
 
 #[tokio::test]
-async fn only_the_statement_that_is_meant_is_cancelled() {
+async fn a_cancel_request_cancels_only_its_own_statement() {
     let stage = Stage::new(&[]).await;
     let (first, second, idle) = (stage.client().await, stage.client().await, stage.client().await);
     let (cancel_first, cancel_second, cancel_idle) =
@@ -51,7 +51,8 @@ async fn only_the_statement_that_is_meant_is_cancelled() {
     assert_eq!(value(&first, "select 1").await, "1");
     assert!(stage.packs(&first).await && stage.packs(&idle).await);
 
-    // The first's connection may serve somebody else by now: another request for it hits nobody.
+    // The first client's connection may serve another client by now. A second request for the first client has no
+    // effect.
     cancel_first.cancel_query(NoTls).await.unwrap();
     assert_eq!(value(&idle, "select 'undisturbed' from pg_sleep(0.2)").await, "undisturbed");
     cancel_second.cancel_query(NoTls).await.unwrap();
@@ -67,7 +68,7 @@ async fn a_packed_update_that_waits_for_a_lock_can_be_cancelled() {
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let token = client.cancel_token();
     let waiting = run(client, UPDATE);
-    until("it has left its lane", async || stage.gateway.metric("blocked_units_total") > 0).await;
+    until("the update has left its lane", async || stage.gateway.metric("blocked_units_total") > 0).await;
     let other = run(bystander, "update t set n = n + 1 where id = 2");
     let (bystander, outcome) = other.await.unwrap();
     outcome.unwrap();
@@ -75,12 +76,16 @@ async fn a_packed_update_that_waits_for_a_lock_can_be_cancelled() {
     let (client, outcome) = waiting.await.unwrap();
     assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
     stage.direct.batch_execute("rollback").await.unwrap();
-    assert_eq!(value(&bystander, "select n from t where id = 1").await, "1", "it was not done");
+    assert_eq!(
+        value(&bystander, "select n from t where id = 1").await,
+        "1",
+        "the cancelled update had no effect"
+    );
     assert_eq!(value(&client, UPDATE).await, "2");
 }
 
 #[tokio::test]
-async fn a_cancel_request_that_comes_too_late_hits_nobody() {
+async fn a_cancel_request_that_comes_too_late_has_no_effect() {
     let stage = Stage::new(&[]).await;
     let (client, other) = (stage.client().await, stage.client().await);
     let token = client.cancel_token();
@@ -91,41 +96,42 @@ async fn a_cancel_request_that_comes_too_late_hits_nobody() {
             other.simple_query("select count(*) from t, pg_sleep(0.01)")
         );
         cancelled.unwrap();
-        answered.expect("it belongs to another session");
+        answered.expect("the request was for another session");
     }
     assert!(stage.packs(&client).await);
 }
 
-/// In front of the server: says when a cancel request is there, and lets it pass when it is told to.
-struct Way {
+/// A proxy in front of the server. It signals that a cancel request has arrived, and passes it on when the test allows
+/// it.
+struct CancelProxy {
     port: u16,
-    there: Arc<Notify>,
+    arrived: Arc<Notify>,
     passes: Arc<Notify>,
 }
 
-impl Way {
+impl CancelProxy {
     async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let way = Way {
+        let proxy = CancelProxy {
             port: listener.local_addr().unwrap().port(),
-            there: Arc::default(),
+            arrived: Arc::default(),
             passes: Arc::default(),
         };
-        let (there, passes) = (way.there.clone(), way.passes.clone());
+        let (arrived, passes) = (proxy.arrived.clone(), proxy.passes.clone());
         tokio::spawn(async move {
             while let Ok((gateway, _)) = listener.accept().await {
-                tokio::spawn(carry(gateway, there.clone(), passes.clone()));
+                tokio::spawn(carry(gateway, arrived.clone(), passes.clone()));
             }
         });
-        way
+        proxy
     }
 }
 
-async fn carry(mut gateway: TcpStream, there: Arc<Notify>, passes: Arc<Notify>) -> std::io::Result<()> {
+async fn carry(mut gateway: TcpStream, arrived: Arc<Notify>, passes: Arc<Notify>) -> std::io::Result<()> {
     let mut start = [0; 8];
     gateway.read_exact(&mut start).await?;
     if start == CANCEL {
-        there.notify_one();
+        arrived.notify_one();
         passes.notified().await;
     }
     let mut server = TcpStream::connect(("127.0.0.1", server().port())).await?;
@@ -134,14 +140,14 @@ async fn carry(mut gateway: TcpStream, there: Arc<Notify>, passes: Arc<Notify>) 
 }
 
 #[tokio::test]
-async fn a_connection_serves_nobody_else_while_a_cancel_request_is_on_its_way_to_it() {
-    let way = Way::open().await;
-    let upstream = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", way.port);
+async fn a_connection_serves_no_other_client_while_a_cancel_request_for_it_is_on_its_way() {
+    let proxy = CancelProxy::open().await;
+    let upstream = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port);
     let gateway = Gateway::in_front_of(&upstream, &["--held-connections-max", "1"]);
     let stage = Stage { gateway, ..Stage::new(&[]).await };
     let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
     assert!(stage.packs(&third).await);
-    let watcher = connect(&config(server().port())).await; // a transaction sees no news of others
+    let watcher = connect(&config(server().port())).await; // inside a transaction, pg_stat_activity does not change
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let token = first.cancel_token();
     let lock: &'static str = format!("select '{}' from t where id = 1 for update", stage.schema).leak();
@@ -154,16 +160,18 @@ async fn a_connection_serves_nobody_else_while_a_cancel_request_is_on_its_way_to
     until("the first waits for the lock", async || look("wait_event_type = 'Lock'").await).await;
     let sleeping = run(second, "select from pg_sleep(1)");
     let cancelling = tokio::spawn(async move { token.cancel_query(NoTls).await });
-    tokio::time::timeout(PATIENCE, way.there.notified()).await.expect("the gateway passes it on");
+    tokio::time::timeout(PATIENCE, proxy.arrived.notified())
+        .await
+        .expect("the gateway passes the request on");
     stage.direct.batch_execute("rollback").await.unwrap();
     until("the server is done with the first", async || !look("state = 'active'").await).await;
     for _ in 0..3 {
-        value(&third, UPDATE).await; // meanwhile the second would get the connection
+        value(&third, UPDATE).await; // in this time the second client could get the connection
     }
-    way.passes.notify_one();
+    proxy.passes.notify_one();
     cancelling.await.unwrap().unwrap();
-    locking.await.unwrap().1.expect("the request came too late for it");
-    sleeping.await.unwrap().1.expect("the request was not for this one");
+    locking.await.unwrap().1.expect("the request came too late for the first client");
+    sleeping.await.unwrap().1.expect("the request was not for the second client");
 }
 
 #[tokio::test]
@@ -174,14 +182,14 @@ async fn a_statement_that_waits_for_a_connection_can_be_cancelled() {
     holder.batch_execute("begin").await.unwrap();
     let waiting = run(waiter, "select count(*) from t");
     while !waiting.is_finished() {
-        // Until it has been read: a cancel request for what is not there yet hits nothing.
+        // Repeated until the statement has been read, because a cancel request before that has no effect.
         token.cancel_query(NoTls).await.unwrap();
     }
     let (waiter, outcome) = waiting.await.unwrap();
     assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
-    assert_eq!(value(&holder, "select count(*) from t").await, "2", "the one in front is undisturbed");
+    assert_eq!(value(&holder, "select count(*) from t").await, "2", "the holder is not disturbed");
     holder.batch_execute("commit").await.unwrap();
-    assert_eq!(value(&waiter, "select count(*) from t").await, "2", "the one behind goes on");
+    assert_eq!(value(&waiter, "select count(*) from t").await, "2", "the waiting session can continue");
 }
 
 #[tokio::test]
@@ -190,22 +198,26 @@ async fn a_unit_that_waits_in_a_lane_can_be_cancelled() {
     let (first, second, third) = (stage.client().await, stage.client().await, stage.client().await);
     assert!(stage.packs(&first).await);
     value(&second, "update t set n = n + 1 where id = 2 returning n").await;
-    // The lane waits for an outsider's lock, and all others wait behind it.
+    // The lane waits for an outsider's lock, and all other units wait in its queue.
     stage.direct.batch_execute("begin; update t set n = n where id = 1").await.unwrap();
     let blocked = run(first, UPDATE);
     let lane = "select count(*) > 0 from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'hotrow lane%'";
     until("the lane waits", async || value(&stage.direct, lane).await == "t").await;
     let token = second.cancel_token();
-    let behind = run(second, "update t set n = n + 10 where id = 2 returning n");
+    let queued = run(second, "update t set n = n + 10 where id = 2 returning n");
     let bystander = run(third, "update t set n = n + 100 where id = 2 returning n");
-    while !behind.is_finished() {
+    while !queued.is_finished() {
         token.cancel_query(NoTls).await.unwrap();
     }
-    let (second, outcome) = behind.await.unwrap();
+    let (second, outcome) = queued.await.unwrap();
     assert_eq!(sqlstate(&outcome.unwrap_err()), "57014");
     assert!(!blocked.is_finished() && !bystander.is_finished());
     stage.direct.batch_execute("rollback").await.unwrap();
     blocked.await.unwrap().1.unwrap();
     bystander.await.unwrap().1.unwrap();
-    assert_eq!(value(&second, "select n from t where id = 2").await, "101", "it was not done, the other was");
+    assert_eq!(
+        value(&second, "select n from t where id = 2").await,
+        "101",
+        "only the cancelled update had no effect"
+    );
 }

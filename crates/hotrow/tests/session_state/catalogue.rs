@@ -1,5 +1,5 @@
-//! Tables that change under the gateway, by a client's DDL or behind its back: answers stay the server's, and what was
-//! decided from the catalogue is decided again.
+//! Tables that change while the gateway runs, by DDL of its clients or of others: answers stay those of the server, and
+//! the gateway repeats its decisions that depended on the catalogue.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use hotrow_testkit::raw::{Raw, bind, execute, parse, sync, tags};
 use hotrow_testkit::{config, connect, rows, server, sqlstate, until, value};
 use tokio_postgres::types::Type;
 
-/// Looks at the catalogue again five times a second.
-const OFTEN: &[&str] = &["--catalogue-age-ms", "200"];
-/// And is believed to have done so after this.
-const SOON: Duration = Duration::from_secs(3);
+/// The gateway reads the catalogue again five times per second.
+const SHORT_CATALOGUE_AGE: &[&str] = &["--catalogue-age-ms", "200"];
+/// The gateway must have noticed a change within this time.
+const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 #[tokio::test]
-async fn columns_that_are_added_are_seen_at_once() {
+async fn added_columns_are_visible_at_once() {
     let stage = Stage::new(&[]).await;
     let (client, other) = (stage.client().await, stage.client().await);
     let read = client.prepare("select * from t where id = $1").await.unwrap();
@@ -25,7 +25,8 @@ async fn columns_that_are_added_are_seen_at_once() {
 
     client.batch_execute("alter table t add column label text default 'new'").await.unwrap();
     for (id, statement) in [(1, &read), (4, &insert)] {
-        // The server refuses a plan whose columns have changed; a fresh one has the new column. Both are honest.
+        // The server rejects a plan whose columns have changed. A new plan has the new column. Both results are
+        // correct.
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&id, &0];
         match client.query_one(statement, &values[..statement.params().len()]).await {
             Ok(row) => assert_eq!(row.get::<_, i32>(0), id),
@@ -41,7 +42,7 @@ async fn columns_that_are_added_are_seen_at_once() {
 }
 
 #[tokio::test]
-async fn a_table_that_goes_and_comes_back_is_another() {
+async fn a_table_that_is_dropped_and_created_again_is_another() {
     let stage = Stage::new(&[]).await;
     let (client, other) = (stage.client().await, stage.client().await);
     let update = other.prepare("update t set n = n + 1 where id = 1 returning n").await.unwrap();
@@ -54,12 +55,12 @@ async fn a_table_that_goes_and_comes_back_is_another() {
         .await
         .unwrap();
     assert_eq!(other.query_one(&update, &[]).await.unwrap().get::<_, i32>(0), 11);
-    until("it is packed again", async || stage.packs(&client).await).await;
+    until("updates are packed again", async || stage.packs(&client).await).await;
 }
 
 #[tokio::test]
-async fn a_trigger_that_somebody_adds_is_noticed() {
-    let stage = Stage::new(OFTEN).await;
+async fn a_trigger_added_by_an_outsider_is_noticed() {
+    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
     let client = stage.client().await;
     assert!(stage.packs(&client).await);
     let trigger = "create table seen (backend int, name text);
@@ -69,16 +70,16 @@ async fn a_trigger_that_somebody_adds_is_noticed() {
     stage.direct.batch_execute(trigger).await.unwrap();
     let since = Instant::now();
     until("updates are no longer packed", async || !stage.packs(&client).await).await;
-    assert!(since.elapsed() < SOON, "{:?}", since.elapsed());
+    assert!(since.elapsed() < NOTICED_WITHIN, "{:?}", since.elapsed());
     let all = value(&stage.direct, "select count(*) = (select n - 1 from t where id = 1) from seen").await;
-    assert_eq!(all, "t", "the trigger has run for each update since");
+    assert_eq!(all, "t", "the trigger has run for each later update");
     stage.direct.batch_execute("drop trigger watch on t").await.unwrap();
-    until("they are packed again", async || stage.packs(&client).await).await;
+    until("updates are packed again", async || stage.packs(&client).await).await;
 }
 
 #[tokio::test]
-async fn a_unique_index_that_somebody_drops_is_noticed() {
-    let stage = Stage::new(OFTEN).await;
+async fn a_unique_index_dropped_by_an_outsider_is_noticed() {
+    let stage = Stage::new(SHORT_CATALOGUE_AGE).await;
     let client = stage.client().await;
     stage
         .direct
@@ -98,14 +99,14 @@ async fn a_unique_index_that_somebody_drops_is_noticed() {
         .await
         .unwrap();
     let since = Instant::now();
-    until("it is no longer packed", async || !packs().await).await;
-    assert!(since.elapsed() < SOON, "{:?}", since.elapsed());
+    until("the update is no longer packed", async || !packs().await).await;
+    assert!(since.elapsed() < NOTICED_WITHIN, "{:?}", since.elapsed());
     assert_eq!(client.execute(update, &[]).await.unwrap(), 2, "both rows");
     stage.direct.batch_execute("delete from u where n > 50; create unique index on u (code)").await.unwrap();
-    until("it is packed again", async || packs().await).await;
+    until("the update is packed again", async || packs().await).await;
 }
 
-/// A column's type before and after, what is written first, and what is written then.
+/// A column's type before and after the change, a value written before it, and a value written after it.
 const CHANGED_TYPES: &[(&str, &str, &str, &str)] = &[
     ("int", "text", "7", "007"),
     ("timestamp", "timestamptz", "2020-01-01 00:00", "2020-01-01 00:00:00+05"),
@@ -115,15 +116,15 @@ const CHANGED_TYPES: &[(&str, &str, &str, &str)] = &[
     ("jsonb", "json", "{}", r#"{"b":1, "a":2, "a":3}"#),
 ];
 
-/// Both protocols, DDL by a client of the gateway and by somebody else: there is no moment at which a value is read by
-/// the type that its column had.
+/// Both protocols, and DDL by a client of the gateway and by an outsider: no value is ever read by the type that its
+/// column had before.
 #[tokio::test]
 async fn a_value_is_read_by_the_type_that_its_column_has_now() {
     let stage = Stage::new(&[]).await;
     let other = stage.client().await;
     for (number, (before, after, first, then)) in CHANGED_TYPES.iter().enumerate() {
-        for (who, ddl) in [("a client", &other), ("somebody else", &stage.direct)] {
-            let table = format!("changed_{number}_{}", who.len());
+        for (by, ddl) in [("a client", &other), ("an outsider", &stage.direct)] {
+            let table = format!("changed_{number}_{}", by.len());
             let create = format!(
                 "create table {table} (id int primary key, v {before}); insert into {table} values (1)"
             );
@@ -149,7 +150,7 @@ async fn a_value_is_read_by_the_type_that_its_column_has_now() {
                     &format!("select ('{written}'::{})::text", if written == then { after } else { before }),
                 )
                 .await;
-                assert_eq!((&simple, &extended), (&expected, &expected), "{before} to {after} by {who}");
+                assert_eq!((&simple, &extended), (&expected, &expected), "{before} to {after} by {by}");
             }
         }
     }
@@ -157,7 +158,7 @@ async fn a_value_is_read_by_the_type_that_its_column_has_now() {
 }
 
 #[tokio::test]
-async fn no_row_is_found_by_the_type_that_a_key_had() {
+async fn no_row_is_found_by_the_former_type_of_a_key() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let create = "create table d (day date primary key); insert into d values ('2020-01-01')";
@@ -207,15 +208,15 @@ async fn a_call_means_the_overload_that_fits_best_now() {
     let int = "create function vat(int) returns text immutable language sql as $$ select 'int' $$";
     other.batch_execute(int).await.unwrap();
     assert_eq!(value(&client, "select vat(5)").await, "int");
-    // In a transaction it takes effect when that ends.
+    // A change in a transaction takes effect when the transaction ends.
     other.batch_execute("begin; drop function vat(int)").await.unwrap();
     other.batch_execute("commit").await.unwrap();
     assert_eq!(value(&client, "select vat(5)").await, "numeric");
 }
 
-/// A default that depends on the transaction: from the moment it is there, no two clients share one.
+/// A default that depends on the transaction: from the moment it exists, no two clients share a transaction.
 #[tokio::test]
-async fn a_default_that_somebody_adds_holds_for_the_next_row() {
+async fn a_default_added_by_an_outsider_applies_to_the_next_row() {
     let stage = std::sync::Arc::new(Stage::new(&[]).await);
     stage
         .direct
@@ -252,9 +253,9 @@ async fn a_default_that_somebody_adds_holds_for_the_next_row() {
     }
 }
 
-/// The function of a trigger is replaced: the table itself does not change.
+/// The function of a trigger is replaced, and the table itself does not change.
 #[tokio::test]
-async fn a_trigger_function_that_somebody_replaces_is_noticed_at_once() {
+async fn a_trigger_function_replaced_by_an_outsider_is_noticed_at_once() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let stamp = |value: &str| {
@@ -286,7 +287,8 @@ async fn a_trigger_function_that_somebody_replaces_is_noticed_at_once() {
     assert_eq!(lanes, "0");
 }
 
-/// Directly, too, a prepared statement takes its table from the names of today as soon as it is analysed again.
+/// On a direct connection, too, a prepared statement uses the table that the name means as soon as it is analysed
+/// again.
 #[tokio::test]
 async fn a_prepared_statement_means_the_table_that_search_path_finds_now_once_it_is_analysed_again() {
     let stage = Stage::new(&[]).await;
@@ -311,7 +313,7 @@ async fn a_prepared_statement_means_the_table_that_search_path_finds_now_once_it
     assert_eq!(seen, [50, 50]);
 }
 
-/// A check comes to a domain far below the column's: no batch is committed by the fingerprint of before.
+/// A domain several levels below the column's gets a check: no batch commits with the earlier fingerprint.
 #[tokio::test]
 async fn a_check_of_a_nested_domain_changes_the_fingerprint() {
     let stage = Stage::new(&[]).await;
@@ -331,7 +333,7 @@ async fn a_check_of_a_nested_domain_changes_the_fingerprint() {
         let check =
             format!("alter domain {domain} add constraint tells check (pg_backend_pid() > 0) not valid");
         stage.direct.batch_execute(&check).await.unwrap();
-        // Makes the server analyse statements on the table again, upon which the gateway compares its fingerprint.
+        // Makes the server analyse statements on the table again. Then the gateway compares its fingerprint.
         let unrelated = format!("alter table nested set (fillfactor = {fillfactor})");
         stage.direct.batch_execute(&unrelated).await.unwrap();
         assert!(!packs().await, "{domain}");

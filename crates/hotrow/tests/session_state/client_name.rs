@@ -1,25 +1,26 @@
-//! The client's name, `application_name`: the one it began with or was given since, after RESET too, and never another client's.
+//! The client's name, `application_name`: the name from log-in or the last one that was set, after RESET too, and never
+//! another client's.
 
 use hotrow_testkit::raw::{Message, Raw, query, startup};
 use hotrow_testkit::{connect, server, value};
 
 use crate::Stage;
 
-/// What a client is told of its name.
-fn told(said: &[Message]) -> Vec<String> {
+/// The names that these replies report to the client.
+fn reported(replies: &[Message]) -> Vec<String> {
     let of_name = |message: &&Message| message.tag == b'S' && message.body.starts_with(b"application_name\0");
     let value = |message: &Message| {
         String::from_utf8_lossy(message.body.split(|byte| *byte == 0).nth(1).unwrap_or_default()).into_owned()
     };
-    said.iter().filter(of_name).map(value).collect()
+    replies.iter().filter(of_name).map(value).collect()
 }
 
 async fn shown(raw: &mut Raw) -> String {
-    let said = raw.query("show application_name").await;
-    String::from_utf8_lossy(said[1].values()[0].as_deref().unwrap_or_default()).into_owned()
+    let replies = raw.query("show application_name").await;
+    String::from_utf8_lossy(replies[1].values()[0].as_deref().unwrap_or_default()).into_owned()
 }
 
-/// A log-in with these parameters, directly or through the gateway, and what it is told of its name.
+/// A log-in with these parameters, directly or through the gateway, and the names that the replies report.
 async fn begin(port: u16, parameters: &[(&str, &str)]) -> (Raw, Vec<String>) {
     let mut raw = Raw::open(port).await;
     raw.send(&startup(
@@ -27,12 +28,12 @@ async fn begin(port: u16, parameters: &[(&str, &str)]) -> (Raw, Vec<String>) {
         &[&[("user", "postgres"), ("database", "postgres")], parameters].concat(),
     ))
     .await;
-    let said = raw.until_ready(1).await;
-    (raw, told(&said))
+    let replies = raw.until_ready(1).await;
+    (raw, reported(&replies))
 }
 
 #[tokio::test]
-async fn a_reset_brings_back_the_clients_own_name() {
+async fn a_reset_restores_the_clients_own_name() {
     let stage = Stage::new(&[]).await;
     for own in [&[("application_name", "own")][..], &[("options", "-c application_name=own")], &[]] {
         for reset in [
@@ -49,7 +50,7 @@ async fn a_reset_brings_back_the_clients_own_name() {
                 let (mut raw, mut seen) = begin(port, own).await;
                 other.query("commit").await;
                 for text in ["set application_name = 'given'", reset, "begin", "commit"] {
-                    seen.extend(told(&raw.query(text).await));
+                    seen.extend(reported(&raw.query(text).await));
                     seen.push(shown(&mut raw).await);
                 }
                 if reset != "discard all" {
@@ -63,7 +64,7 @@ async fn a_reset_brings_back_the_clients_own_name() {
                         "commit",
                     ];
                     for text in block {
-                        seen.extend(told(&raw.query(text).await));
+                        seen.extend(reported(&raw.query(text).await));
                         seen.push(shown(&mut raw).await);
                     }
                 }
@@ -75,7 +76,7 @@ async fn a_reset_brings_back_the_clients_own_name() {
 }
 
 #[tokio::test]
-async fn what_is_sent_behind_a_reset_without_waiting_sees_the_clients_own_name() {
+async fn statements_sent_after_a_reset_without_waiting_see_the_clients_own_name() {
     let stage = Stage::new(&[]).await;
     let (mut other, _) = begin(stage.gateway.port(), &[("application_name", "secret")]).await;
     other.query("begin").await;
@@ -83,18 +84,22 @@ async fn what_is_sent_behind_a_reset_without_waiting_sees_the_clients_own_name()
     other.query("commit").await;
     let texts = ["begin", "reset application_name", "show application_name", "commit"];
     raw.send(&texts.map(query).concat()).await;
-    let said = raw.until_ready(texts.len()).await;
-    let row = said.iter().find(|message| message.tag == b'D').unwrap();
+    let replies = raw.until_ready(texts.len()).await;
+    let row = replies.iter().find(|message| message.tag == b'D').unwrap();
     assert_eq!(row.values(), [Some(b"own".to_vec())]);
-    assert_eq!(told(&said), Vec::<String>::new(), "it has not changed");
-    let said = raw.query("reset application_name; show application_name").await;
-    let row = said.iter().find(|message| message.tag == b'D').unwrap();
-    assert_eq!(row.values(), [Some(b"".to_vec())], "of one text's end only: see docs/differences.md");
+    assert_eq!(reported(&replies), Vec::<String>::new(), "the name has not changed");
+    let replies = raw.query("reset application_name; show application_name").await;
+    let row = replies.iter().find(|message| message.tag == b'D').unwrap();
+    assert_eq!(
+        row.values(),
+        [Some(b"".to_vec())],
+        "restored only at the end of one text: see docs/differences.md"
+    );
     assert_eq!(shown(&mut raw).await, "own");
 }
 
 #[tokio::test]
-async fn names_are_told_as_the_server_keeps_them() {
+async fn names_are_reported_as_the_server_stores_them() {
     let stage = Stage::new(&[]).await;
     let role = format!("{}_named", stage.schema);
     let sql = format!("create role {role} login; alter role {role} set application_name = 'by role'");
@@ -110,8 +115,8 @@ async fn names_are_told_as_the_server_keeps_them() {
         (vec![("user", role.as_str()), ("application_name", "")], ""),
     ] {
         for port in [server().port(), stage.gateway.port()] {
-            let (mut raw, told) = begin(port, &parameters).await;
-            assert_eq!(told, [expected], "{parameters:?}");
+            let (mut raw, reported) = begin(port, &parameters).await;
+            assert_eq!(reported, [expected], "{parameters:?}");
             assert_eq!(shown(&mut raw).await, expected, "{parameters:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! Constants whose meaning the server fixes when it analyses a statement: names of sequences, text search configurations,
-//! dictionaries and collations, intervals with fields, and times of a day.
+//! Constants whose meaning the server fixes when it analyses a statement: names of sequences, text search
+//! configurations, dictionaries and collations, intervals with fields, and relative times.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use hotrow_testkit::{Gateway, config, connect, rows, server, until, value};
 use crate::Stage;
 use tokio_postgres::Client;
 
-/// A constant is read by the fields of its column, and a parameter is not.
+/// The server reads a constant by the fields of its column, and a parameter without them.
 #[tokio::test]
 async fn an_interval_is_read_by_the_fields_of_its_column() {
     let stage = Stage::new(&[]).await;
@@ -32,7 +32,8 @@ async fn an_interval_is_read_by_the_fields_of_its_column() {
         format!("delete from spans where id = 1 and a = '5' {all}"),
     ];
     for write in &writes {
-        // Each run begins with the same rows, and the gateway understands the statement anew from its second run on.
+        // Each run begins with the same rows. From its second run on, the gateway decides the statement from the
+        // catalogue.
         let expected = value_in_rollback(&stage.direct, write).await;
         for _ in 0..3 {
             assert_eq!(value_in_rollback(&client, write).await, expected, "{write}");
@@ -81,7 +82,7 @@ const OBJECTS: &str = r#"
     create collation sorts from "C";
     create collation other (provider = icu, locale = 'en-US')"#;
 
-/// Another sequence comes to stand earlier in `search_path`; a configuration and a collation get the name of another.
+/// Another sequence gets an earlier place in `search_path`. A configuration and a collation get the name of another.
 const SWAPS: &[&str] = &[
     "create sequence $first.places start 1000",
     "alter text search configuration stems rename to stems_before",
@@ -111,7 +112,7 @@ impl Names {
         Names { stage, first, client }
     }
 
-    /// Runs everything that names an object.
+    /// Runs each statement that names an object.
     async fn answers(&self) -> Vec<String> {
         let mut answers = Vec::new();
         for (sql, ..) in NAMED {
@@ -136,7 +137,7 @@ fn after() -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_constant_means_what_bears_its_name_now() {
+async fn a_constant_means_the_object_that_has_its_name_now() {
     let names = Names::new(&[]).await;
     let other = names.stage.client().await;
     for _ in 0..3 {
@@ -148,11 +149,11 @@ async fn a_constant_means_what_bears_its_name_now() {
     for _ in 0..2 {
         assert_eq!(names.answers().await, after(), "at once, since the change came through the gateway");
     }
-    assert!(names.stage.gateway.metric("packed_units_total") > packed, "they are packed again");
+    assert!(names.stage.gateway.metric("packed_units_total") > packed, "the statements are packed again");
 }
 
 #[tokio::test]
-async fn what_a_constant_means_is_looked_up_again() {
+async fn the_meaning_of_a_constant_is_looked_up_again() {
     let names = Names::new(&["--catalogue-age-ms", "200"]).await;
     for _ in 0..3 {
         assert_eq!(names.answers().await, before());
@@ -163,7 +164,7 @@ async fn what_a_constant_means_is_looked_up_again() {
     assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
 }
 
-/// Directly, each simple query is analysed by the names of today.
+/// On a direct connection, each simple query is analysed by the current names.
 #[tokio::test]
 async fn the_answers_are_those_of_a_direct_connection() {
     let names = Names::new(&[]).await;
@@ -178,9 +179,9 @@ async fn the_answers_are_those_of_a_direct_connection() {
     assert_eq!(direct.answers().await, after());
 }
 
-/// A reload reaches open connections. A constant in the text of a statement is read by the settings of today.
+/// A reload reaches open connections. A constant in the text of a statement is read by the current settings.
 #[tokio::test]
-async fn a_constant_is_read_by_the_settings_of_today() {
+async fn a_constant_is_read_by_the_current_settings() {
     let server = PrivateServer::builder().label("reload").start().unwrap();
     let gateway = Gateway::in_front_of(&server.url(), &["--catalogue-age-ms", "200"]);
     let (direct, client) = (connect(&config(server.port())).await, connect(&gateway.config()).await);
@@ -201,6 +202,6 @@ async fn a_constant_is_read_by_the_settings_of_today() {
     until("the server has read its settings", async || read(&direct).await != before).await;
     let now = read(&direct).await;
     let since = Instant::now();
-    until("the constants are read by them", async || read(&client).await == now).await;
+    until("the constants are read by the new settings", async || read(&client).await == now).await;
     assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
 }

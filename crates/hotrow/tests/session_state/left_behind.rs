@@ -1,5 +1,5 @@
-//! What a statement leaves behind in its session: the session keeps its connection, and packs again when it has cleaned
-//! up.
+//! State that a statement leaves in its session: the session keeps its connection, and packs again after it has cleared
+//! the state.
 
 use hotrow_testkit::raw::{Raw, bind, execute, parse, query, sync, tags};
 use hotrow_testkit::{rows, sqlstate, until, value};
@@ -27,7 +27,7 @@ const SETTINGS: &[(&str, &str, &str, &str)] = &[
     ("select set_config('work_mem', '6MB', false)", "show work_mem", "6MB", "discard all"),
 ];
 
-/// What is said, what is there then, and what takes it away.
+/// A statement that leaves state, a query for the state, its answer, and a statement that clears the state.
 const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
     (
         "set session characteristics as transaction isolation level serializable",
@@ -67,7 +67,7 @@ const LEFT_BEHIND: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn it_stays_until_it_is_cleared() {
+async fn state_stays_with_its_session_until_it_is_cleared() {
     let stage = Stage::new(&[]).await;
     let sneaky = "create function sneaky() returns text language sql as $$ select set_config('work_mem', '7MB', false) $$";
     stage.direct.batch_execute(sneaky).await.unwrap();
@@ -82,26 +82,26 @@ async fn it_stays_until_it_is_cleared() {
         assert!(stage.packs(&client).await, "before {leaves}");
         client.simple_query(leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
         assert_eq!(stage.packs(&client).await, packs, "after {leaves}");
-        // Others take and give back connections in the meantime, and don't see it.
+        // Other clients take and return connections in the meantime and do not see the state.
         assert_eq!(rows(&other, look).await.unwrap_or_default(), by_default, "another after {leaves}");
         assert_eq!(value(&client, look).await, *there, "{leaves}");
         assert_eq!(rows(&other, look).await.unwrap_or_default(), by_default, "another after {leaves}");
         assert!(stage.packs(&stage.client().await).await, "another after {leaves}");
 
         client.simple_query(clears).await.unwrap_or_else(|error| panic!("{clears}: {error:?}"));
-        assert!(stage.packs(&client).await, "after {clears} behind {leaves}");
+        assert!(stage.packs(&client).await, "after {clears} following {leaves}");
         for client in [&client, &other] {
             assert_eq!(
                 rows(client, look).await.unwrap_or_default(),
                 by_default,
-                "after {clears} behind {leaves}"
+                "after {clears} following {leaves}"
             );
         }
     }
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_takes_it_along() {
+async fn state_ends_with_its_client() {
     let stage = Stage::new(&[]).await;
     let count = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4712";
     let client = stage.client().await;
@@ -115,7 +115,7 @@ async fn a_client_that_leaves_takes_it_along() {
 }
 
 #[tokio::test]
-async fn discard_all_gives_the_connection_back() {
+async fn discard_all_returns_the_connection_to_the_pool() {
     let stage = Stage::new(&[]).await;
     let held = "select count(*) from pg_stat_activity where application_name = 'keeper'";
     let (client, other) = (stage.named("keeper").await, stage.named("other").await);
@@ -126,7 +126,7 @@ async fn discard_all_gives_the_connection_back() {
     assert_eq!(value(&stage.direct, held).await, "1");
     client.batch_execute("discard all").await.unwrap();
     let (mut served, mut clients) = (Vec::new(), Vec::new());
-    // More clients than connections that can be idle: the gateway's own questions have used some, too.
+    // More clients than connections that can be idle, because the gateway's own queries have used some, too.
     for _ in 0..12 {
         let late = stage.named("late").await;
         late.batch_execute("begin").await.unwrap();
@@ -135,12 +135,12 @@ async fn discard_all_gives_the_connection_back() {
         assert_eq!(value(&late, "show application_name").await, "late");
         clients.push(late); // keeps its connection
     }
-    assert!(served.contains(&backend), "it serves another");
-    assert_eq!(value(&stage.direct, held).await, "0", "the connection has the other's name now");
+    assert!(served.contains(&backend), "the connection serves another client");
+    assert_eq!(value(&stage.direct, held).await, "0", "the connection has the other client's name now");
 }
 
 #[tokio::test]
-async fn statements_prepared_by_the_driver_survive_deallocate_of_others() {
+async fn statements_prepared_by_the_driver_outlive_deallocate_of_others() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let update = client.prepare("update t set n = n + $1 where id = 1 returning n").await.unwrap();
@@ -148,7 +148,11 @@ async fn statements_prepared_by_the_driver_survive_deallocate_of_others() {
     assert_eq!(client.query_one(&update, &[&1]).await.unwrap().get::<_, i32>(0), 1);
     client.batch_execute("deallocate all").await.unwrap();
     let refused = client.query_one(&update, &[&1]).await.unwrap_err();
-    assert_eq!(sqlstate(&refused), "26000", "DEALLOCATE ALL means the driver's too, as on the server");
+    assert_eq!(
+        sqlstate(&refused),
+        "26000",
+        "DEALLOCATE ALL includes the driver's statements, as on the server"
+    );
 }
 
 #[tokio::test]
@@ -167,44 +171,48 @@ async fn packing_can_be_switched_off_and_on() {
         assert!(!stage.packs(&client).await, "{off}");
         assert!(!stage.packs(&client).await, "{off}");
         let backend = value(&client, "select pg_backend_pid()").await;
-        assert_eq!(value(&client, "select pg_backend_pid()").await, backend, "it has its own connection");
+        assert_eq!(
+            value(&client, "select pg_backend_pid()").await,
+            backend,
+            "the session has its own connection"
+        );
         client.simple_query(on).await.unwrap();
         assert_eq!(value(&client, "show hotrow.pack").await, "on", "{on}");
         assert!(stage.packs(&client).await, "{on}");
     }
-    // By a driver that prepares everything.
+    // A driver that prepares every statement.
     client.execute("set hotrow.pack = off", &[]).await.unwrap();
     assert!(!stage.packs(&client).await);
-    assert!(stage.packs(&stage.client().await).await, "another's switch is its own");
+    assert!(stage.packs(&stage.client().await).await, "each session has its own setting");
 }
 
 #[tokio::test]
-async fn what_is_cleared_in_a_pipeline_counts_when_it_has_happened() {
+async fn state_cleared_in_a_pipeline_is_cleared_when_the_command_has_run() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     let mut raw = Raw::log_in(stage.gateway.port(), &[("options", &options)]).await;
     let (creates, fails) = ("create temp table left_behind ()", "select 1 / 0");
     for (texts, answers, packs) in [
-        // An error in front, whose ReadyForQuery is still on its way when the clearing command comes.
+        // An error before the clearing command, whose ReadyForQuery has not arrived when the command is sent.
         (&[creates, fails, "discard temp"][..], "CZEZCZ", true),
-        // One that fails clears nothing.
+        // A clearing command that fails clears nothing.
         (&[creates, "begin", fails, "discard all", "rollback"], "CZCZEZEZCZ", false),
-        // What comes behind it stays.
+        // State from a later statement stays.
         (&["discard all", creates], "CZCZ", false),
         (&["discard all"], "CZ", true),
     ] {
         let all: Vec<u8> = texts.iter().flat_map(|text| query(text)).collect();
         raw.send(&all).await;
-        let said = raw.until_ready(texts.len()).await;
-        assert_eq!(tags(&said).replace('S', ""), answers, "{texts:?}");
+        let replies = raw.until_ready(texts.len()).await;
+        assert_eq!(tags(&replies).replace('S', ""), answers, "{texts:?}");
         let before = stage.gateway.metric("packed_units_total");
         assert_eq!(tags(&raw.query(crate::UPDATE).await), "TDCZ");
         assert_eq!(stage.gateway.metric("packed_units_total") > before, packs, "{texts:?}");
     }
 }
 
-/// Things that change a setting without saying so in the statement that runs: a view, an operator, a function that looks
-/// like a column, a cast, a default, a trigger.
+/// Objects that change a setting without a sign of it in the statement: a view, an operator, a function in the notation
+/// of a column, a cast, a default, a trigger.
 const HIDDEN: &str = "
     create function hide(text) returns text language sql as $$ select set_config('work_mem', $1, false) $$;
     create view v as select hide('7MB') as s;
@@ -220,7 +228,7 @@ const HIDDEN: &str = "
     create trigger hides before update on by_trigger for each row execute function trigger_hides()";
 
 #[tokio::test]
-async fn what_a_statement_does_not_show_stays_with_its_session_too() {
+async fn hidden_changes_of_settings_stay_with_their_session_too() {
     let stage = Stage::new(&[]).await;
     let operator = "create function hide_by(text, int) returns text language sql as $$ select set_config('work_mem', $1, false) $$;
         create operator ##! (leftarg = text, rightarg = int, function = hide_by)";
@@ -240,16 +248,16 @@ async fn what_a_statement_does_not_show_stays_with_its_session_too() {
         assert_eq!(value(&other, look).await, by_default);
         rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
         assert_eq!(value(&other, look).await, by_default, "another after {leaves}");
-        assert_eq!(value(&client, look).await, "7MB", "itself after {leaves}");
-        assert_eq!(value(&stage.client().await, look).await, by_default, "a new one after {leaves}");
+        assert_eq!(value(&client, look).await, "7MB", "the same session after {leaves}");
+        assert_eq!(value(&stage.client().await, look).await, by_default, "a new session after {leaves}");
         rows(&client, "discard all").await.unwrap();
-        assert!(stage.packs(&client).await, "after discard all behind {leaves}");
+        assert!(stage.packs(&client).await, "after discard all following {leaves}");
         assert_eq!(value(&client, look).await, by_default);
     }
 }
 
 #[tokio::test]
-async fn an_extension_that_remembers_something_does_so_for_one_session() {
+async fn state_of_an_extension_stays_in_one_session() {
     let stage = Stage::new(&[]).await;
     stage.direct.batch_execute("create extension if not exists pg_trgm schema public").await.unwrap();
     let (client, other) = (stage.client().await, stage.client().await);
@@ -263,7 +271,7 @@ async fn an_extension_that_remembers_something_does_so_for_one_session() {
 }
 
 #[tokio::test]
-async fn a_function_called_by_its_number_is_looked_after() {
+async fn state_of_a_function_called_by_oid_is_tracked() {
     let stage = Stage::new(&[]).await;
     let lock = value(&stage.direct, "select 'pg_advisory_lock(bigint)'::regprocedure::oid").await;
     let lock: u32 = lock.parse().unwrap();
@@ -282,11 +290,11 @@ async fn a_function_called_by_its_number_is_looked_after() {
     assert_eq!(tried[1].values(), [Some(b"f".to_vec())]);
     drop(client);
     let held = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4713";
-    until("the lock goes with its session", async || value(&stage.direct, held).await == "0").await;
+    until("the lock ends with its session", async || value(&stage.direct, held).await == "0").await;
 }
 
 #[tokio::test]
-async fn a_lock_is_given_back_when_it_is_and_not_when_a_statement_says_so() {
+async fn a_lock_is_released_by_an_unlock_that_runs_and_not_by_its_text() {
     let stage = Stage::new(&[]).await;
     let (client, other) = (stage.client().await, stage.client().await);
     value(&client, "select 'x' || pg_advisory_lock(4714)::text").await;
@@ -300,7 +308,7 @@ async fn a_lock_is_given_back_when_it_is_and_not_when_a_statement_says_so() {
     assert!(stage.packs(&other).await);
 }
 
-/// Only what was run has cleared anything.
+/// Only a statement that ran has cleared any state.
 #[tokio::test]
 async fn a_command_that_is_bound_and_not_executed_clears_nothing() {
     let stage = Stage::new(&[]).await;
@@ -312,14 +320,14 @@ async fn a_command_that_is_bound_and_not_executed_clears_nothing() {
         assert_eq!(tags(&first.until_ready(1).await), "12Z");
         let second = stage.client().await;
         assert_ne!(value(&second, "show work_mem").await, "77MB", "{clears}");
-        let said = first.query("show work_mem").await;
-        assert_eq!(said[1].values(), [Some(b"77MB".to_vec())], "{clears}");
+        let replies = first.query("show work_mem").await;
+        assert_eq!(replies[1].values(), [Some(b"77MB".to_vec())], "{clears}");
     }
 }
 
-/// The server lists no settings that users have made up.
+/// The server does not list custom settings.
 #[tokio::test]
-async fn a_made_up_setting_that_a_trigger_sets_reaches_nobody_else() {
+async fn a_custom_setting_that_a_trigger_sets_reaches_no_other_client() {
     let stage = Stage::new(&[]).await;
     let trigger = "create function tells() returns trigger language plpgsql as $$
             begin perform set_config('app.tenant', 'ann', false); return new; end $$;
@@ -334,7 +342,7 @@ async fn a_made_up_setting_that_a_trigger_sets_reaches_nobody_else() {
 }
 
 #[tokio::test]
-async fn checks_of_domains_within_other_types_are_known_to_leave_something_behind() {
+async fn checks_of_domains_within_other_types_count_as_leaving_state() {
     let stage = Stage::new(&[]).await;
     let types = "create domain checked as int check (set_config('datestyle', 'German', false) is not null);
         create type pair as (a int, c checked);
@@ -350,7 +358,7 @@ async fn checks_of_domains_within_other_types_are_known_to_leave_something_behin
         "select jsonb_populate_record(null::kept, '{\"pairs\": [{\"c\": 5}]}')",
         "select 5::U&\"\\004fdd\"",
     ] {
-        // The first runs find out what there is to know.
+        // In the first runs, the gateway reads the types from the catalogue.
         for _ in 0..4 {
             let client = stage.client().await;
             rows(&client, leaves).await.unwrap_or_else(|error| panic!("{leaves}: {error:?}"));
@@ -360,9 +368,9 @@ async fn checks_of_domains_within_other_types_are_known_to_leave_something_behin
     }
 }
 
-/// What a domain, a default of an argument or a cast runs stands in no text that the gateway gets.
+/// The code of a domain, an argument's default or a cast is not part of the text that the gateway gets.
 #[tokio::test]
-async fn code_behind_types_and_arguments_is_not_run_in_lanes() {
+async fn code_of_types_and_arguments_is_not_run_in_lanes() {
     let stage = Stage::new(&[]).await;
     let german = "set_config('datestyle', 'German', false)";
     let before = format!(
@@ -414,7 +422,7 @@ async fn code_behind_types_and_arguments_is_not_run_in_lanes() {
     }
 }
 
-/// A cast between two types of the server's own shows in no text and on no column.
+/// A cast between two built-in types is visible neither in a text nor on a column.
 #[tokio::test]
 async fn casts_between_built_in_types_are_not_run_in_lanes() {
     let stage = Stage::alone(&[]).await;
@@ -430,7 +438,7 @@ async fn casts_between_built_in_types_are_not_run_in_lanes() {
         "insert into numbers values (1, 'x'::varchar) on conflict (id) do update set n = 'x'::varchar",
     ];
     for update in updates {
-        assert!(client.simple_query(update).await.is_err(), "there is no such cast yet");
+        assert!(client.simple_query(update).await.is_err(), "the cast does not exist yet");
     }
     client
         .batch_execute("create cast (varchar as int) with function as_number(varchar) as assignment")
@@ -453,7 +461,7 @@ async fn casts_between_built_in_types_are_not_run_in_lanes() {
     }
     client.batch_execute("drop cast (varchar as int)").await.unwrap();
     assert!(stage.packs(&client).await);
-    // One that shows that it looks at its argument only does no harm.
+    // A cast whose function provably uses only its argument does no harm.
     let harmless =
         "create function measures(varchar) returns int immutable language sql as 'select length($1)';
         create cast (varchar as int) with function measures(varchar) as assignment";
@@ -463,7 +471,7 @@ async fn casts_between_built_in_types_are_not_run_in_lanes() {
     assert_eq!(value(&stage.direct, "select n from numbers").await, "1");
 }
 
-/// A function that deallocates takes the statements of all sessions that the connection has served.
+/// A function that deallocates drops the statements of all sessions that the connection has served.
 #[tokio::test]
 async fn statements_that_a_function_deallocates_are_prepared_again() {
     let stage = Stage::new(&[]).await;

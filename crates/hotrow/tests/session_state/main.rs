@@ -1,6 +1,6 @@
-//! What belongs to one session of the server: settings, temporary tables, locks, cursors, sequence values, transactions,
-//! the role. Through the gateway each session keeps its own and sees nobody else's. The tests are in the modules; here
-//! is only what they share.
+//! State of one session of the server: settings, temporary tables, locks, cursors, sequence values, transactions, the
+//! role. Through the gateway each session keeps its own state and sees no other session's. The modules contain the
+//! tests, and this file contains the code that they share.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod cancel;
@@ -38,7 +38,7 @@ impl Stage {
         Self::in_database("postgres", schema, direct, options).await
     }
 
-    /// The same in a database of its own, for tests that expect exact sequence values: a `CREATE SCHEMA` of another test
+    /// The same in its own database, for tests that expect exact sequence values: a `CREATE SCHEMA` of another test
     /// makes the server analyse all statements of the database again. Batches then run twice and leave gaps.
     async fn alone(options: &[&str]) -> Self {
         let (name, direct) = new_schema().await;
@@ -71,7 +71,7 @@ impl Stage {
         config
     }
 
-    /// Whether an update of this client is packed. Nobody else may be at work.
+    /// Whether an update of this client is packed. No other client may run statements.
     async fn packs(&self, client: &Client) -> bool {
         let before = self.gateway.metric("packed_units_total");
         let expected: i32 = value(&self.direct, "select n + 1 from t where id = 1").await.parse().unwrap();

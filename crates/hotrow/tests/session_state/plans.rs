@@ -1,20 +1,20 @@
-//! What a lane's plans are made of: parameters where the client wrote literals; and plans that are no longer right.
+//! Plans of a lane, with parameters for the client's literals, and plans that are no longer valid.
 
 use hotrow_testkit::raw::{Raw, bind, close, execute, frame, parse, sync, tags};
 use hotrow_testkit::{rows, server, value};
 
 use crate::Stage;
 
-/// Directly, the planner computes `10 / 0` before it looks for the row. A plan with parameters is not that eager, as
-/// for every prepared statement that runs for the sixth time.
+/// On a direct connection, the planner computes `10 / 0` before the row is looked for. A plan with parameters does not,
+/// as for every prepared statement that runs for the sixth time.
 #[tokio::test]
-async fn a_wrong_literal_may_go_unnoticed_where_no_row_matches() {
+async fn an_invalid_literal_can_go_unnoticed_if_no_row_matches() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let wrong = "update t set n = 10 / 0 where id = 99 returning n";
-    let direct = rows(&stage.direct, wrong).await.expect_err("the planner has computed it");
+    let direct = rows(&stage.direct, wrong).await.expect_err("the planner computes it");
     assert_eq!(direct.code().unwrap().code(), "22012");
-    // Plans of the first executions are made for their values; the sixth is for any.
+    // The first five plans are made for their values, the sixth for any values.
     for _ in 0..8 {
         rows(&client, "update t set n = 10 / 5 where id = 99 returning n").await.unwrap();
     }
@@ -25,16 +25,16 @@ async fn a_wrong_literal_may_go_unnoticed_where_no_row_matches() {
     assert_eq!(value(&client, "select n from t where id = 1").await, "0");
 }
 
-/// Drivers that ask for each column in a format of its own ask for too few when the table has got one more. Directly they
-/// are told that the plan has changed, and prepare the statement anew.
+/// A driver that requests a format for each column gives too few formats after the table gets another column. On a
+/// direct connection it gets the error that the plan has changed, and prepares the statement again.
 #[tokio::test]
-async fn a_statement_whose_result_changes_is_refused_as_the_server_does() {
+async fn a_statement_whose_result_changes_is_rejected_as_by_the_server() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     for (text, column) in
         [("select * from t where id = 1", "more"), ("select *, random() from t where id = 1", "most")]
     {
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         for port in [server().port(), stage.gateway.port()] {
             let drop = format!("alter table t drop column if exists {column}");
             stage.direct.batch_execute(&drop).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_statement_whose_result_changes_is_refused_as_the_server_does() {
                     );
                 }
                 if step == 1 {
-                    // Connections on which the statement is prepared are in other hands now.
+                    // Other clients now hold the connections on which the statement is prepared.
                     for _ in 0..3 {
                         let mut holder = Raw::log_in(port, &[("options", &options)]).await;
                         assert_eq!(tags(&holder.query("begin").await), "CZ");
@@ -73,16 +73,16 @@ async fn a_statement_whose_result_changes_is_refused_as_the_server_does() {
             }
             let error = all.iter().find(|message| message.tag == b'E').unwrap();
             let fields = [b'C', b'M', b'R'].map(|field| error.field(field));
-            said.push((tags(&all), fields));
+            replies.push((tags(&all), fields));
         }
-        assert_eq!(said[1], said[0], "{text}");
-        assert_eq!(said[0].0, "1Z2DCZEZ31Z2DCZ");
+        assert_eq!(replies[1], replies[0], "{text}");
+        assert_eq!(replies[0].0, "1Z2DCZEZ31Z2DCZ");
     }
 }
 
-/// A client that asks for the wrong number of columns of a statement that it has just prepared has made a mistake itself.
+/// The wrong number of columns for a statement that was just prepared is the client's own mistake.
 #[tokio::test]
-async fn a_wrong_number_of_columns_is_reported_as_the_server_does() {
+async fn a_wrong_number_of_columns_is_reported_as_by_the_server() {
     let stage = Stage::new(&[]).await;
     let options = format!("-c search_path={}", stage.schema);
     for port in [server().port(), stage.gateway.port()] {
@@ -95,13 +95,13 @@ async fn a_wrong_number_of_columns_is_reported_as_the_server_does() {
         let wrong =
             [parse("", "select count(*) from t"), bind_columns("", 7), execute("", 0), sync()].concat();
         raw.send(&wrong).await;
-        let said = raw.until_ready(1).await;
-        let error = said.iter().find(|message| message.tag == b'E').unwrap();
+        let replies = raw.until_ready(1).await;
+        let error = replies.iter().find(|message| message.tag == b'E').unwrap();
         assert_eq!(error.field(b'C').as_deref(), Some("08P01"), "at port {port}: {error:?}");
     }
 }
 
-/// The timer of `statement_timeout` runs at the server, from the first message that the server gets.
+/// The server's timer of `statement_timeout` starts with the first message that the server gets.
 #[tokio::test]
 async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
     let stage = Stage::new(&[]).await;
@@ -115,7 +115,7 @@ async fn a_pause_between_the_messages_of_a_query_does_not_count_as_its_time() {
     }
 }
 
-/// Bind without values, with a format for each of so many columns.
+/// Bind without values, with a format for each of `columns` columns.
 fn bind_columns(statement: &str, columns: i64) -> Vec<u8> {
     let columns = u16::try_from(columns).unwrap();
     let formats = vec![0; 2 * usize::from(columns)];
@@ -123,8 +123,8 @@ fn bind_columns(statement: &str, columns: i64) -> Vec<u8> {
     frame(b'B', &body)
 }
 
-/// A connection keeps a statement with the types that its parameters had when another session parsed it there. A client that
-/// has parsed the same text since then gets the types of its own time.
+/// A connection keeps a statement with the types that its parameters had when another session parsed it there. A client
+/// that has parsed the same text since then gets the types from the time of its own Parse.
 #[tokio::test]
 async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
     let stage = Stage::new(&[]).await;
@@ -137,7 +137,7 @@ async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
         let (mut first, mut second) = (log_in().await, log_in().await);
         first.send(&[parse("s", insert), sync(), run.clone()].concat()).await;
         assert_eq!(tags(&first.until_ready(2).await), "1Z2CZ");
-        // The first connection is in other hands while the second client parses.
+        // Another client holds the first connection while the second client parses.
         assert_eq!(tags(&first.query("begin").await), "CZ");
         stage.direct.batch_execute("delete from u; alter table u alter column v type text").await.unwrap();
         second.send(&[parse("s", insert), sync()].concat()).await;
@@ -149,7 +149,7 @@ async fn a_statement_has_the_types_of_the_time_when_its_client_parsed_it() {
     }
 }
 
-/// PostgreSQL reads such a literal when it analyses a statement, which a client makes it do each time.
+/// PostgreSQL reads such a literal when it analyses a statement. The client causes that each time.
 #[tokio::test]
 async fn now_is_the_time_of_each_statement() {
     let stage = Stage::new(&[]).await;
@@ -177,7 +177,7 @@ async fn now_is_the_time_of_each_statement() {
     }
 }
 
-/// The server reads the constant when it prepares the statement, which the gateway has it do later, and on each connection.
+/// The server reads the constant when it prepares the statement. The gateway prepares it later, and on each connection.
 #[tokio::test]
 async fn now_in_a_prepared_statement_is_a_time_between_its_parse_and_its_run() {
     let stage = Stage::new(&[]).await;

@@ -1,5 +1,5 @@
-//! When a lane logs in anew: after a definition has changed under it, so that nothing of a statement stays on its connection; and
-//! not because it has been idle.
+//! Reasons for a lane to log in again: a changed definition, because no state of a statement may stay on the lane's
+//! connection; and not idleness.
 
 use std::time::Duration;
 
@@ -22,9 +22,10 @@ async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {
     let client = stage.client().await;
     assert!(stage.packs(&client).await && stage.packs(&client).await);
     stage.direct.batch_execute(&trigger("perform pg_advisory_lock(80);")).await.unwrap();
-    // The batch takes the lock and is rolled back; then the unit takes it on a connection of its own, where it stays.
+    // The batch takes the lock and is rolled back. Then the unit runs on its session's connection and the lock stays
+    // there.
     let updated = tokio::time::timeout(Duration::from_secs(10), value(&client, crate::UPDATE)).await;
-    assert_eq!(updated.expect("the lane's connection has given the lock back"), "3");
+    assert_eq!(updated.expect("the lane's connection has released the lock"), "3");
     let holders = "select a.application_name from pg_locks l join pg_stat_activity a using (pid)
         where locktype = 'advisory' and objid = 80 and granted";
     let held = rows(&stage.direct, holders).await.unwrap();
@@ -32,7 +33,7 @@ async fn a_lock_that_a_changed_trigger_takes_does_not_stay_on_the_lane() {
 }
 
 #[tokio::test]
-async fn a_setting_that_a_view_in_the_place_of_a_table_makes_does_not_stay_on_the_lane() {
+async fn a_setting_of_a_view_that_replaced_a_table_does_not_stay_on_the_lane() {
     let stage = Stage::alone(&["--catalogue-age-ms", "200"]).await;
     let sql = "create table looked (id int primary key, v int); insert into looked values (1, 1);
         create table days (id int primary key, day date); insert into days values (1, '2020-12-31');
@@ -54,7 +55,8 @@ async fn a_setting_that_a_view_in_the_place_of_a_table_makes_does_not_stay_on_th
         day().await
     };
     until("the dates are as before", async || dates().await == "2020-12-31").await;
-    // Lanes that had not run it are left; by now each statement was judged anew.
+    // The lanes that had not run the statement are replaced too, and by now the gateway has decided each statement
+    // again.
     tokio::time::sleep(Duration::from_millis(500)).await;
     dates().await;
     for _ in 0..20 {
@@ -63,7 +65,7 @@ async fn a_setting_that_a_view_in_the_place_of_a_table_makes_does_not_stay_on_th
 }
 
 #[tokio::test]
-async fn a_statement_that_nobody_has_run_for_long_does_not_run_in_a_lane_as_it_once_was() {
+async fn a_statement_that_was_not_run_for_long_is_decided_again() {
     let stage = Stage::alone(&["--catalogue-age-ms", "200"]).await;
     stage
         .direct
@@ -86,7 +88,7 @@ async fn a_statement_that_nobody_has_run_for_long_does_not_run_in_a_lane_as_it_o
 }
 
 #[tokio::test]
-async fn a_lane_is_not_closed_for_being_idle_as_a_client_would_be() {
+async fn an_idle_lane_is_not_closed_by_idle_session_timeout() {
     let stage = Stage::alone(&[]).await;
     let mut config = stage.config();
     config.options(format!("-c search_path={} -c idle_session_timeout=100", stage.schema));

@@ -1,4 +1,4 @@
-//! Who the client is to the server: its role's settings and rights hold, packed or not.
+//! The client's role: its settings and rights hold for packed statements and for others.
 
 use hotrow_testkit::{connect, sqlstate, value};
 use tokio_postgres::Client;
@@ -29,7 +29,7 @@ async fn a_serializable_role_packs_nothing() {
     assert_eq!(value(&client, "select n from t where id = 1").await, "3");
     assert_eq!(stage.gateway.metric("packed_reads_total"), 0);
     assert_eq!(value(&client, "show transaction_isolation").await, "serializable");
-    assert!(stage.packs(&stage.client().await).await, "others do");
+    assert!(stage.packs(&stage.client().await).await, "other clients' updates are packed");
 }
 
 #[tokio::test]
@@ -43,11 +43,11 @@ async fn a_client_that_starts_serializable_packs_nothing() {
 }
 
 #[tokio::test]
-async fn rights_are_the_roles_own() {
+async fn each_role_has_its_own_rights() {
     let stage = Stage::new(&[]).await;
     let (_, client) =
         role(&stage, "reader", &format!("revoke update on {}.t from $role", stage.schema)).await;
-    assert!(stage.packs(&stage.client().await).await, "another may");
+    assert!(stage.packs(&stage.client().await).await, "another role has the right");
     assert_eq!(sqlstate(&client.simple_query(crate::UPDATE).await.unwrap_err()), "42501");
     assert_eq!(value(&client, "select n from t where id = 1").await, "1");
 }
@@ -83,7 +83,7 @@ async fn row_security_shows_each_role_its_rows() {
 }
 
 #[tokio::test]
-async fn operators_of_a_database_owner_are_not_run_by_what_the_gateway_asks() {
+async fn operators_of_a_database_owner_are_not_run_by_the_gateways_queries() {
     let stage = Stage::alone(&[]).await;
     let mut traps = "create schema evil; create table evil.caught (by text);
         grant usage on schema evil to public; grant insert on evil.caught to public;"
@@ -115,6 +115,6 @@ async fn operators_of_a_database_owner_are_not_run_by_what_the_gateway_asks() {
         assert_eq!(value(&client, super::UPDATE).await, n.to_string());
         assert_eq!(value(&client, "select evil.volatile()").await, "1");
     }
-    assert!(stage.gateway.log().contains("decided: passed through"), "the catalogue was asked");
+    assert!(stage.gateway.log().contains("decided: passed through"), "the gateway has read the catalogue");
     assert_eq!(value(&stage.direct, "select count(*) from evil.caught").await, "0");
 }

@@ -1,12 +1,12 @@
-//! Short scripts of two sessions, run directly and through the gateway: every answer must be the same. What is prepared to be
-//! committed later, large objects, cursors, encodings, locks.
+//! Short scripts of two sessions, run directly and through the gateway: every answer must be the same. The scripts use
+//! prepared transactions, large objects, cursors, encodings and locks.
 
 use hotrow_testkit::{config_in, connect, server, sqlstate};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::Stage;
 
-/// A session, `a` or `b`, and what it says.
+/// The statements of a script, each with its session, `a` or `b`.
 type Script = &'static [(char, &'static str)];
 
 const TWO_PHASE: Script = &[
@@ -105,9 +105,9 @@ const LOCKS: Script = &[
     ('b', "select pg_try_advisory_xact_lock(990)"),
 ];
 
-/// What a session is told: rows and tags, or the error's code and message.
+/// The answer to a statement: rows and tags, or the error's code and message.
 async fn answer(client: &Client, sql: &str) -> Vec<String> {
-    let told = |message: &SimpleQueryMessage| match message {
+    let shown = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {
             format!("{:?}", (0..row.len()).map(|n| row.get(n)).collect::<Vec<_>>())
         }
@@ -115,25 +115,25 @@ async fn answer(client: &Client, sql: &str) -> Vec<String> {
         _ => String::new(),
     };
     match client.simple_query(sql).await {
-        Ok(messages) => messages.iter().map(told).collect(),
+        Ok(messages) => messages.iter().map(shown).collect(),
         Err(error) => vec![sqlstate(&error).to_owned(), error.as_db_error().unwrap().message().to_owned()],
     }
 }
 
-/// All answers of a script, at one port, to a fresh table.
+/// All answers of a script at one port, with the table's initial rows.
 async fn play(stage: &Stage, port: u16, script: Script) -> Vec<(char, &'static str, Vec<String>)> {
     stage.direct.batch_execute("truncate t; insert into t values (1, 0), (2, 0)").await.unwrap();
     let config = config_in(port, &stage.schema);
     let (a, b) = (connect(&config).await, connect(&config).await);
     let mut answers = Vec::new();
-    for (who, sql) in script {
-        answers.push((*who, *sql, answer(if *who == 'a' { &a } else { &b }, sql).await));
+    for (session, sql) in script {
+        answers.push((*session, *sql, answer(if *session == 'a' { &a } else { &b }, sql).await));
     }
     answers
 }
 
 #[tokio::test]
-async fn sessions_are_told_what_they_are_told_directly() {
+async fn sessions_get_the_answers_of_direct_connections() {
     let stage = Stage::new(&[]).await;
     for script in [TWO_PHASE, LARGE_OBJECTS, CURSORS, STATEMENTS, SETTINGS, LOCKS] {
         let directly = play(&stage, server().port(), script).await;
@@ -142,5 +142,5 @@ async fn sessions_are_told_what_they_are_told_directly() {
             assert_eq!(through, directly);
         }
     }
-    assert!(stage.gateway.metric("packed_units_total") > 1, "what can be packed in between, is");
+    assert!(stage.gateway.metric("packed_units_total") > 1, "packable statements of the scripts are packed");
 }

@@ -1,4 +1,4 @@
-//! currval and lastval: the session's own values, or an error that says why not; never another session's.
+//! currval and lastval: the session's own values, or an error that gives the reason; never another session's values.
 
 use std::time::Duration;
 
@@ -29,15 +29,15 @@ async fn client_on(stage: &Stage, backend: &str) -> (Client, Vec<Client>) {
     panic!("no client gets the connection of backend {backend}");
 }
 
-/// SQLSTATE and hint of the refusal.
-async fn refused(client: &Client, sql: &str) -> (String, String) {
-    let error = rows(client, sql).await.expect_err("there is no right answer");
+/// SQLSTATE and hint of the error.
+async fn rejected(client: &Client, sql: &str) -> (String, String) {
+    let error = rows(client, sql).await.expect_err("no correct answer exists");
     let report = error.as_db_error().unwrap();
     (report.code().code().to_owned(), report.hint().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
-async fn after_a_packed_insert_it_is_refused_with_a_hint() {
+async fn lastval_is_rejected_with_a_hint_after_a_packed_insert() {
     let stage = stage().await;
     let client = stage.client().await;
     assert_eq!(value(&client, "insert into s (n) values (5) returning id").await, "1");
@@ -47,20 +47,24 @@ async fn after_a_packed_insert_it_is_refused_with_a_hint() {
         "select currval('s_id_seq')",
         "select currval(pg_get_serial_sequence('s', 'id'))",
     ] {
-        let (code, hint) = refused(&client, sql).await;
+        let (code, hint) = rejected(&client, sql).await;
         assert!(code == "55000" && hint.contains("RETURNING"), "{sql}: {code} {hint}");
     }
     let extended = client.query_typed("select lastval()", &[]).await.unwrap_err();
     assert!(extended.as_db_error().unwrap().hint().unwrap().contains("RETURNING"));
     assert_eq!(value(&client, "insert into s (n) values (6) returning id").await, "2");
     client.batch_execute("begin").await.unwrap();
-    assert_eq!(refused(&client, "select lastval()").await.0, "55000");
-    assert_eq!(refused(&client, "select 1").await.0, "25P02", "it has failed the transaction, as any error");
+    assert_eq!(rejected(&client, "select lastval()").await.0, "55000");
+    assert_eq!(
+        rejected(&client, "select 1").await.0,
+        "25P02",
+        "the error failed the transaction, as any error does"
+    );
     client.batch_execute("rollback").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_table_that_is_created_through_the_gateway_begins_at_one() {
+async fn a_sequence_of_a_table_created_through_the_gateway_begins_at_one() {
     let stage = stage().await;
     let client = stage.client().await;
     for round in 0..3 {
@@ -79,7 +83,7 @@ async fn a_table_that_is_created_through_the_gateway_begins_at_one() {
 }
 
 #[tokio::test]
-async fn in_a_transaction_it_is_right() {
+async fn lastval_is_correct_in_a_transaction() {
     let stage = stage().await;
     let (client, other) = (stage.client().await, stage.client().await);
     client.batch_execute("begin; insert into s (n) values (1)").await.unwrap();
@@ -90,7 +94,7 @@ async fn in_a_transaction_it_is_right() {
 }
 
 #[tokio::test]
-async fn a_session_that_does_not_pack_has_its_own() {
+async fn a_session_that_does_not_pack_has_its_own_lastval() {
     let stage = stage().await;
     let (client, other) = (stage.client().await, stage.client().await);
     client.batch_execute("set hotrow.pack = off").await.unwrap();
@@ -100,22 +104,22 @@ async fn a_session_that_does_not_pack_has_its_own() {
 }
 
 #[tokio::test]
-async fn nobody_sees_the_values_of_another() {
+async fn no_session_sees_the_values_of_another() {
     let stage = stage().await;
-    // Leaves a connection whose backend remembers a value.
+    // Leaves a connection whose backend has a current value of the sequence.
     let first = stage.client().await;
     assert_eq!(value(&first, "select nextval('s_id_seq')").await, "1");
     let backend = value(&first, "select pg_backend_pid()").await;
     let (fresh, _others) = client_on(&stage, &backend).await;
     for sql in ["select lastval()", "select currval('s_id_seq')", "select lastval() + 0"] {
-        let error = rows(&fresh, sql).await.expect_err("it has moved no sequence");
+        let error = rows(&fresh, sql).await.expect_err("the session has advanced no sequence");
         let report = error.as_db_error().unwrap();
         assert_eq!(report.code().code(), "55000");
         assert!(report.message().ends_with("is not yet defined in this session"), "{sql}: {report:?}");
     }
     let mine = value(&fresh, "select nextval('s_id_seq')").await;
     assert_eq!(mine, "2");
-    // And the first does not get the second's.
+    // The first session does not get the second session's value.
     match rows(&first, "select lastval()").await {
         Ok(rows) => assert_eq!(rows[0][0].as_deref(), Some("1")),
         Err(error) => assert_eq!(error.code().unwrap().code(), "55000"),
@@ -136,7 +140,9 @@ async fn a_default_reads_the_values_of_its_own_session_or_none() {
     }
     for (client, who) in [(&ann, "ann"), (&carl, "carl")] {
         let insert = format!("insert into child (who) values ('{who}')");
-        let error = rows(client, &insert).await.expect_err("its own value is elsewhere, or there is none");
+        let error = rows(client, &insert)
+            .await
+            .expect_err("the session's value is on another connection, or does not exist");
         assert_eq!(error.code().unwrap().code(), "55000");
     }
     bob.batch_execute(
@@ -149,13 +155,13 @@ async fn a_default_reads_the_values_of_its_own_session_or_none() {
 }
 
 #[tokio::test]
-async fn what_the_statement_or_its_trigger_has_moved_can_be_read() {
+async fn values_from_the_statement_or_its_trigger_can_be_read() {
     let stage = stage().await;
     let hidden = "create function moves() returns trigger language plpgsql as $$
             begin insert into s (n) values (new.n); return new; end $$;
         create trigger moves after update on t for each row execute function moves()";
     stage.direct.batch_execute(hidden).await.unwrap();
-    // Leaves a connection on which another session has moved the sequence.
+    // Leaves a connection on which another session has advanced the sequence.
     let other = stage.client().await;
     other.batch_execute("begin; insert into s (n) values (0); commit").await.unwrap();
     let client = stage.client().await;
@@ -163,7 +169,7 @@ async fn what_the_statement_or_its_trigger_has_moved_can_be_read() {
         rows(&client, sql).await.unwrap();
     }
     let last = value(&client, "select lastval()").await;
-    assert_eq!(last, value(&client, "select max(id) from s").await, "its own trigger moved it");
+    assert_eq!(last, value(&client, "select max(id) from s").await, "its own trigger advanced the sequence");
     rows(&client, "rollback").await.unwrap();
     for _ in 0..2 {
         let insert = "insert into s (n) values (2) returning currval('s_id_seq') = id";
@@ -198,8 +204,8 @@ async fn a_sequence_with_a_cache_ascends_in_a_session() {
     }
 }
 
-/// Whether another session than the one that runs this statement ever sees a value of the sequence. The statement runs some
-/// times, alone and in transactions; in between the gateway finds out what it leaves behind.
+/// Whether a session other than the one that runs this statement ever sees a value of the sequence. The statement runs
+/// several times, alone and in transactions. In between the gateway finds out which state it leaves.
 async fn is_seen_by_another(stage: &Stage, sql: &str, sequence: &str) -> bool {
     let (ann, bob) = (stage.client().await, stage.client().await);
     for round in 0..8 {
@@ -208,10 +214,10 @@ async fn is_seen_by_another(stage: &Stage, sql: &str, sequence: &str) -> bool {
             rows(&ann, sql).await.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
-        for question in [format!("select currval('{sequence}')"), "select lastval()".to_owned()] {
-            match rows(&bob, &question).await {
+        for read in [format!("select currval('{sequence}')"), "select lastval()".to_owned()] {
+            match rows(&bob, &read).await {
                 Ok(_) => return true,
-                Err(error) => assert_eq!(error.code().unwrap().code(), "55000", "{question}"),
+                Err(error) => assert_eq!(error.code().unwrap().code(), "55000", "{read}"),
             }
         }
     }
@@ -219,7 +225,7 @@ async fn is_seen_by_another(stage: &Stage, sql: &str, sequence: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_value_that_a_trigger_takes_is_not_shown_to_another_session() {
+async fn a_value_that_a_trigger_takes_is_invisible_to_other_sessions() {
     let stage = Stage::alone(&[]).await;
     let tables = "create sequence numbers; create table numbered (id int primary key, n int);
         create function number() returns trigger language plpgsql as
@@ -232,7 +238,7 @@ async fn a_value_that_a_trigger_takes_is_not_shown_to_another_session() {
 }
 
 #[tokio::test]
-async fn a_value_of_a_default_whose_function_is_shown_in_quotes_is_not_shown_to_another_session() {
+async fn a_value_of_a_default_with_a_quoted_function_is_invisible_to_other_sessions() {
     let stage = stage().await;
     let setting = "do $$ begin execute format('alter database %I set quote_all_identifiers = on', current_database()); end $$";
     stage.direct.batch_execute(setting).await.unwrap();

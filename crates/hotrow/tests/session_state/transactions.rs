@@ -1,11 +1,11 @@
-//! Transactions of the client's own, whatever their kind; and what is the session's while they last.
+//! Transactions of a client, of every kind, and the session's state while they last.
 
 use crate::{Stage, UPDATE};
 use hotrow_testkit::raw::{Raw, bind, describe, execute, parse, sync, tags};
 use hotrow_testkit::{connect, rows, sqlstate, value};
 
 #[tokio::test]
-async fn what_is_set_locally_lasts_as_long_as_its_transaction() {
+async fn a_local_setting_ends_with_its_transaction() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let by_default = value(&client, "show work_mem").await;
@@ -20,7 +20,7 @@ async fn what_is_set_locally_lasts_as_long_as_its_transaction() {
 }
 
 #[tokio::test]
-async fn what_is_set_in_a_transaction_that_fails_is_not_set() {
+async fn a_setting_in_a_transaction_that_is_rolled_back_has_no_effect() {
     let stage = Stage::new(&[]).await;
     let client = stage.client().await;
     let by_default = value(&client, "show work_mem").await;
@@ -33,7 +33,7 @@ async fn what_is_set_in_a_transaction_that_fails_is_not_set() {
 }
 
 #[tokio::test]
-async fn every_isolation_level_is_what_it_says() {
+async fn every_isolation_level_behaves_as_on_the_server() {
     let stage = Stage::new(&[]).await;
     for level in ["read committed", "repeatable read", "serializable"] {
         let (client, other) = (stage.client().await, stage.client().await);
@@ -69,13 +69,13 @@ async fn read_only_transactions_are_read_only() {
 }
 
 #[tokio::test]
-async fn the_server_sees_the_clients_name_while_it_works_for_it() {
+async fn the_server_shows_the_clients_name_while_it_runs_its_statements() {
     let stage = Stage::new(&[]).await;
     let names = "select string_agg(application_name, ' ' order by application_name) from pg_stat_activity
         where application_name in ('ann', 'bob') and state = 'idle in transaction'";
     let (ann, bob) = (stage.named("ann").await, stage.named("bob").await);
     for round in 0..3 {
-        // The connection goes from hand to hand, and its name with it.
+        // The connection changes hands between the clients, and its name changes with them.
         for (name, client) in [("ann", &ann), ("bob", &bob)] {
             assert_eq!(value(client, "show application_name").await, name, "{round}");
             let own = "select application_name from pg_stat_activity where pid = pg_backend_pid()";
@@ -94,7 +94,7 @@ async fn the_server_sees_the_clients_name_while_it_works_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_names_itself_later_keeps_the_name_and_is_packed() {
+async fn a_client_that_sets_its_name_later_keeps_it_and_is_packed() {
     let stage = Stage::new(&[]).await;
     let (client, other) = (stage.named("first").await, stage.named("other").await);
     for naming in ["set application_name = 'it''s me'", "set session application_name to \"it's me\""] {
@@ -117,7 +117,7 @@ async fn a_client_that_names_itself_later_keeps_the_name_and_is_packed() {
 }
 
 impl Stage {
-    /// The same as [`Stage::packs`] where nobody else sees the result yet.
+    /// The same as [`Stage::packs`], for results that no other client sees yet.
     async fn packs_in_transaction(&self, client: &tokio_postgres::Client) -> bool {
         let before = self.gateway.metric("packed_units_total");
         client.simple_query("update t set n = n where id = 2").await.unwrap();
@@ -125,7 +125,7 @@ impl Stage {
     }
 }
 
-/// The gateway prepares the statement on the connection of the transaction, and the server runs nothing there.
+/// The gateway prepares the statement on the transaction's connection. In a failed transaction the server runs nothing.
 #[tokio::test]
 async fn a_failed_transaction_describes_no_statement_that_was_prepared_elsewhere() {
     let stage = Stage::new(&[]).await;

@@ -1,4 +1,4 @@
-//! The house's rules that a program can check: maps that name what is there, files of a readable size, pure crates.
+//! The project's rules that a program can check: maps that match the files, files of a readable size, pure crates.
 
 #![allow(clippy::unwrap_used, reason = "a file of the project that is missing is the failure to report")]
 
@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file of these endings under `crates`, `examples`, `fuzz` and `docs`, without what is built or fetched.
+/// Every file with one of these endings under `crates`, `examples`, `fuzz` and `docs`, without built or fetched files.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut folders = ["crates", "examples", "fuzz", "docs"].map(|folder| root().join(folder)).to_vec();
     let mut files = Vec::new();
@@ -52,7 +52,7 @@ fn the_map_names_every_crate_and_no_other() {
         .filter_map(|line| line.strip_prefix("| `hotrow"))
         .filter_map(|rest| rest.split('`').next());
     for name in lines.map(|rest| format!("hotrow{rest}")) {
-        assert!(crates().contains(&name), "ARCHITECTURE.md names {name}, which is gone");
+        assert!(crates().contains(&name), "ARCHITECTURE.md names {name}, which does not exist");
     }
 }
 
@@ -78,13 +78,13 @@ fn tests_that_the_documents_name_exist() {
         assert!(!named.is_empty(), "{document} names no tests");
         for name in named {
             let path = root().join("crates/hotrow").join(name);
-            let there = path.with_extension("rs").exists() || path.join("main.rs").exists();
-            assert!(there, "{document} names {name}, which is not there");
+            let exists = path.with_extension("rs").exists() || path.join("main.rs").exists();
+            assert!(exists, "{document} names {name}, which does not exist");
         }
     }
 }
 
-/// How a file begins that says what it is; behind the line that names its interpreter, where there is one.
+/// The first characters of a file, which begin its description, after a line that names an interpreter.
 const BEGINNINGS: [(&str, &str); 7] = [
     (".rs", "//! "),
     (".sql", "-- "),
@@ -96,21 +96,21 @@ const BEGINNINGS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn every_source_file_says_what_it_is_and_stays_readable() {
-    for (ending, says) in BEGINNINGS {
+fn every_source_file_begins_with_a_description_and_stays_readable() {
+    for (ending, beginning) in BEGINNINGS {
         for path in files(&[ending]) {
             let text = fs::read_to_string(&path).unwrap();
             if path.parent().is_some_and(|folder| folder.ends_with("pgbench")) {
-                continue; // what pgbench sends is measured as it stands, without comments
+                continue; // pgbench would send comments, and they would be measured
             }
             let mut lines = text.lines().skip_while(|line| line.starts_with("#!/"));
             let first = lines.next().unwrap_or_default();
             assert!(
-                first.starts_with(says) && first.len() > says.len(),
-                "{}: the first line does not say what lives there",
+                first.starts_with(beginning) && first.len() > beginning.len(),
+                "{}: the first line does not describe the file",
                 path.display()
             );
-            assert!(text.lines().count() <= 600, "{}: over 600 lines: is it one thing?", path.display());
+            assert!(text.lines().count() <= 600, "{}: over 600 lines: split it", path.display());
         }
     }
 }
@@ -145,7 +145,7 @@ fn no_modules_import_each_other_in_a_circle() {
     }
 }
 
-/// What the `//!` lines of a crate's `lib.rs` name in backticks.
+/// The names in backticks in the `//!` lines of a crate's `lib.rs`.
 fn map_of(lib: &str) -> Vec<&str> {
     let lines = lib.lines().map_while(|line| line.strip_prefix("//!"));
     lines.flat_map(|line| line.split('`').skip(1).step_by(2)).collect()
@@ -170,8 +170,8 @@ fn each_lib_rs_is_a_map_of_its_crate() {
         }
         let are_files = |word: &&&str| word.ends_with(".rs") || word.ends_with(".sql");
         for file in map.iter().filter(are_files).filter(|file| !file.contains('*')) {
-            let there = folder.join(file).exists() || folder.join("src").join(file).exists();
-            assert!(there, "the map in {name}'s lib.rs names {file}, which is gone");
+            let exists = folder.join(file).exists() || folder.join("src").join(file).exists();
+            assert!(exists, "the map in {name}'s lib.rs names {file}, which does not exist");
         }
         if name == "hotrow-sql" {
             for path in files(&[".sql"]).iter().filter_map(|path| path.strip_prefix(&folder).ok()) {
@@ -265,7 +265,7 @@ fn functions_fit_a_screen() {
 }
 
 #[test]
-fn documents_have_one_title_and_links_that_lead_somewhere() {
+fn documents_have_one_title_and_links_have_targets() {
     let mut documents = files(&[".md"]);
     documents.extend(ROOT_DOCUMENTS.map(|name| root().join(name)));
     for path in documents {
@@ -278,8 +278,9 @@ fn documents_have_one_title_and_links_that_lead_somewhere() {
         );
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = link.split('#').next().unwrap();
-            let there = file.is_empty() || link.contains("://") || path.parent().unwrap().join(file).exists();
-            assert!(there, "{}: {link} leads nowhere", path.display());
+            let exists =
+                file.is_empty() || link.contains("://") || path.parent().unwrap().join(file).exists();
+            assert!(exists, "{}: {link} has no target", path.display());
         }
     }
 }

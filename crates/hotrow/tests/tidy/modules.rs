@@ -1,15 +1,16 @@
-//! The modules of each crate: which import which, as the `use` lines and paths of their files say, without tests.
+//! The modules of each crate: which module imports which, according to the `use` lines and paths of their files,
+//! without tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A module by its path within the crate; the root is empty.
+/// A module by its path within the crate. The path of the root is empty.
 type Module = Vec<String>;
 
-/// Circles of modules in a crate's `src` folder, each with the imports that close it. Modules of one folder form the vertices, and
-/// an import by a file deeper down counts for the module of the folder that it is in. A folder's own file and the files in it are
-/// parts of one module, and can use each other.
+/// Circles of modules in a crate's `src` folder, each with the imports that close it. Modules of one folder form the
+/// vertices, and an import by a file deeper down counts for the module of the folder that it is in. A folder's own file
+/// and the files in it are parts of one module, and can use each other.
 pub fn circles(src: &Path) -> Vec<String> {
     let files = files(src);
     let imports = imports(&files);
@@ -54,13 +55,13 @@ fn imports(files: &BTreeMap<Module, String>) -> BTreeSet<(Module, Module)> {
     imports
 }
 
-/// All paths in the code that begin with `crate::`, `super::` or `self::`, with the groups of `use` taken apart.
+/// All paths in the code that begin with `crate::`, `super::` or `self::`, with the groups of `use` expanded.
 fn paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            // `super::super::x` is found once, at its first word; `$crate` belongs to a macro's caller.
+            // `super::super::x` is found once, at its first word. `$crate` belongs to a macro's caller.
             if !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
                 expand(&code[at..], "", &mut paths);
             }
@@ -69,7 +70,7 @@ fn paths(code: &str) -> Vec<String> {
     paths
 }
 
-/// Reads one path or group of paths; what is left behind it.
+/// Reads one path or group of paths. Returns the code after it.
 fn expand<'c>(code: &'c str, before: &str, paths: &mut Vec<String>) -> &'c str {
     let end = code.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':'))).unwrap_or(code.len());
     let path = format!("{before}{}", &code[..end]);
@@ -83,7 +84,7 @@ fn expand<'c>(code: &'c str, before: &str, paths: &mut Vec<String>) -> &'c str {
             return rest;
         }
         let left = expand(rest, &path, paths);
-        // `as name` behind a path; a group that does not end is no code.
+        // `as name` after a path. A group that does not end is not code.
         let next = left.find([',', '}']).unwrap_or(left.len());
         rest = &left[next..];
         if rest.is_empty() {
@@ -92,7 +93,7 @@ fn expand<'c>(code: &'c str, before: &str, paths: &mut Vec<String>) -> &'c str {
     }
 }
 
-/// The module that a path used in another one leads into.
+/// The module to which a path used in another module refers.
 fn resolve(path: &str, from: &Module, files: &BTreeMap<Module, String>) -> Module {
     let mut target = from.clone();
     for (place, part) in path.split("::").enumerate() {
@@ -140,7 +141,7 @@ fn reaches_itself(start: &String, arrows: &BTreeMap<String, BTreeMap<String, Str
 }
 
 #[test]
-fn a_circle_is_found_whatever_the_imports_look_like() {
+fn a_circle_is_found_in_every_form_of_import() {
     let files = |pairs: &[(&str, &str)]| -> BTreeMap<Module, String> {
         let module =
             |path: &str| path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Authorities and certificates, made anew for each test.
+//! Authorities and certificates, generated for each test.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Somebody who signs certificates.
+/// An authority that signs certificates.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -36,7 +36,7 @@ impl Authority {
         self.issue_as(common_name, names, |_| {})
     }
 
-    /// One that is not in force any more.
+    /// A certificate that has expired.
     pub fn issue_expired(&self, common_name: &str, names: &[&str]) -> Pair {
         self.issue_as(common_name, names, |params| {
             params.not_before = rcgen::date_time_ymd(2020, 1, 1);
@@ -63,8 +63,8 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// What a client goes by that believes this authority and speaks PostgreSQL's protocol.
-    pub fn believe(&self) -> ClientConfig {
+    /// The configuration of a client that trusts this authority and offers PostgreSQL's protocol.
+    pub fn trust(&self) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -76,7 +76,7 @@ impl Authority {
     }
 }
 
-/// A certificate that nobody else has signed, as `openssl req -x509` makes it.
+/// A self-signed certificate, as `openssl req -x509` makes it.
 pub fn self_signed(names: &[&str]) -> Pair {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).unwrap();
@@ -85,13 +85,13 @@ pub fn self_signed(names: &[&str]) -> Pair {
     Pair { certificate: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
 }
 
-/// The same as a certificate of version 1, without names, as `openssl x509 -req` makes it without `-extfile`.
+/// A self-signed certificate of version 1, without names, as `openssl x509 -req` makes it without `-extfile`.
 pub fn version_1() -> Pair {
     let key = KeyPair::generate().unwrap();
     let newer = CertificateParams::default().self_signed(&key).unwrap();
     let [whole] = elements(newer.der())[..] else { panic!("one sequence") };
     let [contents, algorithm, _] = elements(body(whole))[..] else { panic!("three parts") };
-    // Version and extensions are what version 1 does not have.
+    // Version 1 has neither a version field nor extensions.
     let kept = elements(body(contents)).into_iter().filter(|part| !matches!(part[0], 0xa0 | 0xa3));
     let contents = element(0x30, &kept.collect::<Vec<_>>().concat());
     let signature = element(0x03, &[&[0], &key.sign(&contents).unwrap()[..]].concat());
@@ -120,7 +120,7 @@ fn length(der: &[u8]) -> usize {
     der[2..2 + long].iter().fold(0, |length, byte| length << 8 | usize::from(*byte))
 }
 
-/// What is behind the header.
+/// The contents after the header.
 fn body(der: &[u8]) -> &[u8] {
     &der[2 + usize::from(der[1].saturating_sub(0x80))..]
 }
@@ -135,7 +135,7 @@ fn element(tag: u8, body: &[u8]) -> Vec<u8> {
 }
 
 impl Pair {
-    /// As two files; where they are.
+    /// Writes both files and returns their paths.
     pub fn write(&self, folder: &Path, name: &str) -> (String, String) {
         let path = |ending: &str| folder.join(format!("{name}.{ending}"));
         std::fs::write(path("crt"), &self.certificate).unwrap();

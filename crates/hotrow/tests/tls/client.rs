@@ -1,4 +1,4 @@
-//! A client under TLS that sends whatever bytes a test wants. It blocks, and shares no code with the gateway.
+//! A TLS client that sends any bytes. It blocks, and shares no code with the gateway.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -28,8 +28,8 @@ pub fn plain(port: u16) -> TcpStream {
 }
 
 impl Client {
-    /// Asks for TLS first.
-    pub fn ask(port: u16, config: ClientConfig) -> io::Result<Self> {
+    /// Requests TLS first.
+    pub fn request_tls(port: u16, config: ClientConfig) -> io::Result<Self> {
         let mut stream = plain(port);
         stream.write_all(&SSL_REQUEST)?;
         let mut answer = [0];
@@ -38,7 +38,7 @@ impl Client {
         Self::begin(stream, config)
     }
 
-    /// Begins with TLS, as PostgreSQL 17's `sslnegotiation=direct`.
+    /// Begins with TLS, as with `sslnegotiation=direct` of PostgreSQL 17.
     pub fn direct(port: u16, config: ClientConfig) -> io::Result<Self> {
         Self::begin(plain(port), config)
     }
@@ -60,8 +60,8 @@ impl Client {
             0x0003_0000,
             &[("user", "postgres"), ("database", "postgres"), ("options", &path)],
         ));
-        let said = self.until_ready();
-        self.key = said.iter().find(|message| message.tag == b'K').unwrap().body.clone();
+        let replies = self.until_ready();
+        self.key = replies.iter().find(|message| message.tag == b'K').unwrap().body.clone();
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
@@ -69,12 +69,12 @@ impl Client {
         self.stream.flush().unwrap();
     }
 
-    /// Both ways at once: what is answered is read while there is still something to send.
+    /// The stream, for reading answers while there is still something to send.
     pub fn halves(&mut self) -> &mut StreamOwned<ClientConnection, TcpStream> {
         &mut self.stream
     }
 
-    /// The next message; none if the other side has said goodbye.
+    /// The next message, or none if the other side has closed TLS.
     pub fn message(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some(length) = self.input.get(1..5) {
@@ -94,18 +94,20 @@ impl Client {
 
     /// All messages up to ReadyForQuery.
     pub fn until_ready(&mut self) -> Vec<Message> {
-        let mut said = Vec::new();
-        while said.last().is_none_or(|last: &Message| last.tag != b'Z') {
-            said.push(self.message().unwrap().unwrap_or_else(|| panic!("hung up after {said:?}")));
+        let mut replies = Vec::new();
+        while replies.last().is_none_or(|last: &Message| last.tag != b'Z') {
+            replies.push(
+                self.message().unwrap().unwrap_or_else(|| panic!("connection closed after {replies:?}")),
+            );
         }
-        said
+        replies
     }
 
     /// The first value of a simple query.
     pub fn value(&mut self, text: &str) -> String {
         self.send(&query(text));
-        let said = self.until_ready();
-        let row = said.iter().find(|message| message.tag == b'D').unwrap_or_else(|| panic!("{said:?}"));
+        let replies = self.until_ready();
+        let row = replies.iter().find(|message| message.tag == b'D').unwrap_or_else(|| panic!("{replies:?}"));
         String::from_utf8(row.values()[0].clone().unwrap()).unwrap()
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that come in order: psql in every `sslmode`, clients with certificates, and those that begin with TLS.
+//! Well-behaved clients: psql in every `sslmode`, clients with certificates, and clients that begin with TLS.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::certificates::{Authority, version_1};
 use crate::client::Client;
 use crate::{Gateway, Stage};
 
-/// What psql says under these variables.
+/// The output of psql with these variables.
 pub fn psql(port: u16, variables: &[(&str, &str)], command: &str) -> String {
     let mut psql = Command::new(tool("psql").expect("psql is installed"));
     psql.args(["-X", "-U", "postgres", "-d", "postgres", "-p", &port.to_string()]);
@@ -32,57 +32,57 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn psql_comes_in_with_every_sslmode() {
+async fn psql_can_connect_with_every_sslmode() {
     let stage = Stage::new(&[]).await;
     for (number, mode) in
         ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"].iter().enumerate()
     {
-        let said = stage.psql(&[("PGSSLMODE", mode)]);
-        assert!(said.ends_with(&format!("\n{}\n", number + 1)), "{mode}: {said}");
-        let encrypted = said.contains("SSL connection (protocol: TLSv1.3");
-        assert_eq!(encrypted, number > 1, "{mode}: {said}");
+        let output = stage.psql(&[("PGSSLMODE", mode)]);
+        assert!(output.ends_with(&format!("\n{}\n", number + 1)), "{mode}: {output}");
+        let encrypted = output.contains("SSL connection (protocol: TLSv1.3");
+        assert_eq!(encrypted, number > 1, "{mode}: {output}");
     }
     let old = stage.psql(&[("PGSSLMODE", "verify-full"), ("PGSSLMAXPROTOCOLVERSION", "TLSv1.2")]);
     assert!(old.contains("SSL connection (protocol: TLSv1.2") && old.ends_with("\n7\n"), "{old}");
 }
 
 #[tokio::test]
-async fn a_certificate_of_the_first_version_will_do() {
-    let stage = Stage::with(Authority::new("nobody's"), &version_1(), &[]).await;
-    let said = stage.psql(&[("PGSSLMODE", "require"), ("PGSSLROOTCERT", "/nowhere")]);
-    assert!(said.contains("SSL connection (protocol: TLSv1.3") && said.ends_with("\n1\n"), "{said}");
+async fn a_version_1_certificate_is_accepted() {
+    let stage = Stage::with(Authority::new("unused"), &version_1(), &[]).await;
+    let output = stage.psql(&[("PGSSLMODE", "require"), ("PGSSLROOTCERT", "/nowhere")]);
+    assert!(output.contains("SSL connection (protocol: TLSv1.3") && output.ends_with("\n1\n"), "{output}");
 }
 
 #[tokio::test]
-async fn without_a_certificate_those_who_need_tls_stay_out() {
+async fn clients_that_require_tls_are_rejected_without_a_certificate() {
     let gateway = Gateway::start(&[]);
-    let said = psql(gateway.port(), &[("PGSSLMODE", "require")], "select 1");
-    assert!(said.contains("server does not support SSL, but SSL was required"), "{said}");
-    let said = psql(gateway.port(), &[("PGSSLMODE", "prefer")], "select 1");
-    assert!(said.ends_with("\n1\n") && !said.contains("SSL connection"), "{said}");
+    let output = psql(gateway.port(), &[("PGSSLMODE", "require")], "select 1");
+    assert!(output.contains("server does not support SSL, but SSL was required"), "{output}");
+    let output = psql(gateway.port(), &[("PGSSLMODE", "prefer")], "select 1");
+    assert!(output.ends_with("\n1\n") && !output.contains("SSL connection"), "{output}");
 }
 
 #[tokio::test]
-async fn psql_does_not_believe_what_it_should_not() {
+async fn psql_rejects_untrusted_certificates() {
     let stage = Stage::new(&[]).await;
     let other = stage.path("other.crt");
-    std::fs::write(&other, Authority::new("another one").pem()).unwrap();
+    std::fs::write(&other, Authority::new("another authority").pem()).unwrap();
     let wrong = stage.psql(&[("PGSSLMODE", "verify-ca"), ("PGSSLROOTCERT", &other)]);
     assert!(wrong.contains("certificate verify failed"), "{wrong}");
     let elsewhere = [("PGSSLMODE", "verify-full"), ("PGHOST", "elsewhere.example")];
-    let said = stage.psql(&elsewhere);
-    assert!(said.contains("does not match host name \"elsewhere.example\""), "{said}");
-    let authority = Authority::new("the right one");
+    let output = stage.psql(&elsewhere);
+    assert!(output.contains("does not match host name \"elsewhere.example\""), "{output}");
+    let authority = Authority::new("the correct authority");
     let expired = authority.issue_expired("gateway", &["localhost"]);
     let stage = Stage::with(authority, &expired, &[]).await;
-    let said = stage.psql(&[("PGSSLMODE", "verify-ca")]);
-    assert!(said.contains("certificate verify failed"), "{said}");
+    let output = stage.psql(&[("PGSSLMODE", "verify-ca")]);
+    assert!(output.contains("certificate verify failed"), "{output}");
     assert!(stage.psql(&[("PGSSLMODE", "require"), ("PGSSLROOTCERT", "/nowhere")]).ends_with("\n1\n"));
     assert!(stage.gateway.log().contains("a client's TLS handshake failed"), "{}", stage.gateway.log());
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_verified_and_says_who_it_is() {
+async fn a_client_certificate_is_verified_and_names_the_client() {
     let authority = Authority::new("clients");
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("clients.crt");
@@ -94,12 +94,12 @@ async fn a_client_certificate_is_verified_and_says_who_it_is() {
         stage.psql(&[("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)])
     };
     assert!(with("ann", authority.issue("ann", &[])).ends_with("\n1\n"));
-    assert!(stage.psql(&[("PGSSLMODE", "require")]).ends_with("\n2\n"), "nobody has to show one");
+    assert!(stage.psql(&[("PGSSLMODE", "require")]).ends_with("\n2\n"), "a certificate is optional");
     let expired = with("old", authority.issue_expired("old", &[]));
     assert!(expired.contains("alert certificate expired"), "{expired}");
     let stranger = with("eve", Authority::new("clients").issue("eve", &[]));
     assert!(stranger.contains("SSL error: ") && !stranger.ends_with("\n3\n"), "{stranger}");
-    until("the gateway has said who came", async || {
+    until("the gateway has logged the clients", async || {
         let log = stage.gateway.log();
         log.contains("client_name: Some(\"ann\")") && log.contains("client_name: None")
     })
@@ -109,30 +109,32 @@ async fn a_client_certificate_is_verified_and_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn tls_may_begin_without_asking_when_the_client_names_the_protocol() {
+async fn direct_tls_is_accepted_if_the_client_names_the_protocol() {
     let stage = Stage::new(&[]).await;
-    let mut client = Client::direct(stage.gateway.port(), stage.authority.believe()).unwrap();
+    let mut client = Client::direct(stage.gateway.port(), stage.authority.trust()).unwrap();
     client.log_in(&stage.schema);
     assert_eq!(client.value(UPDATE), "1");
 
-    let mut silent = stage.authority.believe();
-    silent.alpn_protocols.clear();
-    let mut client = Client::direct(stage.gateway.port(), silent.clone()).unwrap();
+    let mut without_protocol = stage.authority.trust();
+    without_protocol.alpn_protocols.clear();
+    let mut client = Client::direct(stage.gateway.port(), without_protocol.clone()).unwrap();
     client.send(&hotrow_testkit::raw::startup(0x0003_0000, &[("user", "postgres")]));
-    assert!(matches!(client.message(), Ok(None) | Err(_)), "it is sent away");
-    let mut client = Client::ask(stage.gateway.port(), silent.clone()).unwrap();
+    assert!(matches!(client.message(), Ok(None) | Err(_)), "the connection is closed");
+    let mut client = Client::request_tls(stage.gateway.port(), without_protocol.clone()).unwrap();
     client.log_in(&stage.schema);
-    assert_eq!(client.value(UPDATE), "2", "who has asked need not name it");
+    assert_eq!(client.value(UPDATE), "2", "a client that requested TLS need not name the protocol");
 
-    silent.alpn_protocols = vec![b"http/1.1".to_vec()];
-    for begin in [Client::direct, Client::ask] {
-        let error = begin(stage.gateway.port(), silent.clone()).err().expect("it is no web server");
+    without_protocol.alpn_protocols = vec![b"http/1.1".to_vec()];
+    for begin in [Client::direct, Client::request_tls] {
+        let error = begin(stage.gateway.port(), without_protocol.clone())
+            .err()
+            .expect("the gateway is not a web server");
         assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn log_ins_are_bound_to_the_certificate_or_made_by_one() {
+async fn log_ins_are_bound_to_the_certificate_or_use_one() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -147,13 +149,13 @@ async fn log_ins_are_bound_to_the_certificate_or_made_by_one() {
     let (certificate, key) = clients.issue("postgres", &[]).write(folder.path(), "postgres");
     let certified = [("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)];
     assert!(stage.psql(&certified).ends_with("\n1\n"));
-    let said = stage.psql(&[("PGSSLMODE", "require")]);
-    assert!(said.contains("valid client certificate"), "{said}");
+    let output = stage.psql(&[("PGSSLMODE", "require")]);
+    assert!(output.contains("valid client certificate"), "{output}");
     let (certificate, key) = clients.issue("bob", &[]).write(folder.path(), "bob");
-    let said = stage.psql(&[("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)]);
-    assert!(said.contains("certificate authentication failed"), "{said}");
+    let output = stage.psql(&[("PGSSLMODE", "require"), ("PGSSLCERT", &certificate), ("PGSSLKEY", &key)]);
+    assert!(output.contains("certificate authentication failed"), "{output}");
 
-    // Nobody called ann is known to the server: it is the server that says so, once the gateway has let her in.
+    // The server does not know the user ann and reports this itself, after the gateway has accepted the log-in.
     let ann = |binding: &'static str, password: &'static str| {
         let uri = format!("postgres://ann@/postgres?sslmode=require&channel_binding={binding}");
         let mut psql = Command::new(tool("psql").expect("psql is installed"));
@@ -162,9 +164,9 @@ async fn log_ins_are_bound_to_the_certificate_or_made_by_one() {
         String::from_utf8(psql.output().unwrap().stderr).unwrap()
     };
     for binding in ["require", "prefer", "disable"] {
-        let said = ann(binding, "secret");
-        assert!(said.contains("role \"ann\" does not exist"), "{binding}: {said}");
+        let output = ann(binding, "secret");
+        assert!(output.contains("role \"ann\" does not exist"), "{binding}: {output}");
     }
-    let said = ann("require", "wrong");
-    assert!(said.contains("password authentication failed"), "{said}");
+    let output = ann("require", "wrong");
+    assert!(output.contains("password authentication failed"), "{output}");
 }

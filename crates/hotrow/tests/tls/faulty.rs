@@ -1,5 +1,5 @@
-//! Clients that get TLS wrong, by mistake or on purpose: each is sent away, and the others don't notice. And files that
-//! can't be used: the gateway does not start with them.
+//! Clients that use TLS wrongly, by mistake or on purpose: each is disconnected, and others are not affected. And
+//! unusable files, with which the gateway does not start.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -13,39 +13,42 @@ use crate::{Pair, Stage};
 
 const UPDATE: &str = "update t set n = n + 1 where id = 1 returning n";
 
-fn rest(mut stream: std::net::TcpStream) -> Vec<u8> {
+fn until_end(mut stream: std::net::TcpStream) -> Vec<u8> {
     let mut rest = Vec::new();
-    // A reset is an end too.
+    // A reset also ends the connection.
     let _ = stream.read_to_end(&mut rest);
     rest
 }
 
 #[tokio::test]
-async fn what_comes_unencrypted_behind_the_request_is_refused() {
+async fn unencrypted_bytes_after_the_request_are_rejected() {
     let stage = Stage::new(&[]).await;
     let mut bystander = stage.client();
     let injected = startup(0x0003_0000, &[("user", "postgres"), ("database", "postgres")]);
-    for behind in [&injected[..], b"\x16", b"Q"] {
+    for injected_bytes in [&injected[..], b"\x16", b"Q"] {
         let mut stream = plain(stage.gateway.port());
-        stream.write_all(&[&SSL_REQUEST[..], behind].concat()).unwrap();
-        let said = rest(stream);
-        let error = Message { tag: said[0], body: said[5..].to_vec() };
+        stream.write_all(&[&SSL_REQUEST[..], injected_bytes].concat()).unwrap();
+        let output = until_end(stream);
+        let error = Message { tag: output[0], body: output[5..].to_vec() };
         assert_eq!(error.field(b'C').as_deref(), Some("08P01"), "{error:?}");
         assert_eq!(error.field(b'M').as_deref(), Some("received unencrypted data after SSL request"));
     }
-    // Behind the answer it is a part of the handshake, and a bad one.
+    // After the answer, the bytes are part of the handshake, and invalid.
     let mut stream = plain(stage.gateway.port());
     stream.write_all(&SSL_REQUEST).unwrap();
     let mut answer = [0];
     stream.read_exact(&mut answer).unwrap();
     stream.write_all(&injected).unwrap();
-    let said = rest(stream);
-    assert!(said.len() <= 7 && said.first().is_none_or(|byte| *byte == 0x15), "an alert at most: {said:?}");
+    let output = until_end(stream);
+    assert!(
+        output.len() <= 7 && output.first().is_none_or(|byte| *byte == 0x15),
+        "an alert at most: {output:?}"
+    );
     assert_eq!(bystander.value(UPDATE), "1");
 }
 
 #[tokio::test]
-async fn handshakes_of_nonsense_harm_nobody_and_are_logged_in_a_line() {
+async fn invalid_handshakes_affect_no_other_client_and_are_logged_in_one_line() {
     let stage = Stage::new(&[]).await;
     let mut bystander = stage.client();
     let port = stage.gateway.port();
@@ -64,16 +67,16 @@ async fn handshakes_of_nonsense_harm_nobody_and_are_logged_in_a_line() {
             2 => hello.to_vec(),
             _ => [&hello[..], &[0x16, 3, 3, 0, 0].repeat(40_000)].concat(),
         };
-        // The gateway may have hung up already.
+        // The gateway may have closed the connection already.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
-        assert!(rest(stream).len() <= 7);
+        assert!(until_end(stream).len() <= 7);
         assert_eq!(bystander.value(UPDATE), (number + 1).to_string());
     }
-    // Under TLS already, and then noise.
+    // Noise after a successful handshake.
     let mut client = stage.client();
     client.halves().sock.write_all(b"noise instead of a record").unwrap();
-    assert!(client.message().is_err(), "there is nothing more to say to it");
+    assert!(client.message().is_err(), "the connection is closed");
     assert_eq!(bystander.value(UPDATE), "41");
     let log = stage.gateway.log();
     let lines = log.lines().filter(|line| line.contains("a client's TLS handshake failed")).count();
@@ -81,7 +84,7 @@ async fn handshakes_of_nonsense_harm_nobody_and_are_logged_in_a_line() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_stalls_ends_and_holds_up_nobody() {
+async fn a_stalled_handshake_times_out_and_holds_up_no_other() {
     let stage = Stage::new(&["--clients-max", "100"]).await;
     let mut bystander = stage.client();
     let stalled: Vec<_> = (0..50)
@@ -98,22 +101,22 @@ async fn a_handshake_that_stalls_ends_and_holds_up_nobody() {
     assert_eq!(bystander.value(UPDATE), "1");
     assert_eq!(stage.client().value(UPDATE), "2");
     for mut stream in stalled {
-        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)), "it is not waited for for ever");
+        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)), "the handshake times out");
     }
 }
 
 #[tokio::test]
-async fn under_tls_nobody_asks_for_it_again() {
+async fn a_second_request_for_tls_is_rejected() {
     let stage = Stage::new(&[]).await;
-    let mut client = Client::ask(stage.gateway.port(), stage.authority.believe()).unwrap();
+    let mut client = Client::request_tls(stage.gateway.port(), stage.authority.trust()).unwrap();
     client.send(&SSL_REQUEST);
     let error = client.message().unwrap().unwrap();
     assert_eq!(error.field(b'C').as_deref(), Some("0A000"), "{error:?}");
 }
 
-/// What the program says when it is to start with these files.
+/// The error of the program when it is started with these files.
 fn refusal(certificate: &str, key: &str, more: &[&str]) -> String {
-    // If the files were taken it would end too, for the address is ours.
+    // With usable files the program would end too, because the test occupies the address.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut gateway = hotrow_testkit::hotrow();
@@ -125,9 +128,9 @@ fn refusal(certificate: &str, key: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn files_that_cant_be_used_are_named_and_the_gateway_does_not_start() {
+fn the_gateway_names_unusable_files_and_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new("the right one");
+    let authority = Authority::new("the correct authority");
     let (certificate, key) = authority.issue("gateway", &["localhost"]).write(folder.path(), "gateway");
     let (_, other_key) = authority.issue("other", &["localhost"]).write(folder.path(), "other");
     let empty = Pair { certificate: "nothing".into(), key: "nothing".into() };
@@ -139,18 +142,18 @@ fn files_that_cant_be_used_are_named_and_the_gateway_does_not_start() {
         (&"/nowhere.crt".to_owned(), &key, "can't read /nowhere.crt"),
         (&certificate, &"/nowhere.key".to_owned(), "can't read /nowhere.key"),
     ] {
-        let said = refusal(certificate, key, &[]);
-        assert!(said.contains(expected), "{expected}: {said}");
+        let output = refusal(certificate, key, &[]);
+        assert!(output.contains(expected), "{expected}: {output}");
     }
-    let said = refusal(&certificate, &key, &["--tls-client-ca-file", &no_certificate]);
-    assert!(said.contains("empty.crt is wrong"), "{said}");
+    let output = refusal(&certificate, &key, &["--tls-client-ca-file", &no_certificate]);
+    assert!(output.contains("empty.crt is wrong"), "{output}");
     for mode in [0o640, 0o604, 0o660] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         let owned_by_root = nix::unistd::geteuid().is_root();
         if owned_by_root && mode == 0o640 {
-            continue; // as with PostgreSQL, the group may read what root owns
+            continue; // as with PostgreSQL, the group may read files of root
         }
-        let said = refusal(&certificate, &key, &[]);
-        assert!(said.contains(&format!("(mode {mode:04o})")) && said.contains("0600"), "{said}");
+        let output = refusal(&certificate, &key, &[]);
+        assert!(output.contains(&format!("(mode {mode:04o})")) && output.contains("0600"), "{output}");
     }
 }

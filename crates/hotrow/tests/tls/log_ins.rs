@@ -1,4 +1,4 @@
-//! Log-ins under TLS: bound to the connection, with the password as it is, by certificate; and who must not come without.
+//! Log-ins under TLS: bound to the connection, with a cleartext password, by certificate; and rejected without TLS.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ hostssl all any_one all scram-sha-256 clientcert=verify-ca
 hostnossl all plain all scram-sha-256
 ";
 
-/// A gateway with that list, its clients' authority, and a user for each line.
+/// A gateway with that access file, its clients' authority, and a user for each line.
 async fn stage() -> (Stage, Authority) {
     let authority = Authority::new("clients");
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ async fn stage() -> (Stage, Authority) {
 }
 
 impl Stage {
-    /// Who the server says it is, or the words of the refusal.
+    /// The user according to the server, or the error.
     fn log_in(&self, user: &str, mode: &str, variables: &[(&str, &str)]) -> String {
         let mut psql = Command::new(tool("psql").expect("psql is installed"));
         psql.args(["-X", "-w", "-U", user, "-d", "postgres", "-p", &self.gateway.port().to_string()]);
@@ -54,36 +54,36 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_log_in_is_bound_to_its_connection_where_the_client_asks_for_it() {
+async fn a_log_in_is_bound_to_its_connection_if_the_client_requests_it() {
     let (stage, _) = stage().await;
     for binding in ["require", "prefer", "disable"] {
         let variables = [("PGCHANNELBINDING", binding)];
         assert_eq!(stage.log_in("bound", "verify-full", &variables), "bound", "{binding}");
         let wrong = [("PGCHANNELBINDING", binding), ("PGPASSWORD", "x")];
-        let said = stage.log_in("bound", "verify-full", &wrong);
-        assert!(said.ends_with("password authentication failed for user \"bound\""), "{said}");
+        let output = stage.log_in("bound", "verify-full", &wrong);
+        assert!(output.ends_with("password authentication failed for user \"bound\""), "{output}");
     }
     let required = [("PGCHANNELBINDING", "require")];
-    let said = stage.log_in("plain", "disable", &required);
-    assert!(said.contains("channel binding required"), "{said}");
+    let output = stage.log_in("plain", "disable", &required);
+    assert!(output.contains("channel binding required"), "{output}");
     assert_eq!(stage.log_in("plain", "disable", &[]), "plain");
 }
 
 #[tokio::test]
-async fn a_password_as_it_is_goes_over_tls_only() {
+async fn a_cleartext_password_is_accepted_only_over_tls() {
     let (stage, _) = stage().await;
     assert_eq!(stage.log_in("clear", "require", &[]), "clear");
-    let said = stage.log_in("clear", "require", &[("PGPASSWORD", "x")]);
-    assert!(said.ends_with("password authentication failed for user \"clear\""), "{said}");
-    let said = stage.log_in("clear", "disable", &[]);
-    assert!(said.contains("no pg_hba.conf entry for host \"127.0.0.1\", user \"clear\""), "{said}");
-    assert!(said.contains("no encryption"), "{said}");
-    let said = stage.log_in("plain", "require", &[]);
-    assert!(said.contains("no pg_hba.conf entry") && said.contains("SSL encryption"), "{said}");
+    let output = stage.log_in("clear", "require", &[("PGPASSWORD", "x")]);
+    assert!(output.ends_with("password authentication failed for user \"clear\""), "{output}");
+    let output = stage.log_in("clear", "disable", &[]);
+    assert!(output.contains("no pg_hba.conf entry for host \"127.0.0.1\", user \"clear\""), "{output}");
+    assert!(output.contains("no encryption"), "{output}");
+    let output = stage.log_in("plain", "require", &[]);
+    assert!(output.contains("no pg_hba.conf entry") && output.contains("SSL encryption"), "{output}");
 }
 
 #[tokio::test]
-async fn a_certificate_has_to_be_there_and_to_name_the_user() {
+async fn a_certificate_is_required_and_has_to_name_the_user() {
     let (stage, authority) = stage().await;
     let folder = tempfile::tempdir().unwrap();
     let with = |user: &str, name: &str| {
@@ -92,16 +92,19 @@ async fn a_certificate_has_to_be_there_and_to_name_the_user() {
     };
     for user in ["named", "twofold", "any_one"] {
         assert_eq!(with(user, user), user);
-        let said = stage.log_in(user, "require", &[]);
-        assert!(said.contains("connection requires a valid client certificate"), "{user}: {said}");
+        let output = stage.log_in(user, "require", &[]);
+        assert!(output.contains("connection requires a valid client certificate"), "{user}: {output}");
     }
     for user in ["named", "twofold"] {
-        let said = with(user, "eve");
-        assert!(said.contains(&format!("certificate authentication failed for user \"{user}\"")), "{said}");
+        let output = with(user, "eve");
+        assert!(
+            output.contains(&format!("certificate authentication failed for user \"{user}\"")),
+            "{output}"
+        );
     }
-    assert_eq!(with("any_one", "eve"), "any_one", "any certificate will do, with the password");
+    assert_eq!(with("any_one", "eve"), "any_one", "any certificate is accepted, with the password");
     let (certificate, key) = authority.issue("twofold", &[]).write(folder.path(), "twofold");
     let wrong = [("PGSSLCERT", &*certificate), ("PGSSLKEY", &*key), ("PGPASSWORD", "x")];
-    let said = stage.log_in("twofold", "require", &wrong);
-    assert!(said.ends_with("password authentication failed for user \"twofold\""), "{said}");
+    let output = stage.log_in("twofold", "require", &wrong);
+    assert!(output.ends_with("password authentication failed for user \"twofold\""), "{output}");
 }

@@ -1,5 +1,5 @@
-//! TLS on both sides: clients that ask for it in every way they know, servers that do, what is refused, and that all else
-//! works as without it. Certificates are made by the tests.
+//! TLS on both sides: clients that request it in every way, servers that offer it, rejections, and everything else
+//! working as without TLS. The tests generate the certificates.
 #![expect(clippy::unwrap_used, reason = "the lints' exception for tests stops at #[test]")]
 
 mod certificates;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 hotrow_testkit::shared_server!();
 
-/// A gateway with a certificate, and what is needed to believe it.
+/// A gateway with a certificate, and the authority that clients trust.
 struct Stage {
     gateway: Gateway,
     authority: Authority,
@@ -28,14 +28,14 @@ struct Stage {
 }
 
 impl Stage {
-    /// One whose certificate is for this machine.
+    /// A gateway with a certificate for this machine.
     async fn new(options: &[&str]) -> Self {
-        let authority = Authority::new("the right one");
+        let authority = Authority::new("the correct authority");
         let pair = authority.issue("gateway", &["localhost", "127.0.0.1"]);
         Self::with(authority, &pair, options).await
     }
 
-    /// One with this certificate.
+    /// A gateway with this certificate.
     async fn with(authority: Authority, pair: &Pair, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = pair.write(folder.path(), "gateway");
@@ -55,7 +55,7 @@ impl Stage {
 
     /// A client that is logged in under TLS.
     fn client(&self) -> Client {
-        let mut client = Client::ask(self.gateway.port(), self.authority.believe()).unwrap();
+        let mut client = Client::request_tls(self.gateway.port(), self.authority.trust()).unwrap();
         client.log_in(&self.schema);
         client
     }

@@ -1,5 +1,5 @@
-//! TLS towards the server: every `sslmode` against certificates that are right and wrong, and that nothing readable crosses
-//! the wire once there is TLS.
+//! TLS to the server: every `sslmode` with valid and invalid certificates, and no readable text on the wire once TLS is
+//! on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::certificates::{Authority, Pair, self_signed, version_1};
 use crate::clients::psql;
 use crate::{Gateway, Stage};
 
-/// A server with a certificate for `localhost`, and what is needed to believe it.
+/// A server with a certificate for `localhost`, and the authority that the gateway trusts.
 struct Secured {
     server: PrivateServer,
     authority: Authority,
@@ -27,12 +27,12 @@ const OPEN_LIST: &str = "local all all trust\nhost all all 127.0.0.1/32 trust\nh
 
 impl Secured {
     fn new() -> Self {
-        let authority = Authority::new("the right one");
+        let authority = Authority::new("the correct authority");
         let pair = authority.issue("server", &["localhost"]);
         let server = PrivateServer::builder().label("tls").start().unwrap();
         let secured = Self { server, authority, folder: tempfile::tempdir().unwrap() };
         secured.write("root.crt", &secured.authority.pem());
-        secured.keep("clients.crt", &secured.authority.pem());
+        secured.write_to_server("clients.crt", &secured.authority.pem());
         secured.show(&pair);
         secured.server.query("alter system set ssl_ca_file = 'clients.crt'").unwrap();
         secured.server.query("alter system set ssl = on").unwrap();
@@ -40,8 +40,8 @@ impl Secured {
         secured
     }
 
-    /// Puts a file where the server reads it.
-    fn keep(&self, name: &str, text: &str) {
+    /// Writes a file to the server's data directory.
+    fn write_to_server(&self, name: &str, text: &str) {
         let folder = std::fs::metadata(self.server.data_dir()).unwrap();
         let path = self.server.data_dir().join(name);
         std::fs::write(&path, text).unwrap();
@@ -50,19 +50,19 @@ impl Secured {
     }
 
     fn show(&self, pair: &Pair) {
-        self.keep("server.crt", &pair.certificate);
-        self.keep("server.key", &pair.key);
+        self.write_to_server("server.crt", &pair.certificate);
+        self.write_to_server("server.key", &pair.key);
     }
 
-    /// With another certificate.
-    fn shows(&self, pair: &Pair) {
+    /// Changes the server's certificate.
+    fn set_certificate(&self, pair: &Pair) {
         self.show(pair);
         self.server.restart().unwrap();
     }
 
-    /// Who may come in, before those who always may.
-    fn lets_in(&self, lines: &str) {
-        self.keep("pg_hba.conf", &format!("local all all trust\n{lines}\n{OPEN_LIST}"));
+    /// Sets the first lines of the server's access file, before those that are always there.
+    fn set_access(&self, lines: &str) {
+        self.write_to_server("pg_hba.conf", &format!("local all all trust\n{lines}\n{OPEN_LIST}"));
         self.server.restart().unwrap();
     }
 
@@ -72,35 +72,35 @@ impl Secured {
         path.to_str().unwrap().to_owned()
     }
 
-    fn url(&self, host: &str, words: &str) -> String {
-        let words = words.replace("ROOT", self.folder.path().join("root.crt").to_str().unwrap());
-        format!("postgres://postgres@{host}:{}/postgres?{words}", self.server.port())
+    fn url(&self, host: &str, parameters: &str) -> String {
+        let parameters = parameters.replace("ROOT", self.folder.path().join("root.crt").to_str().unwrap());
+        format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.server.port())
     }
 
-    /// Whether a gateway with these words reaches the server under TLS, or why it doesn't at all.
-    async fn reached(&self, host: &str, words: &str) -> Result<bool, String> {
-        let gateway = Gateway::in_front_of(&self.url(host, words), &[]);
+    /// Whether a gateway with these parameters reaches the server under TLS, or the error.
+    async fn reached(&self, host: &str, parameters: &str) -> Result<bool, String> {
+        let gateway = Gateway::in_front_of(&self.url(host, parameters), &[]);
         match try_connect(&gateway.config()).await {
             Ok(client) => Ok(value(&client, ENCRYPTED).await == "t"),
             Err(error) => Err(describe(&error)),
         }
     }
 
-    async fn check(&self, host: &str, words: &str, expected: Result<bool, &str>) {
-        let reached = self.reached(host, words).await;
+    async fn check(&self, host: &str, parameters: &str, expected: Result<bool, &str>) {
+        let reached = self.reached(host, parameters).await;
         let right = match (&reached, expected) {
             (Ok(encrypted), Ok(expected)) => *encrypted == expected,
             (Err(error), Err(expected)) => error.contains(expected),
             _ => false,
         };
-        assert!(right, "{host} {words}: {reached:?} instead of {expected:?}");
+        assert!(right, "{host} {parameters}: {reached:?} instead of {expected:?}");
     }
 }
 
 #[tokio::test]
-async fn sslmode_means_what_it_means_to_libpq() {
+async fn sslmode_has_the_meaning_of_libpq() {
     let secured = Secured::new();
-    let other = secured.write("other.crt", &Authority::new("the right one").pem());
+    let other = secured.write("other.crt", &Authority::new("the correct authority").pem());
     secured.check("localhost", "sslmode=disable", Ok(false)).await;
     for encrypted in ["", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca&sslrootcert=ROOT"] {
         secured.check("127.0.0.1", encrypted, Ok(true)).await;
@@ -109,13 +109,13 @@ async fn sslmode_means_what_it_means_to_libpq() {
     secured.check("localhost", full, Ok(true)).await;
     secured.check("127.0.0.1", full, Err("not valid for name")).await;
     for mode in ["require", "verify-ca", "verify-full"] {
-        let words = format!("sslmode={mode}&sslrootcert={other}");
-        secured.check("localhost", &words, Err("invalid peer certificate")).await;
+        let parameters = format!("sslmode={mode}&sslrootcert={other}");
+        secured.check("localhost", &parameters, Err("invalid peer certificate")).await;
     }
     secured
         .check("localhost", "sslmode=verify-full&sslrootcert=system", Err("invalid peer certificate"))
         .await;
-    // Where TLS is only preferred, it is left out when it can't be had.
+    // If TLS is only preferred, it is not used when it is unavailable.
     secured.check("localhost", &format!("sslmode=prefer&sslrootcert={other}"), Ok(false)).await;
     secured
         .check(
@@ -125,20 +125,20 @@ async fn sslmode_means_what_it_means_to_libpq() {
         )
         .await;
 
-    secured.shows(&secured.authority.issue_expired("server", &["localhost"]));
+    secured.set_certificate(&secured.authority.issue_expired("server", &["localhost"]));
     secured.check("localhost", full, Err("certificate expired")).await;
     secured.check("localhost", "sslmode=require", Ok(true)).await;
 
     let own = self_signed(&["localhost"]);
-    secured.shows(&own);
+    secured.set_certificate(&own);
     secured.check("localhost", full, Err("invalid peer certificate")).await;
     secured.write("root.crt", &own.certificate);
     secured.check("localhost", full, Ok(true)).await;
     secured.check("127.0.0.1", full, Err("not valid for name")).await;
 
-    // Without names and extensions: there is TLS with it, and it may be known as it stands.
+    // Without names and extensions: TLS works with this certificate, and it can be trusted as it is.
     let old = version_1();
-    secured.shows(&old);
+    secured.set_certificate(&old);
     secured.check("localhost", "sslmode=require", Ok(true)).await;
     secured.check("localhost", "sslmode=verify-ca&sslrootcert=ROOT", Err("invalid peer certificate")).await;
     secured.write("root.crt", &old.certificate);
@@ -147,29 +147,29 @@ async fn sslmode_means_what_it_means_to_libpq() {
 }
 
 #[tokio::test]
-async fn another_authority_is_believed_after_a_reload() {
+async fn another_authority_is_trusted_after_a_reload() {
     let secured = Secured::new();
     let url = secured.url("localhost", "sslmode=verify-full&sslrootcert=ROOT");
     let gateway = Gateway::in_front_of(&url, &[]);
     assert_eq!(value(&connect(&gateway.config()).await, ENCRYPTED).await, "t");
-    let next = Authority::new("the next one");
-    secured.shows(&next.issue("server", &["localhost"]));
+    let next = Authority::new("the next authority");
+    secured.set_certificate(&next.issue("server", &["localhost"]));
     let mut config = gateway.config();
     let error = try_connect(config.options("-c work_mem=1MB")).await.err().unwrap();
     assert!(describe(&error).contains("invalid peer certificate"), "{error:?}");
     secured.write("root.crt", &next.pem());
     gateway.signal(nix::sys::signal::Signal::SIGHUP);
-    until("the new one is believed", async || try_connect(&config).await.is_ok()).await;
+    until("the new authority is trusted", async || try_connect(&config).await.is_ok()).await;
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_taken_where_none_is_required() {
-    for (words, encrypted) in [("sslmode=prefer", Some("f")), ("sslmode=require", None)] {
-        let gateway = Gateway::in_front_of(&format!("{}?{words}", server().url()), &[]);
+async fn a_server_without_tls_is_used_if_tls_is_not_required() {
+    for (parameters, encrypted) in [("sslmode=prefer", Some("f")), ("sslmode=require", None)] {
+        let gateway = Gateway::in_front_of(&format!("{}?{parameters}", server().url()), &[]);
         match (try_connect(&gateway.config()).await, encrypted) {
             (Ok(client), Some(expected)) => assert_eq!(value(&client, ENCRYPTED).await, expected),
             (Err(error), None) => assert!(describe(&error).contains("does not speak TLS"), "{error:?}"),
-            (outcome, _) => panic!("{words}: {:?}", outcome.map(drop)),
+            (outcome, _) => panic!("{parameters}: {:?}", outcome.map(drop)),
         }
     }
 }
@@ -178,41 +178,44 @@ async fn a_server_without_tls_is_taken_where_none_is_required() {
 async fn a_log_in_is_bound_to_the_certificate() {
     let secured = Secured::new();
     secured.server.query("create role ann login password 'secret'").unwrap();
-    secured.lets_in("host all ann all scram-sha-256");
-    let url = |words: &str| secured.url("127.0.0.1", words).replace("postgres@", "ann:secret@");
-    for (words, bound) in [
+    secured.set_access("host all ann all scram-sha-256");
+    let url = |parameters: &str| secured.url("127.0.0.1", parameters).replace("postgres@", "ann:secret@");
+    for (parameters, bound) in [
         ("sslmode=require&channel_binding=require", true),
         ("sslmode=require&channel_binding=disable", true),
         ("sslmode=disable", true),
         ("sslmode=disable&channel_binding=require", false),
     ] {
-        let gateway = Gateway::in_front_of(&url(words), &[]);
+        let gateway = Gateway::in_front_of(&url(parameters), &[]);
         let mut config = gateway.config();
         config.user("ann");
         match try_connect(&config).await {
-            Ok(client) => assert!(bound && value(&client, "select 1").await == "1", "{words}"),
+            Ok(client) => assert!(bound && value(&client, "select 1").await == "1", "{parameters}"),
             Err(error) => {
-                assert!(!bound && describe(&error).contains("channel_binding=require"), "{words}: {error:?}");
+                assert!(
+                    !bound && describe(&error).contains("channel_binding=require"),
+                    "{parameters}: {error:?}"
+                );
             }
         }
     }
-    // Nobody is asked for anything: nothing is bound, and that was required.
+    // Without authentication, the log-in is not bound, but binding was required.
     let gateway = Gateway::in_front_of(&secured.url("127.0.0.1", "channel_binding=require"), &[]);
     let error = try_connect(&gateway.config()).await.err().unwrap();
     assert!(describe(&error).contains("channel_binding=require"), "{error:?}");
 }
 
 #[tokio::test]
-async fn the_gateway_shows_a_certificate_of_its_own() {
+async fn the_gateway_sends_its_own_certificate() {
     let secured = Secured::new();
-    secured.lets_in("hostssl all postgres 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 reject");
+    secured.set_access("hostssl all postgres 127.0.0.1/32 cert\nhost all all 127.0.0.1/32 reject");
     let pair = secured.authority.issue("postgres", &[]);
     let (certificate, key) = pair.write(secured.folder.path(), "gateway");
-    let words = format!("sslmode=require&sslcert={certificate}&sslkey={key}");
-    secured.check("127.0.0.1", &words, Ok(true)).await;
+    let parameters = format!("sslmode=require&sslcert={certificate}&sslkey={key}");
+    secured.check("127.0.0.1", &parameters, Ok(true)).await;
     secured.check("127.0.0.1", "sslmode=require", Err("valid client certificate")).await;
     let migrate = hotrow_testkit::hotrow()
-        .args(["migrate", "--upstream", &secured.url("127.0.0.1", &words)])
+        .args(["migrate", "--upstream", &secured.url("127.0.0.1", &parameters)])
         .output()
         .unwrap();
     assert!(migrate.status.success(), "{}", String::from_utf8_lossy(&migrate.stderr));
@@ -223,15 +226,15 @@ async fn the_gateway_shows_a_certificate_of_its_own() {
     assert!(!plain.status.success());
 }
 
-/// Everything that went through, either way.
-type Overheard = Arc<Mutex<Vec<u8>>>;
+/// All bytes that passed, in either direction.
+type Recorded = Arc<Mutex<Vec<u8>>>;
 
-/// A wire that is listened to.
-fn tapped(server: u16) -> (u16, Overheard) {
+/// A proxy that records all bytes.
+fn tapped(server: u16) -> (u16, Recorded) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let overheard = Overheard::default();
-    let kept = overheard.clone();
+    let recorded = Recorded::default();
+    let kept = recorded.clone();
     thread::spawn(move || {
         for gateway in listener.incoming().map_while(Result::ok) {
             let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
@@ -241,7 +244,7 @@ fn tapped(server: u16) -> (u16, Overheard) {
             }
         }
     });
-    (port, overheard)
+    (port, recorded)
 }
 
 fn carry(mut from: TcpStream, mut to: TcpStream, kept: &Mutex<Vec<u8>>) {
@@ -256,9 +259,9 @@ fn carry(mut from: TcpStream, mut to: TcpStream, kept: &Mutex<Vec<u8>>) {
 }
 
 #[tokio::test]
-async fn nothing_readable_crosses_the_wire_not_even_a_cancel_request() {
+async fn no_readable_text_crosses_the_wire_not_even_in_a_cancel_request() {
     let secured = Secured::new();
-    let (port, overheard) = tapped(secured.server.port());
+    let (port, recorded) = tapped(secured.server.port());
     let gateway = Gateway::in_front_of(
         &format!(
             "postgres://postgres@localhost:{port}/postgres?sslmode=verify-full&sslrootcert={}",
@@ -280,31 +283,32 @@ async fn nothing_readable_crosses_the_wire_not_even_a_cancel_request() {
     assert!(gateway.metric("packed_units_total") > 40, "lanes are under TLS too");
     let token = client.cancel_token();
     let sleeper = tokio::spawn(async move { client.batch_execute("select pg_sleep(60)").await });
-    until("it sleeps", async || {
+    until("the statement sleeps", async || {
         let asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
         secured.server.query(asleep).unwrap()[0][0].as_deref() == Some("1")
     })
     .await;
     token.cancel_query(tokio_postgres::NoTls).await.unwrap();
     assert_eq!(sqlstate(&sleeper.await.unwrap().unwrap_err()), "57014");
-    let overheard = overheard.lock().unwrap();
-    let heard = |what: &[u8]| overheard.windows(what.len()).any(|window| window == what);
-    assert!(overheard.len() > 10_000, "the wire was listened to");
-    assert!(heard(&crate::client::SSL_REQUEST));
+    let recorded = recorded.lock().unwrap();
+    let contains = |what: &[u8]| recorded.windows(what.len()).any(|window| window == what);
+    assert!(recorded.len() > 10_000, "the wire was recorded");
+    assert!(contains(&crate::client::SSL_REQUEST));
     for secret in [&b"readable"[..], b"postgres\0", b"pg_sleep", &[0x04, 0xd2, 0x16, 0x2e]] {
-        assert!(!heard(secret), "{} was heard", secret.escape_ascii());
+        assert!(!contains(secret), "{} was readable", secret.escape_ascii());
     }
 }
 
 #[tokio::test]
-async fn much_data_goes_both_ways_under_tls_on_both_sides() {
-    // The first gateway is the server of the second, which begins with TLS without asking.
+async fn much_data_is_copied_in_both_directions_with_tls_on_both_sides() {
+    // The first gateway is the server of the second, which uses direct TLS.
     let stage = Stage::new(&[]).await;
     let first = stage.gateway.port();
-    let words = format!("sslmode=verify-full&sslnegotiation=direct&sslrootcert={}", stage.path("root.crt"));
+    let parameters =
+        format!("sslmode=verify-full&sslnegotiation=direct&sslrootcert={}", stage.path("root.crt"));
     let (certificate, key) = (stage.path("gateway.crt"), stage.path("gateway.key"));
     let second = Gateway::in_front_of(
-        &format!("postgres://postgres@localhost:{first}/postgres?{words}"),
+        &format!("postgres://postgres@localhost:{first}/postgres?{parameters}"),
         &["--tls-cert-file", &certificate, "--tls-key-file", &key],
     );
     stage.direct.batch_execute("create table wide (id int primary key, text text)").await.unwrap();
@@ -318,10 +322,10 @@ async fn much_data_goes_both_ways_under_tls_on_both_sides() {
     for command in
         [format!("\\copy wide from {file}"), format!("\\copy (select * from wide order by id) to {back}")]
     {
-        let said = psql(second.port(), &variables, &command);
-        assert!(said.contains("SSL connection") && !said.contains("ERROR"), "{said}");
+        let output = psql(second.port(), &variables, &command);
+        assert!(output.contains("SSL connection") && !output.contains("ERROR"), "{output}");
     }
-    assert!(std::fs::read_to_string(&back).unwrap() == lines, "what comes out is what went in");
-    let said = psql(second.port(), &variables, "update t set n = n + 1 where id = 1 returning n");
-    assert!(said.ends_with("\n1\n"), "{said}");
+    assert!(std::fs::read_to_string(&back).unwrap() == lines, "the copied file is unchanged");
+    let output = psql(second.port(), &variables, "update t set n = n + 1 where id = 1 returning n");
+    assert!(output.ends_with("\n1\n"), "{output}");
 }

@@ -1,8 +1,8 @@
-//! Casts that users make between two types of the server's own: their functions run wherever the types meet.
+//! User-defined casts between two built-in types: their functions run wherever the types meet.
 
-use super::{Draft, STAGE};
+use super::{Draft, SETUP};
 
-/// Source, target, a value of the target, and a statement that turns the one into the other.
+/// Source, target, a value of the target, and a statement that converts one to the other.
 const CASTS: &[(&str, &str, &str, &str)] = &[
     ("varchar", "int", "7", "update t_N set n = v where id = 1 returning n"),
     (
@@ -19,7 +19,7 @@ const CASTS: &[(&str, &str, &str, &str)] = &[
     ("jsonb", "text", "'made'", "update t_N set v = to_jsonb(n) where id = 1 returning v"),
 ];
 
-/// What a cast's function does besides.
+/// Side effects of a cast's function.
 const DOES: &[&str] = &[
     "perform set_config('datestyle', 'German', false)",
     "perform pg_try_advisory_lock(4711)",
@@ -29,14 +29,14 @@ const DOES: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage(
+    draft.set_up_watch();
+    draft.set_up(
         "create table t_N (id int primary key, n int, v varchar, day date);
         insert into t_N values (1, 3, '5', '2020-12-31'), (2, 4, '6', '2020-11-30')",
     );
     let (source, target, value, reaches) = CASTS[draft.random.usize(..CASTS.len())];
     let (does, volatility) = (draft.pick(DOES), draft.pick(&["immutable", "stable", "volatile"]));
-    draft.stage(format!(
+    draft.set_up(format!(
         "create function c_N({source}) returns {target} language plpgsql {volatility} as $$ begin {does}; return {value}; end $$;
         create function h_N({source}) returns {target} language sql immutable as $$ select {value}::{target} $$"
     ));
@@ -48,7 +48,7 @@ pub fn write(draft: &mut Draft) {
         format!("drop cast if exists ({source} as {target})"),
     );
     let using = |draft: &mut Draft| {
-        // A statement that was prepared before keeps its cast until the server analyses it again.
+        // A statement that was prepared earlier keeps its cast until the server analyses it again.
         draft.named.clear();
         let session = draft.session();
         let sql = draft.pick(&[
@@ -74,9 +74,9 @@ pub fn write(draft: &mut Draft) {
             1 => create(draft, "h"),
             _ => create(draft, "c"),
         };
-        draft.say(session, sql);
+        draft.query(session, sql);
         (0..draft.random.u8(1..6)).for_each(|_| using(draft));
     }
-    // A cast belongs to no schema: the next program would find it.
-    draft.say(STAGE, drop);
+    // A cast belongs to no schema, so the next program would find it.
+    draft.query(SETUP, drop);
 }

@@ -1,11 +1,11 @@
-//! Names in constants and COLLATE clauses: sequences, text search configurations and dictionaries, collations. The names
-//! come to mean other objects between two runs.
+//! Names in constants and COLLATE clauses: sequences, text search configurations and dictionaries, collations. The
+//! names get other objects between two runs.
 
 use super::Draft;
 use super::stale::ddl;
 
-/// Without the word COPY, which lets the program expect a message after each pause.
-const STAGE: &str = r#"create table t_N (id int primary key, body text, found tsvector, is_less bool);
+/// Without the word COPY: after it, the runner could not know how many replies to wait for.
+const SETUP: &str = r#"create table t_N (id int primary key, body text, found tsvector, is_less bool);
     insert into t_N values (1, 'running dogs a'), (2, 'Zebra the');
     create sequence two.sq_N; select setval('two.sq_N', 100);
     create text search configuration two.tc_N (parser = pg_catalog."default");
@@ -34,8 +34,8 @@ const CHANGES: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage(STAGE);
+    draft.set_up_watch();
+    draft.set_up(SETUP);
     (0..draft.random.u8(3..12)).for_each(|_| using(draft));
     for _ in 0..draft.random.u8(1..6) {
         let sql = draft.pick(CHANGES);
@@ -44,7 +44,7 @@ pub fn write(draft: &mut Draft) {
 }
 
 fn using(draft: &mut Draft) {
-    // A statement that was prepared before may mean either object: docs/differences.md.
+    // A statement that was prepared earlier may mean either object: docs/differences.md.
     draft.named.clear();
     let (session, id) = (draft.session(), Some(draft.pick(&["1", "2", "3"])));
     match draft.random.u8(..12) {

@@ -1,4 +1,4 @@
-//! COPY in both directions, by both protocols, whole and in pieces, with errors before, in and behind the data.
+//! COPY in both directions, by both protocols, complete and in pieces, with errors before, in and after the data.
 
 use super::{Draft, bind, execute, parse};
 use crate::program::Frame;
@@ -19,11 +19,11 @@ const TO: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int); insert into t_N values (1, 0), (2, 0);
+    draft.set_up("create table t_N (id int primary key, n int); insert into t_N values (1, 0), (2, 0);
         create table refused_N (a int);
         create function refuses_N() returns trigger language plpgsql as $$ begin raise exception 'not today'; end $$;
         create trigger g_N before insert on refused_N for each statement execute function refuses_N()");
-    draft.stage_watch();
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(3..12) {
         let session = draft.session();
         match draft.random.u8(..8) {
@@ -32,7 +32,7 @@ pub fn write(draft: &mut Draft) {
             5 => {
                 let text = draft.pick(TO);
                 if draft.random.bool() {
-                    draft.say(session, text);
+                    draft.query(session, text);
                 } else {
                     draft.frames(session, vec![parse("", text), bind("", ""), execute(""), Frame::Sync]);
                 }
@@ -40,7 +40,7 @@ pub fn write(draft: &mut Draft) {
             6 => draft.run(session, "update t_N set n = n + 1 where id = $1 returning n", &[Some("1")]),
             _ => {
                 let sql = draft.pick(&["begin", "commit", "rollback", "select count(*) from t_N"]);
-                draft.say(session, sql);
+                draft.query(session, sql);
             }
         }
     }
@@ -75,7 +75,7 @@ fn extended(draft: &mut Draft, session: char) {
     let mut frames = vec![parse("", text), bind("", ""), execute("")];
     let piecewise = draft.random.bool();
     if draft.once_in(3) {
-        frames.push(Frame::Sync); // as libpq does: in front of the data
+        frames.push(Frame::Sync); // as libpq does, before the data
     } else if draft.random.bool() {
         frames.push(Frame::Flush);
     }

@@ -27,14 +27,14 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int); insert into t_N select g, g from generate_series(1, 9) g");
-    draft.stage_watch();
+    draft.set_up("create table t_N (id int primary key, n int); insert into t_N select g, g from generate_series(1, 9) g");
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(10..35) {
         let session = draft.session();
         match draft.random.u8(..8) {
             0..=4 => {
                 let step = draft.pick(STEPS);
-                if draft.once_in(3) { draft.run(session, step, &[]) } else { draft.say(session, step) }
+                if draft.once_in(3) { draft.run(session, step, &[]) } else { draft.query(session, step) }
             }
             5 | 6 => portal(draft, session),
             _ => draft.watch(),

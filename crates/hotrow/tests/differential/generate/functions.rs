@@ -3,7 +3,7 @@
 use super::{Draft, parse};
 use crate::program::Frame;
 
-const STAGE: &str = "create table t_N (id int primary key, n int default 0); insert into t_N select generate_series(1, 5);
+const SETUP: &str = "create table t_N (id int primary key, n int default 0); insert into t_N select generate_series(1, 5);
     create table log_N (id int generated always as identity, what text);
     create function says_N(x int) returns int language plpgsql as $$ begin raise notice 'it is %', x; return x; end $$;
     create function logs_N(x text) returns text language plpgsql as $$ begin insert into log_N (what) values (x); return x; end $$;
@@ -31,17 +31,18 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage(STAGE);
-    draft.stage_watch();
+    draft.set_up(SETUP);
+    draft.set_up_watch();
     if draft.random.bool() {
         let when = draft.pick(&["before update", "after update", "before insert or delete"]);
-        draft
-            .stage(format!("create trigger changes {when} on t_N for each row execute function changed_N()"));
+        draft.set_up(format!(
+            "create trigger changes {when} on t_N for each row execute function changed_N()"
+        ));
     }
     for _ in 0..draft.random.u8(8..30) {
         let session = draft.session();
         match draft.random.u8(..10) {
-            0 => draft.say(session, "do $$ begin raise warning 'done'; perform logs_N('do'); end $$"),
+            0 => draft.query(session, "do $$ begin raise warning 'done'; perform logs_N('do'); end $$"),
             1 => {
                 let step = draft.pick(&[
                     "begin",
@@ -50,7 +51,7 @@ pub fn write(draft: &mut Draft) {
                     "select 1 / 0",
                     "delete from t_N where id = 3",
                 ]);
-                draft.say(session, step);
+                draft.query(session, step);
             }
             2 => draft.watch(),
             _ => {
@@ -63,8 +64,8 @@ pub fn write(draft: &mut Draft) {
 
 /// FunctionCall, alone and among other messages.
 pub fn calls(draft: &mut Draft) {
-    draft.stage(STAGE);
-    draft.stage_watch();
+    draft.set_up(SETUP);
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(5..20) {
         let session = draft.session();
         let call = call(draft);
@@ -107,7 +108,7 @@ fn call(draft: &mut Draft) -> Frame {
 
 /// Notices that the planner raises, each time.
 pub fn plan_notices(draft: &mut Draft) {
-    draft.stage_watch();
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(4..12) {
         let session = draft.session();
         let sql = draft.pick(&[
@@ -117,6 +118,6 @@ pub fn plan_notices(draft: &mut Draft) {
             "update w_N set name = to_tsquery('english', 'the')::text where id = 1 returning name",
             "select name from w_N where id = 1 and to_tsvector('english', name) @@ to_tsquery('english', 'the')",
         ]);
-        draft.say(session, sql);
+        draft.query(session, sql);
     }
 }

@@ -1,4 +1,4 @@
-//! Defaults, triggers, rules, checks, policies and indexes that come to a table in use, and go.
+//! Defaults, triggers, rules, checks, policies and indexes that are added to a table in use, and dropped.
 
 use super::Draft;
 
@@ -39,24 +39,24 @@ const CHANGES: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create domain b_N as int; create domain c_N as b_N; create domain d_N as c_N; create type e_N as enum ('a', 'b');
+    draft.set_up("create domain b_N as int; create domain c_N as b_N; create domain d_N as c_N; create type e_N as enum ('a', 'b');
         create table log_N (id int);
         create table t_N (id int primary key, v text default 'early', n int default 0, d d_N, e e_N);
         insert into t_N (id) values (1), (2);
         create function changes_N() returns trigger language plpgsql as $$ begin new.v := 'changed'; return new; end $$;
         create function tells_N(int) returns bool language plpgsql as $$ begin raise notice 'told %', $1; return pg_try_advisory_lock(4711) or true; end $$;
         create function notes_N() returns trigger language plpgsql as $$ begin raise notice 'noted'; insert into log_N values (0); return null; end $$");
-    draft.stage_watch();
+    draft.set_up_watch();
     (0..draft.random.u8(3..12)).for_each(|_| using(draft));
     for _ in 0..draft.random.u8(1..8) {
         let (session, change) = (draft.session(), draft.pick(CHANGES));
         if draft.once_in(4) {
-            draft.say(session, "begin");
-            draft.say(session, change);
+            draft.query(session, "begin");
+            draft.query(session, change);
             let end = draft.pick(&["commit", "commit", "rollback"]);
-            draft.say(session, end);
+            draft.query(session, end);
         } else {
-            draft.say(session, change);
+            draft.query(session, change);
         }
         (0..draft.random.u8(1..4)).for_each(|_| using(draft));
     }

@@ -1,9 +1,10 @@
-//! What a statement leaves in its session, where nothing in its text says so; and who finds it.
+//! State that a statement leaves in its session without a sign of it in its text, and sessions that could find the
+//! state.
 
 use super::{Draft, parse};
 use crate::program::Frame;
 
-/// Places from which a function is reached, each with a statement that reaches it.
+/// Objects that call a function, each with a statement that uses the object.
 const HIDDEN: &[(&str, &str)] = &[
     ("create view v_N as select sets_N() as s", "select * from v_N"),
     (
@@ -73,17 +74,17 @@ const LEAVES: &[&str] = &[
 ];
 
 pub fn hidden_settings(draft: &mut Draft) {
-    draft.stage_watch();
+    draft.set_up_watch();
     let leaves = draft.pick(LEAVES);
-    draft.stage(format!(
+    draft.set_up(format!(
         "create table t_N (id int primary key, n int default 0, v text); insert into t_N values (1), (2);
         create function sets_N() returns text language sql as $$ {leaves} $$;
         create function st_N(text, int) returns text language sql as $$ select sets_N() $$"
     ));
     let mut reaching = Vec::new();
     for _ in 0..draft.random.u8(1..3) {
-        let (stage, reaches) = HIDDEN[draft.random.usize(..HIDDEN.len())];
-        draft.stage(stage);
+        let (setup, reaches) = HIDDEN[draft.random.usize(..HIDDEN.len())];
+        draft.set_up(setup);
         reaching.push(reaches);
     }
     draft.watch();
@@ -95,10 +96,10 @@ pub fn hidden_settings(draft: &mut Draft) {
         if draft.once_in(4) {
             let (session, clears) =
                 (draft.session(), draft.pick(&["discard all", "reset all", "begin", "rollback"]));
-            draft.say(session, clears);
+            draft.query(session, clears);
         }
         if draft.once_in(4) {
-            // What is bound and not executed has no effect.
+            // A statement that is bound and not executed has no effect.
             let (session, clears) =
                 (draft.session(), draft.pick(&["discard all", "reset all", "unlisten *"]));
             let bound = draft.bound("", "", &[]);
@@ -112,9 +113,9 @@ pub fn hidden_settings(draft: &mut Draft) {
     draft.watch();
 }
 
-/// Functions of extensions and of the system that change the process they run in.
+/// Functions of extensions and of the system that change the state of their server process.
 pub fn extension_settings(draft: &mut Draft) {
-    draft.stage_watch();
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(5..16) {
         let session = draft.session();
         let sql = draft.pick(&[
@@ -133,10 +134,10 @@ pub fn extension_settings(draft: &mut Draft) {
     }
 }
 
-/// Advisory locks: taken, given back, and statements that only seem to.
+/// Advisory locks that are taken and released, and statements that only seem to do so.
 pub fn locks(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage("create table t_N (id int primary key, n int default 0); insert into t_N values (1), (2)");
+    draft.set_up_watch();
+    draft.set_up("create table t_N (id int primary key, n int default 0); insert into t_N values (1), (2)");
     for _ in 0..draft.random.u8(6..25) {
         let session = draft.session();
         let sql = draft.pick(&[
@@ -175,10 +176,10 @@ pub fn locks(draft: &mut Draft) {
     draft.watch();
 }
 
-/// Temporary tables, which hide others.
+/// Temporary tables, which hide other tables.
 pub fn temporary(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage("create table t_N (id int primary key, n int default 0); insert into t_N values (1), (2);
+    draft.set_up_watch();
+    draft.set_up("create table t_N (id int primary key, n int default 0); insert into t_N values (1), (2);
         create function makes_N() returns int language plpgsql as $$ begin create temporary table if not exists t_N (id int primary key, n int default 100); return 1; end $$");
     for _ in 0..draft.random.u8(6..25) {
         let session = draft.session();

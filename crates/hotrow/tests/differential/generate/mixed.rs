@@ -1,4 +1,4 @@
-//! Two programs of other classes in one: their steps take turns on the same sessions.
+//! Two programs of other classes in one: their steps alternate on the same sessions.
 
 use super::{CLASSES, Class, Draft};
 use crate::program::{NUMBER, Step};
@@ -16,7 +16,7 @@ pub fn write(draft: &mut Draft) {
         steps.reverse();
         parts.push(steps);
     }
-    // A part in proportion to what is left of it.
+    // Takes from each part in proportion to its remaining steps.
     while let left @ 1.. = parts.iter().map(Vec::len).sum::<usize>() {
         let part = usize::from(draft.random.usize(..left) >= parts[0].len());
         draft.steps.extend(parts[part].pop());

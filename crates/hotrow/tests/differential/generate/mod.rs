@@ -1,4 +1,4 @@
-//! Makes a program from a seed. Each class of programs is a file; what they share is here.
+//! Makes a program from a seed. Each class of programs has a file. This file contains the code that they share.
 
 mod casts;
 mod constants;
@@ -30,7 +30,7 @@ use crate::program::{Frame, NUMBER, Program, Step};
 /// A kind of program.
 pub struct Class {
     pub name: &'static str,
-    /// How often it is drawn, beside the others. Programs that take many seconds are rare.
+    /// Its weight in the choice of a class. Programs that take many seconds are rare.
     weight: u32,
     write: fn(&mut Draft),
 }
@@ -94,16 +94,16 @@ pub fn program(class: &Class, seed: u64) -> Program {
     Program { steps: draft.steps }
 }
 
-/// Sessions of a program: two that share a pool, one of another user, one with start-up settings of its own.
+/// Sessions of a program: two that share a pool, one of another user, one with its own start-up settings.
 const SESSIONS: [char; 4] = ['a', 'b', 'c', 'd'];
-/// Sets the stage.
-const STAGE: char = 's';
+/// The session that sets up the tables.
+const SETUP: char = 's';
 
 /// A program that is being written.
 pub struct Draft {
     random: fastrand::Rng,
     steps: Vec<Step>,
-    /// Named statements that sessions have prepared, to bind them again.
+    /// Named statements that sessions have prepared, for later Binds.
     named: BTreeMap<(char, String), String>,
 }
 
@@ -120,7 +120,7 @@ impl Draft {
         from[self.random.usize(..from.len())]
     }
 
-    /// Yes, once in so many times.
+    /// True once in `times` times, on average.
     fn once_in(&mut self, times: u32) -> bool {
         self.random.u32(..times) == 0
     }
@@ -134,13 +134,13 @@ impl Draft {
     }
 
     /// A simple query.
-    fn say(&mut self, session: char, sql: impl Into<String>) {
+    fn query(&mut self, session: char, sql: impl Into<String>) {
         self.frames(session, vec![Frame::Query(sql.into())]);
     }
 
-    /// What has to be there before the program begins.
-    fn stage(&mut self, sql: impl Into<String>) {
-        self.say(STAGE, sql);
+    /// A statement that sets the program up.
+    fn set_up(&mut self, sql: impl Into<String>) {
+        self.query(SETUP, sql);
     }
 
     /// A statement with values for `$1`, `$2`, ...: by either protocol, with literals or parameters, named or not.

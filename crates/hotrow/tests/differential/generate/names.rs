@@ -4,7 +4,7 @@ use super::{Draft, bind, describe, execute, parse};
 use crate::program::Frame;
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int); insert into t_N values (1, 0), (2, 0)");
+    draft.set_up("create table t_N (id int primary key, n int); insert into t_N values (1, 0), (2, 0)");
     for _ in 0..draft.random.u8(5..18) {
         let session = draft.session();
         let mut frames = Vec::new();
@@ -29,7 +29,7 @@ pub fn write(draft: &mut Draft) {
                 "rollback",
                 "select 1 / 0",
             ]);
-            draft.say(session, sql);
+            draft.query(session, sql);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! LISTEN and NOTIFY: who hears what, and when.
+//! LISTEN and NOTIFY: which session gets which notification, and when.
 
 use super::Draft;
 
@@ -25,10 +25,10 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int default 0); insert into t_N values (1);
+    draft.set_up("create table t_N (id int primary key, n int default 0); insert into t_N values (1);
         create function tells_N() returns trigger language plpgsql as $$ begin perform pg_notify('x_N', 'changed ' || new.n); return new; end $$");
     if draft.random.bool() {
-        draft.stage("create trigger g_N after update on t_N for each row execute function tells_N()");
+        draft.set_up("create trigger g_N after update on t_N for each row execute function tells_N()");
     }
     for _ in 0..draft.random.u8(6..20) {
         let (session, step) = (draft.session(), draft.pick(STEPS));

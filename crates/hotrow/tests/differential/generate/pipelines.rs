@@ -1,4 +1,4 @@
-//! Messages of the extended protocol in any order, with errors anywhere, and others among them.
+//! Messages of the extended protocol in any order, with errors and other messages between them.
 
 use super::{Draft, bind, describe, execute, parse};
 use crate::program::Frame;
@@ -34,8 +34,8 @@ const HELD_BACK: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int); insert into t_N select g, 0 from generate_series(1, 5) g");
-    draft.stage_watch();
+    draft.set_up("create table t_N (id int primary key, n int); insert into t_N select g, 0 from generate_series(1, 5) g");
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(4..14) {
         let session = draft.session();
         let mut frames = Vec::new();
@@ -59,7 +59,7 @@ pub fn write(draft: &mut Draft) {
     }
 }
 
-/// Messages that belong together, more or less.
+/// Messages that mostly belong together.
 fn unit(draft: &mut Draft, frames: &mut Vec<Frame>) {
     let name = draft.pick(&["", "", "s1", "s2"]);
     let portal = draft.pick(&["", "", "", "p1"]);

@@ -1,13 +1,13 @@
-//! Rows of all types, written and read by their keys.
+//! Rows of all types, written and read by key.
 
 use super::types::{KEYS, MADE, TYPES, Type};
-use super::{Draft, STAGE};
+use super::{Draft, SETUP};
 
 const COLUMNS: [&str; 3] = ["x", "y", "z"];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage(MADE);
-    draft.stage_watch();
+    draft.set_up(MADE);
+    draft.set_up_watch();
     let key = KEYS[draft.random.usize(..KEYS.len())];
     let columns = COLUMNS.map(|_| TYPES[draft.random.usize(..TYPES.len())]);
     create(draft, key, &columns);
@@ -34,9 +34,9 @@ fn create(draft: &mut Draft, key: Type, columns: &[Type; 3]) {
     if draft.once_in(3) {
         texts.push("n int generated always as (1 + 1) stored".to_owned());
     }
-    draft.stage(format!("create table t_N ({}, count int default 0)", texts.join(", ")));
+    draft.set_up(format!("create table t_N ({}, count int default 0)", texts.join(", ")));
     for value in key.1 {
-        draft.run(STAGE, "insert into t_N (k) values ($1)", &[Some(value)]);
+        draft.run(SETUP, "insert into t_N (k) values ($1)", &[Some(value)]);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Sequences: what a session has got from them is its own. None has a cache: the gaps would differ, as docs/differences.md says.
+//! Sequences: each session has its own values. No sequence has a cache, because the gaps would differ
+//! (docs/differences.md).
 
 use super::Draft;
 
@@ -32,8 +33,8 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage("create sequence q_N; create sequence cached_N cache 20;
+    draft.set_up_watch();
+    draft.set_up("create sequence q_N; create sequence cached_N cache 20;
         create unlogged table drawn_N (by text, value bigint unique);
         create table parent_N (id serial primary key, who text);
         create table child_N (id serial primary key, parent_id int default currval('parent_N_id_seq'), who text);
@@ -48,8 +49,8 @@ pub fn write(draft: &mut Draft) {
         let (session, step) = (draft.session(), draft.pick(STEPS));
         draft.run(session, step, &[]);
         if draft.random.u8(..4) == 0 {
-            // Values of a sequence with a cache have other gaps through the gateway, but ascend in each session. The contents
-            // of unlogged tables are not compared.
+            // Values of a sequence with a cache have other gaps through the gateway, but ascend in each session. The
+            // contents of unlogged tables are not compared.
             let ascends = format!(
                 "with next as (select nextval('cached_N') as value)
                  insert into drawn_N select '{session}', value from next

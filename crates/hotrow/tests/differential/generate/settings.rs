@@ -1,4 +1,4 @@
-//! Settings: changed, shown, reset, in and out of transactions, and what they do to answers.
+//! Settings: changed, shown, reset, in and outside transactions, and their effect on answers.
 
 use super::Draft;
 use crate::program::{Frame, Step};
@@ -40,8 +40,8 @@ const RESETS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage(
+    draft.set_up_watch();
+    draft.set_up(
         "create table one.t_N (id int primary key, n int default 1); insert into one.t_N values (1);
         create table two.t_N (id int primary key, n int default 2); insert into two.t_N values (1);
         grant all on one.t_N to public; grant usage on schema one, two to public; grant all on w_N to public",
@@ -61,18 +61,18 @@ pub fn write(draft: &mut Draft) {
                 continue;
             }
         };
-        if draft.once_in(3) { draft.run(session, sql, &[]) } else { draft.say(session, sql) }
+        if draft.once_in(3) { draft.run(session, sql, &[]) } else { draft.query(session, sql) }
     }
 }
 
-/// The name that a session has, under what others of its pool are called.
+/// The session's application name, among other names in its pool.
 pub fn application_name(draft: &mut Draft) {
     for session in ['a', 'b'] {
         let name = format!("program-{session}");
         let connect = Frame::Connect(vec![("application_name".to_owned(), name)]);
         draft.steps.push(Step::new(session, vec![connect]));
     }
-    draft.stage_watch();
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(8..25) {
         let session = draft.session();
         let sql = draft.pick(&[
@@ -90,6 +90,6 @@ pub fn application_name(draft: &mut Draft) {
             "select current_setting('application_name')",
             "select f from w_N where id = 1",
         ]);
-        draft.say(session, sql);
+        draft.query(session, sql);
     }
 }

@@ -1,20 +1,20 @@
-//! A statement that takes long, and others beside it; texts that take long to understand.
+//! A slow statement with others beside it, and texts that take long to parse.
 
 use super::Draft;
 use crate::program::{Frame, Step};
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int); insert into t_N select g, 0 from generate_series(1, 5) g");
+    draft.set_up("create table t_N (id int primary key, n int); insert into t_N select g, 0 from generate_series(1, 5) g");
     for session in ['a', 'b', 'c'] {
-        draft.say(session, "select n from t_N where id = 2");
-        draft.say(session, "update t_N set n = n + 1 where id = 2");
+        draft.query(session, "select n from t_N where id = 2");
+        draft.query(session, "update t_N set n = n + 1 where id = 2");
     }
     if draft.once_in(3) {
         let sql = long_text(draft);
-        draft.say('a', sql);
+        draft.query('a', sql);
         return;
     }
-    // Some seconds: longer than an answer may be late.
+    // Some seconds: more than the tolerance for an answer.
     let takes_long = ["30000 + id - id", "29999 + id - id", "29998 + id - id"]
         .map(|number| format!("length(factorial({number})::text)"))
         .join(" + ");
@@ -30,10 +30,10 @@ pub fn write(draft: &mut Draft) {
             .pick(&["select n from t_N where id = $1", "update t_N set n = n + 1 where id = $1 returning n"]);
         draft.run(session, sql, &[id]);
     }
-    draft.say('a', "select 1");
+    draft.query('a', "select 1");
 }
 
-/// A statement near the largest that is looked at.
+/// A statement whose length is near the limit for packing.
 fn long_text(draft: &mut Draft) -> String {
     let times = 60_000;
     match draft.random.u8(..5) {

@@ -1,5 +1,5 @@
-//! One statement in many spellings: literals, names, comments, casts, expressions, clauses that a packed statement has
-//! now and then.
+//! One statement in many spellings: literals, names, comments, casts, expressions, and clauses that a packed statement
+//! can have.
 
 use super::Draft;
 
@@ -84,7 +84,7 @@ const TEXTS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage(
+    draft.set_up(
         "create table \"T_N\" (\"Id\" int primary key, \"select\" text);
         create table t_N (id int primary key, n int default 0, v text, b bigint, m numeric, c char(3));
         insert into t_N (id) values (1), (2); insert into \"T_N\" values (1, 'x')",

@@ -1,5 +1,5 @@
-//! DDL between two runs of one statement: it has to be understood anew. Types of columns, tables and functions that come
-//! earlier in the search path, tables that are made anew.
+//! DDL between two runs of a statement, which must be decided again: changed types of columns, tables and functions
+//! that come earlier in the search path, tables that are created again.
 
 use super::Draft;
 
@@ -17,21 +17,21 @@ const CHANGES: &[(&str, &str, &[&str])] = &[
     ("numeric(6,2)", "numeric(6,4)", &["1.5", "1.2345"]),
 ];
 
-/// A session that does nothing else changes the catalogue: at once, in a block, or in one that it rolls back.
+/// A session changes the catalogue and does nothing else: directly, in a transaction, or in one that is rolled back.
 pub(super) fn ddl(draft: &mut Draft, between: &mut dyn FnMut(&mut Draft), sql: &str) {
     let session = draft.session();
     match draft.random.u8(..5) {
         0 => {
-            draft.say(session, "begin");
-            draft.say(session, sql);
+            draft.query(session, "begin");
+            draft.query(session, sql);
             let end = draft.pick(&["commit", "commit", "rollback"]);
-            draft.say(session, end);
+            draft.query(session, end);
         }
         1 => draft.run(session, sql, &[]),
         2 => {
-            draft.say(session, format!("begin; {sql}; commit"));
+            draft.query(session, format!("begin; {sql}; commit"));
         }
-        _ => draft.say(session, sql),
+        _ => draft.query(session, sql),
     }
     for _ in 0..draft.random.u8(1..4) {
         between(draft);
@@ -43,8 +43,8 @@ pub fn column_types(draft: &mut Draft) {
     let (old, new, values) = CHANGES[draft.random.usize(..CHANGES.len())];
     let keyed = draft.once_in(3) && !old.starts_with("json");
     let key = if keyed { old } else { "int" };
-    draft.stage_watch();
-    draft.stage(format!("create table t_N (id {key} primary key, v {old})"));
+    draft.set_up_watch();
+    draft.set_up(format!("create table t_N (id {key} primary key, v {old})"));
     let mut using = |draft: &mut Draft| {
         let session = draft.session();
         let (v, w) = (Some(draft.pick(values)), Some(draft.pick(values)));
@@ -77,12 +77,12 @@ pub fn column_types(draft: &mut Draft) {
     }
 }
 
-/// A table or a view of the same name comes into a schema that is searched earlier, and goes.
+/// A table or view of the same name is created in a schema that is searched earlier, and dropped.
 pub fn shadowed_names(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage("create table two.t_N (id int primary key, who text default 'two', n int default 0); insert into two.t_N values (1), (2)");
+    draft.set_up_watch();
+    draft.set_up("create table two.t_N (id int primary key, who text default 'two', n int default 0); insert into two.t_N values (1), (2)");
     let mut using = |draft: &mut Draft| {
-        // A statement that was prepared before may mean either table: docs/differences.md.
+        // A statement that was prepared earlier may mean either table: docs/differences.md.
         draft.named.clear();
         let (session, id) = (draft.session(), Some(draft.pick(&["1", "2", "3"])));
         match draft.random.u8(..5) {
@@ -112,10 +112,10 @@ pub fn shadowed_names(draft: &mut Draft) {
     }
 }
 
-/// A function that fits better comes, or another body.
+/// A function is created that fits better, or a function gets another body.
 pub fn overloads(draft: &mut Draft) {
-    draft.stage_watch();
-    draft.stage(
+    draft.set_up_watch();
+    draft.set_up(
         "create table t_N (id int primary key, who text); insert into t_N values (1, 'none'), (2, 'none');
         create function two.f_N(numeric) returns text immutable language sql as $$ select 'two numeric' $$",
     );
@@ -143,7 +143,7 @@ pub fn overloads(draft: &mut Draft) {
     }
 }
 
-/// A table of the same name is made anew, with other columns.
+/// A table of the same name is created again, with other columns.
 pub fn recreated(draft: &mut Draft) {
     const TABLES: &[&str] = &[
         "create table t_N (id int primary key, v int)",
@@ -154,9 +154,9 @@ pub fn recreated(draft: &mut Draft) {
         "create table t_N (id int primary key, v int) partition by range (id); create table t1_N partition of t_N default",
         "create temporary table t_N (id int primary key, v int)",
     ];
-    draft.stage_watch();
+    draft.set_up_watch();
     let first = draft.pick(&TABLES[..3]);
-    draft.stage(first);
+    draft.set_up(first);
     let mut using = |draft: &mut Draft| {
         let (session, id) = (draft.session(), Some(draft.pick(&["1", "01", "2"])));
         match draft.random.u8(..5) {

@@ -1,4 +1,4 @@
-//! Statements of all kinds: what is not a plain row by its key has to be passed through as it is.
+//! Statements of all kinds: all except plain rows by key have to be passed through unchanged.
 
 use super::Draft;
 
@@ -71,13 +71,13 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage("create table t_N (id int primary key, n int default 0); insert into t_N values (1, 1), (2, 2);
+    draft.set_up("create table t_N (id int primary key, n int default 0); insert into t_N values (1, 1), (2, 2);
         create table u_N (id int primary key, n int); insert into u_N values (1, 10), (9, 90);
         create table part_N (id int primary key, n int) partition by range (id);
         create table low_N partition of part_N for values from (0) to (100); create table high_N partition of part_N for values from (100) to (200);
         create table child_N () inherits (u_N);
         create table ref_N (id int primary key, t int references t_N on delete cascade deferrable initially deferred)");
-    draft.stage_watch();
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(10..35) {
         let (session, step) = (draft.session(), draft.pick(STEPS));
         draft.run(session, step, &[]);

@@ -4,7 +4,7 @@
 use super::{Draft, SESSIONS, parse};
 use crate::program::Frame;
 
-const STAGE: &str = "create table t_N (id int primary key, n int not null default 0, u int unique deferrable initially deferred);
+const SETUP: &str = "create table t_N (id int primary key, n int not null default 0, u int unique deferrable initially deferred);
     insert into t_N (id) select generate_series(1, 6)";
 
 const STEPS: &[&str] = &[
@@ -55,14 +55,14 @@ const STEPS: &[&str] = &[
 ];
 
 pub fn write(draft: &mut Draft) {
-    draft.stage(STAGE);
-    draft.stage_watch();
+    draft.set_up(SETUP);
+    draft.set_up_watch();
     for _ in 0..draft.random.u8(10..40) {
         let session = draft.session();
         match draft.random.u8(..10) {
             0..=3 => {
                 let step = draft.pick(STEPS);
-                if draft.once_in(4) { draft.run(session, step, &[]) } else { draft.say(session, step) }
+                if draft.once_in(4) { draft.run(session, step, &[]) } else { draft.query(session, step) }
             }
             4..=7 => {
                 let id = draft.pick(&["1", "2", "3", "7"]);
@@ -74,7 +74,7 @@ pub fn write(draft: &mut Draft) {
     }
     for session in SESSIONS {
         let end = draft.pick(&["commit", "rollback"]);
-        draft.say(session, end);
+        draft.query(session, end);
     }
 }
 
@@ -89,7 +89,7 @@ fn row(draft: &mut Draft, session: char, id: &str) {
     }
 }
 
-/// A block whose statements are sent in one write, in messages of their own or before one Sync.
+/// A block whose statements are sent in one write, as separate messages or before one Sync.
 fn pipelined(draft: &mut Draft, session: char) {
     let mut frames = Vec::new();
     let single = draft.random.bool();

@@ -1,6 +1,6 @@
-//! Types and texts of values for them, good and bad.
+//! Types and texts of values for them, valid and invalid.
 
-/// A type and what may be written for it.
+/// A type and texts that are written to it.
 pub type Type = (&'static str, &'static [&'static str]);
 
 pub const TYPES: &[Type] = &[
@@ -52,7 +52,7 @@ pub const TYPES: &[Type] = &[
     ("pair_N", &["(1,a)", "(,)", "(1)"]),
 ];
 
-/// Types of keys. All values are good.
+/// Types of keys. All values are valid.
 pub const KEYS: &[Type] = &[
     ("int", &["1", "2", "3"]),
     ("bigint", &["1", "2", "9000000000"]),
@@ -72,7 +72,7 @@ pub const KEYS: &[Type] = &[
     ("int[]", &["{1}", "{2}"]),
 ];
 
-/// The types that a user makes.
+/// User-defined types.
 pub const MADE: &str = "create type mood_N as enum ('sad', 'happy');
     create domain small_N as int check (value < 10);
     create domain minutes_N as interval minute; create domain span_N as minutes_N;

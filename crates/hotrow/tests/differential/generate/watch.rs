@@ -1,14 +1,14 @@
-//! A bystander's questions: what another session has left behind shows in their answers.
+//! Queries of another session, whose answers show state that a session has left.
 
 use super::Draft;
 
-/// What the looks need.
-const STAGE: &str =
+/// The table that the queries need.
+const SETUP: &str =
     "create table w_N (id int primary key, at timestamptz, f float8, b bytea, i interval, name text);
     insert into w_N values (1, '2020-01-31 12:00+00', 0.1, '\\x00ff', '1 mon -2 hours', 'hotrow'),
         (2, '2020-07-31 12:00+00', 1.5, 'abc', '1 day', 'other')";
 
-const LOOKS: &[&str] = &[
+const QUERIES: &[&str] = &[
     "select name, setting from pg_settings where name in ('search_path', 'TimeZone', 'DateStyle', 'work_mem',
         'statement_timeout', 'lock_timeout', 'default_transaction_isolation', 'default_transaction_read_only',
         'session_replication_role', 'extra_float_digits', 'bytea_output', 'IntervalStyle', 'client_encoding', 'role',
@@ -31,16 +31,16 @@ const LOOKS: &[&str] = &[
 ];
 
 impl Draft {
-    /// What the looks need.
-    pub fn stage_watch(&mut self) {
-        self.stage(STAGE);
+    /// Creates the table that the queries need.
+    pub fn set_up_watch(&mut self) {
+        self.set_up(SETUP);
     }
 
-    /// A bystander looks around.
+    /// Runs one of the queries in any session.
     pub fn watch(&mut self) {
         for _ in 0..self.random.u8(1..=3) {
-            let (session, look) = (self.session(), self.pick(LOOKS));
-            self.run(session, look, &[]);
+            let (session, query) = (self.session(), self.pick(QUERIES));
+            self.run(session, query, &[]);
         }
     }
 }

@@ -1,15 +1,15 @@
-//! What clients saw of their units, and which version of which row that was. Never says which order is right: that is
-//! `replay.rs`.
+//! The answers to the clients' units, and which version of which row each shows. `replay.rs` decides which order is
+//! right.
 
 use std::fmt;
 
 use super::units::{DELETE, EVENT, Sees, Step, Unit};
 use hotrow_testkit::line::Answer;
 
-/// No event gets as far.
+/// No event gets an ID as high as this.
 const UNUSED: u64 = 1_000_000;
 
-/// A unit and its answer, with the moments when it was sent and when it was answered.
+/// A unit and its answer, with the times when it was sent and answered.
 #[derive(Clone)]
 pub struct Record {
     pub unit: Unit,
@@ -26,17 +26,17 @@ pub struct Observation {
     pub after: u64,
 }
 
-/// What an answer tells of its place in the order.
+/// What an answer shows about its unit's place in the order.
 #[derive(Debug)]
 pub enum Place {
     /// Exactly when these rows had these versions.
     Exact(Vec<Observation>),
-    /// Anywhere behind some moment that the answer does not tell; it changed nothing.
+    /// At any time after a moment that the answer does not show. The unit changed nothing.
     Late,
 }
 
 impl Record {
-    /// What the answer tells of its place.
+    /// What the answer shows about the unit's place.
     pub fn place(&self) -> Place {
         let failed = self.answer.error().is_some();
         let mut observations = Vec::new();
@@ -51,11 +51,11 @@ impl Record {
                 (Sees::Read(row), None, _) => (row, 0, 0),
                 (Sees::ReadMortal(_), None, _) => return Place::Late,
                 (Sees::Made(_), None, None) => match part.error() {
-                    Some(report) if report.code != "23505" => continue, // whatever the row holds
+                    Some(report) if report.code != "23505" => continue, // this error does not depend on the row's contents
                     _ => return Place::Late,
                 },
             };
-            // A deleted row's version counts on, so that nothing comes behind it.
+            // The version of a deleted row is counted on, so no unit can follow it.
             let (before, after) =
                 if step.statement == DELETE { (before + 1, before + 2) } else { (before, after) };
             observations.push(Observation { row, before, after });
@@ -66,14 +66,15 @@ impl Record {
         Place::Exact(observations)
     }
 
-    /// The answers to the single statements, as far as they came.
+    /// The answers to the single statements, as far as they arrived.
     fn parts(&self) -> Vec<Answer> {
         let mut parts = vec![Answer::default()];
         for (tag, body) in self.answer.frames() {
             let part = parts.last_mut().expect("there is always one");
             part.bytes.push(tag as u8);
-            part.bytes
-                .extend_from_slice(&(u32::try_from(body.len()).expect("it is short") + 4).to_be_bytes());
+            part.bytes.extend_from_slice(
+                &(u32::try_from(body.len()).expect("the answer is short") + 4).to_be_bytes(),
+            );
             part.bytes.extend_from_slice(body);
             if tag == 'C' {
                 parts.push(Answer::default());
@@ -82,8 +83,8 @@ impl Record {
         parts
     }
 
-    /// The number that a sequence gave to an event, an unused one where the answer does not tell. Which one does not
-    /// belong to the promise: sequences have gaps.
+    /// The number that a sequence gave to an event, or an unused one if the answer does not show it. The number is not
+    /// part of the promise, because sequences have gaps.
     pub fn event_id(&self) -> Option<u64> {
         self.unit.steps.iter().find(|step| step.statement == EVENT)?;
         let returned = self.answer.rows().first().and_then(|row| row[0].clone());
@@ -102,7 +103,7 @@ fn failing_row(answer: &Answer) -> Option<Vec<&str>> {
 }
 
 fn number(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is a number"))
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }
 
 impl fmt::Debug for Record {

@@ -1,9 +1,8 @@
-//! Looks for a serial order of recorded units that explains every answer, by running them one after another on direct
-//! connections. Never touches a gateway.
-//!
-//! A unit is run when all that must come before it has been: what its session asked before, what was answered before
-//! it was asked, and every reader of a version that it replaces. Units that tell their version must then get the very
-//! same bytes. Those that don't, and changed nothing, are tried in a transaction that is rolled back until they fit.
+//! Searches for a serial order of recorded units that explains every answer, by running them one after another on
+//! direct connections. Never connects to a gateway.  A unit runs when all units that must precede it have run: the
+//! earlier units of its session, those that were answered before it was sent, and every reader of a version that it
+//! replaces. Units that show their version must then get exactly the same bytes. Units that do not show it, and changed
+//! nothing, are tried in a rolled-back transaction until they fit.
 
 use std::collections::HashMap;
 
@@ -23,7 +22,7 @@ impl Session {
         self.records.get(self.next)
     }
 
-    /// Whether its next unit was answered before this one was asked.
+    /// Whether its next unit was answered before this one was sent.
     fn must_precede(&self, record: &Record) -> bool {
         self.upcoming().is_some_and(|(own, _)| own.answered < record.sent)
     }
@@ -32,17 +31,17 @@ impl Session {
 struct Replay {
     sessions: Vec<Session>,
     control: Line,
-    /// Each row's version now.
+    /// Each row's current version.
     versions: HashMap<i64, u64>,
-    /// How many units that have not been run saw this version of this row and left it.
+    /// How many units that have not run yet saw this version of this row and left it.
     readers: HashMap<(i64, u64), usize>,
 }
 
-/// Runs all sessions' records again on the server at this port; panics where no order explains them.
+/// Runs all sessions' records again on the server at this port. Panics if no order explains them.
 pub fn explain(port: u16, schema: &str, sessions: Vec<Vec<Record>>) {
-    // Nobody sees whether a replay is durable, and it is faster if it isn't.
+    // A replay need not be durable, and it is faster without waiting for the log.
     let start = format!("{schema} -c synchronous_commit=off");
-    let connect = || Line::connect(port, &start).unwrap().expect("the server takes us");
+    let connect = || Line::connect(port, &start).unwrap().expect("the server accepts the log-in");
     let mut control = connect();
     let rows = control.query("select id, v from account").rows();
     let number =
@@ -67,7 +66,7 @@ pub fn explain(port: u16, schema: &str, sessions: Vec<Vec<Record>>) {
     replay.run();
 }
 
-/// Prepares all statements; what the answers were.
+/// Prepares all statements and returns the answers.
 pub fn prepare(line: &mut Line) -> Vec<Answer> {
     for (index, sql) in STATEMENTS.iter().enumerate() {
         line.put_prepare(&format!("s{index}"), sql);
@@ -100,13 +99,15 @@ impl Replay {
                 return;
             }
             let reasons = || waiting.iter().map(|index| self.reason(*index)).collect::<Vec<_>>().join("\n\n");
-            assert!(moved, "no serial order explains what comes next:\n{}", reasons());
+            assert!(moved, "no serial order explains the next units:\n{}", reasons());
         }
     }
 
-    /// Why a session's next unit can't be run, for people.
+    /// The reason, in words, why a session's next unit cannot run.
     fn reason(&self, index: usize) -> String {
-        let Some((record, place)) = self.sessions[index].upcoming() else { return "it is done".to_owned() };
+        let Some((record, place)) = self.sessions[index].upcoming() else {
+            return "the session is done".to_owned();
+        };
         let before = self.sessions.iter().enumerate().filter(|(_, other)| other.must_precede(record));
         let before: Vec<usize> = before.map(|(index, _)| index).collect();
         let rows = place.exact().iter().map(|seen| {
@@ -118,7 +119,7 @@ impl Replay {
         format!("session {index} waits for sessions {before:?}; {kind}: {rows}\n{record:?}")
     }
 
-    /// Runs the session's next unit if it can be next of all.
+    /// Runs the session's next unit if it can be the next of all.
     fn advance(&mut self, index: usize) -> bool {
         let session = &self.sessions[index];
         let Some((record, place)) = session.upcoming() else { return false };
@@ -152,7 +153,7 @@ impl Replay {
         assert!(direct.answer == record.answer, "\n{record:?}, and directly\n{direct:?}");
         for seen in place.exact() {
             if seen.before == seen.after {
-                *self.readers.get_mut(&(seen.row, seen.before)).expect("it was counted") -= 1;
+                *self.readers.get_mut(&(seen.row, seen.before)).expect("the reader was counted") -= 1;
             } else {
                 self.versions.insert(seen.row, seen.after);
             }
@@ -169,7 +170,7 @@ impl Replay {
         line.put_query("rollback");
         line.send().unwrap();
         let [_, answer, _] = [line.answer(), line.answer(), line.answer()];
-        // The last byte says whether there is a transaction, and here there is.
+        // The last byte is the transaction status, and a transaction is open here.
         let without_status = |answer: &Answer| answer.bytes[..answer.bytes.len() - 1].to_vec();
         let fits = without_status(&answer) == without_status(&record.answer);
         *next += usize::from(fits);

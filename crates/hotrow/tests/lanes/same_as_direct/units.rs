@@ -1,8 +1,7 @@
-//! Random units for the comparison with a direct connection, and how they are sent. Never looks at an answer.
-//!
-//! Every write returns the version `v` that it made, so that its place among the writes of its row can be read off.
-//! What returns no version either depends on nothing that changes, or on something that stays true once it is (a
-//! stock that only falls, a row that is there or gone for good).
+//! Random units for the comparison with a direct connection, and how they are sent. Never reads an answer.  Every write
+//! returns the version `v` that it made, which shows its place among the writes of its row. A statement that returns no
+//! version depends either on nothing that changes, or on a condition that stays true once it is true: a stock that only
+//! falls, a row that exists or is gone for good.
 
 use hotrow_testkit::line::Line;
 
@@ -17,7 +16,7 @@ pub const TABLES: &str = "
     create table parent (id int primary key);
     create table late (id int primary key, parent int references parent deferrable initially deferred)";
 
-/// Empties the tables and fills them as at the beginning; what they are called in the catalogue stays the same.
+/// Empties the tables and fills them with the initial rows. Their catalogue entries stay the same.
 pub const RESET: &str = "
     truncate account, event, parent, late restart identity;
     insert into account (id, stock) select id, 40 from generate_series(1, 2) id;
@@ -72,16 +71,16 @@ impl Value {
     }
 }
 
-/// What a statement's answer tells of its row's version.
+/// What a statement's answer shows about its row's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
-    /// Its place does not matter to anybody else.
+    /// No version: the order of this statement and others does not matter.
     Nothing,
     /// The version it made.
     Made(i64),
-    /// The version it read; where there is no row the version is 0.
+    /// The version that it read, 0 if the row does not exist.
     Read(i64),
-    /// The version it read; a row that is not there is gone for good.
+    /// The version that it read. A row that does not exist is gone for good.
     ReadMortal(i64),
 }
 
@@ -100,7 +99,7 @@ pub enum Style {
     Simple,
 }
 
-/// What is one transaction to its client.
+/// The statements that are one transaction for the client.
 #[derive(Clone, Debug)]
 pub struct Unit {
     pub style: Style,
@@ -108,7 +107,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Something that client number `client` might ask for.
+    /// A unit that client number `client` might send.
     pub fn random(random: &mut fastrand::Rng, client: i64) -> Self {
         let style = [Style::Prepared, Style::Unnamed, Style::Simple][random.usize(0..3)];
         if random.u8(0..20) > 0 {
@@ -120,7 +119,7 @@ impl Unit {
         Self { style, steps: rows[..2].iter().map(|row| Step::on_stock(random, *row)).collect() }
     }
 
-    /// Puts it on the line, as its client sends it.
+    /// Appends the unit to the line, as its client sends it.
     pub fn put(&self, line: &mut Line) {
         if self.style == Style::Simple {
             let texts: Vec<String> = self.steps.iter().map(Step::text).collect();
@@ -138,7 +137,7 @@ impl Unit {
     }
 }
 
-/// One of the usual values, seldom one of the others: a statement that fails often is not packed any more.
+/// One of the usual values, rarely one of the others: a statement that fails often is no longer packed.
 fn mostly<T: Copy>(random: &mut fastrand::Rng, usual: &[T], others: &[T]) -> T {
     let values = if random.u8(0..16) > 0 { usual } else { others };
     values[random.usize(0..values.len())]
@@ -165,7 +164,7 @@ impl Step {
             4 => (vec![Number(shared), amount, note], Sees::Made(shared)),
             5 | 6 => (vec![Number(shared), amount], Sees::Made(shared)),
             DELETE => (vec![Number(mortal)], Sees::Made(mortal)),
-            // Fits its column: whether a value that doesn't is noticed where there is no row depends on the server's plan.
+            // Fits its column: whether the server notices a value that does not, without a row, depends on its plan.
             8 => (vec![Number(mortal), Text(["", "new"][random.usize(0..2)])], Sees::Made(mortal)),
             EVENT => {
                 let account = Number(mostly(random, &[11, 12, 13], &[999]));
@@ -181,7 +180,7 @@ impl Step {
         Self { statement, values, sees }
     }
 
-    /// A write of a row that is always there.
+    /// A write of a row that always exists.
     fn on_stock(random: &mut fastrand::Rng, row: i64) -> Self {
         let statement = [1, 2, 10, 11][random.usize(0..4)];
         Self { values: Self::stock_values(random, statement, row), statement, sees: Sees::Made(row) }
@@ -207,7 +206,7 @@ impl Step {
         values
     }
 
-    /// With its values written into it.
+    /// The statement's text with its values.
     pub fn text(&self) -> String {
         let values = self.values.iter().enumerate();
         values.fold(STATEMENTS[self.statement].to_owned(), |text, (at, value)| {
