@@ -1,12 +1,13 @@
--- The tables of the payment service. Every file beside this one is one statement that commits by itself; what several
--- of them do together survives a crash between any two (see README.md, "How a payment moves").
+-- The tables of the payment service. Every other file in this folder is one statement with its own commit. Sequences of
+-- these statements survive a crash between any two of them (see README.md, "How a payment is processed").
 
--- Two programs that start at once: the second waits, and finds everything there.
+-- If two programs start at once, the second waits and then finds all tables.
 select pg_advisory_xact_lock(hashtext('payments.schema'));
 
 create schema if not exists payments;
 
--- What a merchant wants: the intent. One attempt at a time is under way for it: `state` and `version` are the lock.
+-- The intent: the payment that a merchant wants. At most one attempt is under way for it. `state` and `version` are the
+-- lock.
 create table if not exists payments.intent (
     id uuid primary key,
     merchant text not null,
@@ -29,8 +30,8 @@ create table if not exists payments.intent (
 ) with (fillfactor = 70);
 create index if not exists intent_of_merchant on payments.intent (merchant, id);
 
--- One thing asked of one payment gateway. Written before it is asked, and found by the workers as long as `due_at` is
--- set: whoever died on the way, somebody brings it to its end. Its id is what the gateway knows it by.
+-- One order to one payment gateway. The row is written before the order is sent. Workers find it as long as `due_at` is
+-- set, and finish it if another program has crashed. Its ID is also the gateway's reference.
 create table if not exists payments.attempt (
     id uuid primary key,
     intent uuid not null references payments.intent,
@@ -52,7 +53,7 @@ create table if not exists payments.attempt (
     tries integer not null default 0,
     due_at timestamptz,
     created_at timestamptz not null default now(),
-    -- Two that want to take the same step: the second insert finds this.
+    -- If two programs want to take the same step, the second insert conflicts here.
     constraint attempt_step unique (intent, intent_version)
 ) with (fillfactor = 70);
 create index if not exists attempt_due on payments.attempt (due_at) where due_at is not null;
@@ -69,7 +70,7 @@ create table if not exists payments.transition (
     primary key (intent, version)
 );
 
--- The hot row: what a merchant's day adds up to. Each attempt is added once: see recount_close.sql.
+-- The hot row: the totals of a merchant's day. Each attempt is added once. See recount_close.sql.
 create table if not exists payments.merchant_day (
     merchant text not null,
     day date not null,
@@ -95,7 +96,7 @@ create table if not exists payments.request (
     answer text
 );
 
--- Events for whoever follows the change stream, in the shape that Debezium's outbox router expects. Insert only.
+-- Events for readers of the change stream, in the form that Debezium's outbox router expects. Rows are only inserted.
 create table if not exists payments.outbox (
     id uuid primary key,
     aggregatetype text not null,
@@ -105,7 +106,7 @@ create table if not exists payments.outbox (
     at timestamptz not null default now()
 );
 
--- What payment gateways told us, as it came. `due_at` is set until it has been worked on.
+-- Webhooks of payment gateways, as received. `due_at` is set until the webhook was processed.
 create table if not exists payments.webhook (
     gateway text not null,
     event text not null,
@@ -117,7 +118,7 @@ create table if not exists payments.webhook (
 );
 create index if not exists webhook_due on payments.webhook (due_at) where due_at is not null;
 
--- Dependent services that want to be told.
+-- Dependent services that receive notifications.
 create table if not exists payments.endpoint (
     name text primary key,
     url text not null,
@@ -125,8 +126,8 @@ create table if not exists payments.endpoint (
     active boolean not null default true
 );
 
--- What each of them is to be told, where the database has no queues for it: `due_at` is set until it has been, or we
--- gave up.
+-- Notifications to each of them, if the database has no queues. `due_at` is set until a notification was delivered or is
+-- dead.
 create table if not exists payments.notification (
     event uuid not null,
     endpoint text not null,
