@@ -18,9 +18,9 @@ create table if not exists payments.intent (
     capture_at_once boolean not null,
     state text not null,
     version bigint not null,
-    attempt uuid,                                  -- the last that began
+    attempt uuid,                                  -- the last attempt that began
     authorization_id uuid,                         -- the attempt that holds the money
-    gateway text,                                  -- where it is held
+    gateway text,                                  -- the payment gateway that holds the money
     captured bigint not null default 0,
     refunded bigint not null default 0,
     created_at timestamptz not null default now(),
@@ -35,10 +35,10 @@ create index if not exists intent_of_merchant on payments.intent (merchant, id);
 create table if not exists payments.attempt (
     id uuid primary key,
     intent uuid not null references payments.intent,
-    intent_version bigint not null,                -- the intent's version once this has begun
+    intent_version bigint not null,                -- the intent's version after this attempt has begun
     kind text not null,
     gateway text not null,
-    authorization_id uuid not null,                -- the attempt that holds the money; this one if it asks to
+    authorization_id uuid not null,                -- the attempt that holds the money; an attempt to hold money names itself
     amount bigint not null check (amount > 0),
     merchant text not null,
     currency text not null,
@@ -47,9 +47,9 @@ create table if not exists payments.attempt (
     refunded_before bigint not null,
     state text not null default 'started',
     version bigint not null default 1,
-    code text,                                     -- why not, in the gateway's words
-    settled_on date,                               -- the day in whose totals it counts
-    valid_until timestamptz not null,              -- the gateway refuses it later: then "never heard of it" is final
+    code text,                                     -- the gateway's reason of a refusal
+    settled_on date,                               -- the day whose totals contain it
+    valid_until timestamptz not null,              -- the gateway refuses it later, so a missing order is then final
     tries integer not null default 0,
     due_at timestamptz,
     created_at timestamptz not null default now(),
@@ -75,7 +75,7 @@ create table if not exists payments.merchant_day (
     merchant text not null,
     day date not null,
     currency text not null,
-    epoch bigint not null default 0,               -- odd while it is being recounted
+    epoch bigint not null default 0,               -- odd during a recount
     attempts bigint not null default 0,
     declined bigint not null default 0,
     authorized bigint not null default 0,
@@ -87,12 +87,12 @@ create table if not exists payments.merchant_day (
 -- Requests by their Idempotency-Key.
 create table if not exists payments.request (
     key text primary key,
-    fingerprint bytea not null,                    -- of method, path and body
-    run uuid not null,                             -- who works on it: a new one when it is taken over
+    fingerprint bytea not null,                    -- digest of method, path and body
+    run uuid not null,                             -- the run that works on it; a takeover sets a new one
     intent uuid not null,
     attempt uuid not null,
     started_at timestamptz not null default now(),
-    status integer,                                -- null while it runs
+    status integer,                                -- null while the request runs
     answer text
 );
 
@@ -136,7 +136,7 @@ create table if not exists payments.notification (
     tries integer not null default 0,
     error text,
     due_at timestamptz,
-    claimed_until timestamptz,                     -- a worker tells it, until then at the latest
+    claimed_until timestamptz,                     -- a worker sends it, until then at the latest
     created_at timestamptz not null default now(),
     delivered_at timestamptz,
     primary key (event, endpoint)

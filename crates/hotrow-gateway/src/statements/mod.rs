@@ -424,7 +424,10 @@ mod tests {
         assert!(statement.has_credit());
         statement.exclude();
         statement.was_too_slow();
-        assert!(statement.explain().is_some_and(|(verdict, _)| verdict == "passed"), "the statement stays excluded");
+        assert!(
+            statement.explain().is_some_and(|(verdict, _)| verdict == "passed"),
+            "the statement stays excluded"
+        );
     }
 
     #[test]

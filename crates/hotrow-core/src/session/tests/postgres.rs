@@ -401,8 +401,10 @@ impl Backend {
         let words: Vec<&str> = statement.split_whitespace().collect();
         match words[0] {
             "update" | "select" => self.run_on_rows(&words, values, database),
-            "begin" => Ok(self.begin()),
-            "commit" | "rollback" => Ok(self.end_transaction(words[0] == "commit", database)),
+            "begin" | "commit" | "rollback" => {
+                self.run_on_transaction(words[0], database);
+                Ok(())
+            }
             "deallocate" | "prepare" => self.run_on_names(&words),
             "set" | "reset" | "discard" | "create" => self.run_on_settings(&words, several),
             "copy" => {
@@ -446,21 +448,21 @@ impl Backend {
         Ok(())
     }
 
-    fn begin(&mut self) {
-        if self.status != Status::Idle {
-            self.error("WARNING", "25001", "there is already a transaction in progress");
-        } else {
-            self.keep_settings();
+    fn run_on_transaction(&mut self, command: &str, database: &mut Database) {
+        let in_block = self.status != Status::Idle;
+        if command == "begin" {
+            if in_block {
+                self.error("WARNING", "25001", "there is already a transaction in progress");
+            } else {
+                self.keep_settings();
+            }
+            self.status = Status::Transaction;
+            return self.complete("BEGIN");
         }
-        self.status = Status::Transaction;
-        self.complete("BEGIN");
-    }
-
-    fn end_transaction(&mut self, is_commit: bool, database: &mut Database) {
-        if self.status == Status::Idle {
+        if !in_block {
             self.error("WARNING", "25P01", "there is no transaction in progress");
         }
-        let commits = is_commit && self.status != Status::Failed;
+        let commits = command == "commit" && self.status != Status::Failed;
         if commits {
             self.commit(database)
         } else {
