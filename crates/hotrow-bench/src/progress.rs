@@ -77,7 +77,7 @@ fn figure(figure: Figure, round: &Round) -> String {
         ));
     }
     if round.turned_away > 0 {
-        text.push_str(&format!(" ({}/s turned away)", whole(round.turned_away_per_second)));
+        text.push_str(&format!(" ({}/s rejected)", whole(round.turned_away_per_second)));
     }
     text
 }
