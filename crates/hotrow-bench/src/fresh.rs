@@ -1,5 +1,5 @@
-//! Load by fresh connections: each connects, makes one call and closes, through a gateway that was just started if it goes
-//! through one. The latency is that of the first answer after a restart.
+//! Load by fresh connections: each connects, makes one call and closes, through a gateway that was just started if the
+//! technique uses one. The latency is that of the first answer after a restart.
 
 use crate::load::{Answers, Failure, NoFigure, Part};
 use crate::plan::Plan;
@@ -29,7 +29,7 @@ pub async fn run(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answ
     Ok(Answers::since(began, acknowledged, latencies))
 }
 
-/// One call. Every command on that counter adds one, so its value must be the number of commands.
+/// Makes one call. Every command on the counter adds one, so its value must be the number of commands.
 async fn call(config: &tokio_postgres::Config) -> Result<(), Failure> {
     let failed = |error: tokio_postgres::Error| Failure(format!("the call failed: {error}"));
     let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
@@ -42,6 +42,6 @@ async fn call(config: &tokio_postgres::Config) -> Result<(), Failure> {
     if value == version {
         Ok(())
     } else {
-        Err(Failure(format!("the value after {version} increments by one was given as {value}")))
+        Err(Failure(format!("the value after {version} increments by one is {value}")))
     }
 }

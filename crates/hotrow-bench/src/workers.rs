@@ -1,5 +1,5 @@
-//! Load by workers that take a batch of orders in one statement and complete it in another, which pgbench can't do, since it
-//! keeps no rows; the SQL is the technique's.
+//! Load by workers that take a batch of orders in one statement and complete it in another. pgbench cannot do this, because
+//! it keeps no rows. The SQL is part of the technique.
 
 use crate::endpoint::Endpoint;
 use crate::load::{Answers, Failure, Part, joined};
@@ -11,18 +11,18 @@ use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-/// Orders that one worker completed, and how long a batch took it from asking for it to its completion.
+/// The orders that one worker completed, and the latencies of its batches, from the request to the completion.
 struct Done {
     orders: u64,
     latencies: Latencies,
 }
 
-/// Runs a load to its end. Each order counts, and not each batch.
+/// Runs a load to its end. It counts orders, not batches.
 pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answers, Failure> {
     let mut clients = Vec::new();
     for _ in 0..part.run.clients {
         let (client, connection) = endpoint.config().connect(NoTls).await.map_err(failure)?;
-        // Its end shows up as an error of the worker's next statement.
+        // If the connection ends, the worker's next statement fails.
         tokio::spawn(connection);
         clients.push(client);
     }
@@ -41,7 +41,7 @@ pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answe
     Ok(Answers::since(began, all.orders, all.latencies))
 }
 
-/// One worker, until the time is over.
+/// Runs one worker until the time is over.
 async fn work(
     client: tokio_postgres::Client,
     take: String,
@@ -74,7 +74,7 @@ async fn work(
     Ok(done)
 }
 
-/// An array of bigint, also where a domain of the schema pack's over one is wanted.
+/// An array of bigint, also as a parameter of a domain of the schema pack.
 #[derive(Debug)]
 struct Receipts(Vec<i64>);
 
@@ -96,7 +96,9 @@ impl ToSql for Receipts {
 
 fn failure(error: tokio_postgres::Error) -> Failure {
     Failure(match error.as_db_error() {
-        Some(said) => format!("a worker's statement failed: {} ({})", said.message(), said.code().code()),
+        Some(reported) => {
+            format!("a worker's statement failed: {} ({})", reported.message(), reported.code().code())
+        }
         None => format!("a worker failed: {error}"),
     })
 }

@@ -11,7 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `command.rs`, `parse.rs` | the commands of counters and sales, their invalid arguments, and how scripts write them |
 //! | `functions.rs` | the names of the functions that commands call |

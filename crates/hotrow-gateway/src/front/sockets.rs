@@ -179,6 +179,6 @@ mod tests {
         let any = sockets.tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
         assert_eq!(any.socket.local_addr().unwrap(), left);
         assert_eq!(sockets.unused().count(), 0);
-        assert!(sockets.tcp(address).await.is_err(), "it is in use");
+        assert!(sockets.tcp(address).await.is_err(), "the address is in use");
     }
 }

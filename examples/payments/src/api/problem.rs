@@ -44,7 +44,7 @@ impl Problem {
     pub const KEY_REUSED: Self = fixed(
         StatusCode::UNPROCESSABLE_ENTITY,
         "idempotency-key-reused",
-        "another request has this Idempotency-Key: make up a new one",
+        "another request has this Idempotency-Key: use a new key",
     );
     /// The request with this key is still running.
     pub const KEY_RUNNING: Self = fixed(
@@ -56,13 +56,13 @@ impl Problem {
     pub const DELIVERED: Self = fixed(
         StatusCode::CONFLICT,
         "delivered",
-        "the endpoint has taken this notification: only one that it has not can be sent again",
+        "the endpoint has accepted this notification: only notifications that it has not accepted can be sent again",
     );
     /// The notification waits for its time.
     pub const PENDING: Self = fixed(
         StatusCode::CONFLICT,
         "pending",
-        "this notification is sent by itself when its time comes: in a queue only a dead one can be sent again",
+        "this notification will be sent at its time: in a queue, only a dead notification can be sent again",
     );
     /// Too many requests are under way.
     pub const BUSY: Self =
@@ -71,7 +71,7 @@ impl Problem {
     pub const NO_GATEWAY: Self = fixed(
         StatusCode::SERVICE_UNAVAILABLE,
         "no-gateway",
-        "no payment gateway could be reached, and nothing was charged: repeat it with the same key",
+        "no payment gateway could be reached, and nothing was charged: repeat the request with the same key",
     );
     /// The signature of a webhook is invalid.
     pub const DISTRUSTED: Self =
@@ -112,7 +112,7 @@ impl From<Error> for Problem {
         fixed(
             StatusCode::SERVICE_UNAVAILABLE,
             "database",
-            "the database did not answer as it should: repeat the request with the same key",
+            "the database did not answer correctly: repeat the request with the same key",
         )
     }
 }

@@ -122,6 +122,6 @@ pub async fn notifications(
         which.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     input::name("endpoint", &endpoint)?;
     let Payments { database, notifications, .. } = &*api.payments;
-    let told = notifications.list(database, &endpoint, state).await?;
-    Ok(axum::Json(json!({ "notifications": told })))
+    let listed = notifications.list(database, &endpoint, state).await?;
+    Ok(axum::Json(json!({ "notifications": listed })))
 }

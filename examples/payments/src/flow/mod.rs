@@ -4,7 +4,7 @@
 //! set. `due_at` is cleared only after all consequences of the outcome are written. The request, a webhook, a worker, or all
 //! of them at the same time can therefore repeat everything here.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `begin` | the attempt, and the payment's step to the state in which it is under way |
 //! | `ask` | requests to the gateway, and the meaning of its answers |

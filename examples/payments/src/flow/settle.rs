@@ -62,14 +62,14 @@ impl Payments {
                 return Ok(attempt);
             }
             let Some(now) = self.attempt(attempt.id).await? else {
-                return Err(Error::Nonsense(format!("attempt {} is gone", attempt.id)));
+                return Err(Error::Nonsense(format!("attempt {} does not exist any more", attempt.id)));
             };
             attempt = now;
             if let Some(outcome) = attempt.state.outcome() {
                 if outcome != decision.outcome {
                     // A gateway that reports two outcomes: a person has to look.
                     tracing::error!(attempt = %attempt.id, was = outcome.word(), now = decision.outcome.word(),
-                        "a settled attempt is told another outcome");
+                        "a gateway reports another outcome for a settled attempt");
                 }
                 // The task that wrote the outcome adds it to the totals. Both may write the rest.
                 self.follow(&attempt, outcome).await?;

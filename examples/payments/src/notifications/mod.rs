@@ -73,7 +73,7 @@ pub struct Notification {
 
 /// A notification in a list.
 #[derive(Serialize)]
-pub struct Told {
+pub struct Listed {
     event: Uuid,
     endpoint: String,
     state: State,
@@ -118,7 +118,7 @@ impl Notifications {
 
     async fn known(&self, database: &Database) -> Result<Known, Error> {
         let mut known = {
-            let mut known = self.known.lock().expect("nothing panics while it holds the names");
+            let mut known = self.known.lock().expect("no thread panics while it holds the names");
             if known.read.is_some_and(|read| read.elapsed() < KNOWN_FOR) {
                 return Ok(known.clone());
             }
@@ -147,7 +147,7 @@ impl Notifications {
     }
 
     fn know(&self, known: Known) {
-        *self.known.lock().expect("nothing panics while it holds the names") = known;
+        *self.known.lock().expect("no thread panics while it holds the names") = known;
     }
 
     /// Writes the notifications of an event for all dependent services.
@@ -200,22 +200,22 @@ impl Notifications {
     }
 
     /// Records the delivery or failure of a claimed notification.
-    pub async fn told(
+    pub async fn record(
         &self,
         database: &Database,
-        told: &Notification,
+        notification: &Notification,
         failure: Option<&str>,
     ) -> Result<(), Error> {
-        let rung = usize::try_from(told.tries).unwrap_or(0).saturating_sub(1);
+        let rung = usize::try_from(notification.tries).unwrap_or(0).saturating_sub(1);
         let again = self.again_after.get(rung);
-        match (told.receipt, failure) {
-            (None, None) => table::delivered(database, told).await,
-            (None, Some(error)) => table::failed(database, told, error, again).await,
-            (Some(receipt), None) => queue::delivered(database, told, receipt).await,
+        match (notification.receipt, failure) {
+            (None, None) => table::delivered(database, notification).await,
+            (None, Some(error)) => table::failed(database, notification, error, again).await,
+            (Some(receipt), None) => queue::delivered(database, notification, receipt).await,
             (Some(receipt), Some(error)) => {
                 // The queue knows whether it was the last time, because it was created with the number of attempts.
                 let again = again.or(self.again_after.last());
-                queue::failed(database, told, receipt, error, again).await
+                queue::failed(database, notification, receipt, error, again).await
             }
         }
     }
@@ -238,15 +238,20 @@ impl Notifications {
     }
 
     /// Notifications of one endpoint in one state, the oldest first.
-    pub async fn list(&self, database: &Database, endpoint: &str, state: State) -> Result<Vec<Told>, Error> {
+    pub async fn list(
+        &self,
+        database: &Database,
+        endpoint: &str,
+        state: State,
+    ) -> Result<Vec<Listed>, Error> {
         let known = self.known(database).await?;
         let mut rows = table::list(database, endpoint, state, LISTED).await?;
         if known.queues && known.endpoints.iter().any(|known| known.name == endpoint) {
             let left = LISTED - i64::try_from(rows.len()).unwrap_or(LISTED);
             rows.extend(queue::list(database, endpoint, state, left).await?);
         }
-        let told = |row| {
-            Ok(Told {
+        let listed = |row| {
+            Ok(Listed {
                 event: get(row, "event")?,
                 endpoint: endpoint.to_owned(),
                 state,
@@ -256,6 +261,6 @@ impl Notifications {
                 delivered_at: get(row, "delivered_at")?,
             })
         };
-        rows.iter().map(told).collect()
+        rows.iter().map(listed).collect()
     }
 }

@@ -70,27 +70,27 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, told: &Notification, receipt: i64) -> Result<(), Error> {
-    let row = database.row(COMPLETE, &[&name(&told.endpoint.name), &receipt]).await?;
-    settled(told, row)
+pub async fn delivered(database: &Database, notification: &Notification, receipt: i64) -> Result<(), Error> {
+    let row = database.row(COMPLETE, &[&name(&notification.endpoint.name), &receipt]).await?;
+    settled(notification, row)
 }
 
 pub async fn failed(
     database: &Database,
-    told: &Notification,
+    notification: &Notification,
     receipt: i64,
     error: &str,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    let row = database.row(FAIL, &[&name(&told.endpoint.name), &receipt, &error, &again]).await?;
-    settled(told, row)
+    let row = database.row(FAIL, &[&name(&notification.endpoint.name), &receipt, &error, &again]).await?;
+    settled(notification, row)
 }
 
 /// If the lease ended before the delivery was recorded, the notification is sent again.
-fn settled(told: &Notification, row: Option<Row>) -> Result<(), Error> {
+fn settled(notification: &Notification, row: Option<Row>) -> Result<(), Error> {
     let outcome: Option<String> = row.map(|row| get(&row, "outcome")).transpose()?;
     if outcome.as_deref() == Some("lease_lost") {
-        tracing::info!(event = %told.event, endpoint = told.endpoint.name, "the claim had ended");
+        tracing::info!(event = %notification.event, endpoint = notification.endpoint.name, "the claim had ended");
     }
     Ok(())
 }

@@ -35,18 +35,18 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, told: &Notification) -> Result<(), Error> {
-    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await?;
+pub async fn delivered(database: &Database, notification: &Notification) -> Result<(), Error> {
+    database.execute(DELIVERED, &[&notification.event, &notification.endpoint.name]).await?;
     Ok(())
 }
 
 pub async fn failed(
     database: &Database,
-    told: &Notification,
+    notification: &Notification,
     error: &str,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await?;
+    database.execute(FAILED, &[&notification.event, &notification.endpoint.name, &error, &again]).await?;
     Ok(())
 }
 

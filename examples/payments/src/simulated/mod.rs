@@ -1,5 +1,5 @@
-//! Three payment gateways that misbehave as they are told, with books to compare with the service's. They are a program of
-//! their own, which the service reaches over HTTP only.
+//! Three payment gateways with configurable failures, and with books to compare with the service's tables. They are a
+//! separate program, which the service reaches over HTTP only.
 
 mod behaviour;
 mod book;

@@ -24,7 +24,7 @@ impl Worker {
         let Payments { database, notifications, .. } = &*self.payments;
         while !end.has_come() {
             while let Some(idle) = tellers.try_join_next() {
-                busy.remove(&idle.expect("a task that tells an endpoint does not panic"));
+                busy.remove(&idle.expect("a task that sends notifications does not panic"));
             }
             match notifications.endpoints(database).await {
                 Ok(endpoints) => {
@@ -78,6 +78,6 @@ impl Worker {
         } else {
             Some("the endpoint is switched off".to_owned())
         };
-        notifications.told(database, &notification, failure.as_deref()).await
+        notifications.record(database, &notification, failure.as_deref()).await
     }
 }

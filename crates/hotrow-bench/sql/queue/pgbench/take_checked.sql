@@ -1,4 +1,4 @@
--- Warm-up: what a client gets must come after what it got before.
+-- Warm-up: each order of a client must be later than the client's previous order.
 select * from hotrow.take(:run, 1, null) \gset
 \if :id <= :previous
 select 'out of order'::int;

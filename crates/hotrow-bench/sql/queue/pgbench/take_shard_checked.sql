@@ -1,4 +1,4 @@
--- Warm-up: what a client gets must come after what it got before.
+-- Warm-up: each order of a client must be later than the client's previous order.
 \set shard :client_id % 64
 with taken as (
     delete from hotrow_bench.sharded

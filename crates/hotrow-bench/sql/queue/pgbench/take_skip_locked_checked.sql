@@ -1,4 +1,4 @@
--- Warm-up: what a client gets must come after what it got before.
+-- Warm-up: each order of a client must be later than the client's previous order.
 with taken as (
     delete from hotrow_bench.waiting
     where id = (select id from hotrow_bench.waiting order by id limit 1 for update skip locked)

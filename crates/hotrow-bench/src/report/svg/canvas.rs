@@ -114,7 +114,7 @@ impl Canvas {
     }
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
-        writeln!(self.text, "{element}").expect("text in memory takes whatever is written to it");
+        writeln!(self.text, "{element}").expect("writing to a string cannot fail");
     }
 }
 
