@@ -18,7 +18,6 @@ use ledger::Ledger;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio_postgres::NoTls;
 
 /// One caller's command.
 #[derive(Debug)]
@@ -130,9 +129,7 @@ impl Keeper {
         batching: Batching,
         counter: &str,
     ) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = endpoint.config().connect(NoTls).await?;
-        // Its end shows up as an error of the next statement.
-        tokio::spawn(connection);
+        let client = endpoint.client().await?;
         Ok(match batching {
             Batching::Ledger => Self::Ledger(Ledger::start(client, counter).await?),
             Batching::CommandLog => Self::CommandLog(CommandLog::start(client, counter).await?),

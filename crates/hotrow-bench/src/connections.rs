@@ -15,24 +15,21 @@ pub async fn run(endpoint: &Endpoint, part: &Part) -> Result<Answers, Failure> {
         crowd.spawn(visits(endpoint.config(), began + part.lasting()));
     }
     let mut latencies = Latencies::new();
-    let mut acknowledged = 0;
     while let Some(visits) = crowd.join_next().await {
-        let visits = joined(visits)?;
-        acknowledged += visits.len() as u64;
-        visits.into_iter().for_each(|microseconds| latencies.record(microseconds));
+        latencies.add(&joined(visits)?);
     }
-    Ok(Answers::since(began, acknowledged, latencies))
+    Ok(Answers::since(began, latencies.count(), latencies))
 }
 
-/// How long each of one client's visits took, in microseconds, until it was let in.
-async fn visits(config: tokio_postgres::Config, end: Instant) -> Result<Vec<u64>, Failure> {
-    let mut visits = Vec::new();
+/// How long each of one client's visits took until it was let in.
+async fn visits(config: tokio_postgres::Config, end: Instant) -> Result<Latencies, Failure> {
+    let mut visits = Latencies::new();
     while Instant::now() < end {
         let began = Instant::now();
         let connected = config.connect(NoTls).await;
         let (client, connection) =
             connected.map_err(|error| Failure(format!("a client could not log in: {error}")))?;
-        visits.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        visits.record_since(began);
         drop(client);
         // Says goodbye, and waits until the other side has closed: what it costs to let go belongs to the next visit.
         let _ = connection.await;

@@ -68,7 +68,12 @@ impl Endpoint {
 
     /// A connection of this program's own.
     pub async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.config().connect(NoTls).await.map_err(refused("connect"))?;
+        self.client().await.map_err(refused("connect"))
+    }
+
+    /// A connection for a load, with the driver's own error.
+    pub async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.config().connect(NoTls).await?;
         // Its end shows up as an error of the next statement.
         tokio::spawn(connection);
         Ok(client)

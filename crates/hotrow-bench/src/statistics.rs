@@ -73,11 +73,16 @@ impl Latencies {
         self.histogram.add(&other.histogram).expect("all histograms here have the same bounds");
     }
 
+    /// How many requests there are.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
     /// The figures that are reported; nothing without a request.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let at = |quantile| self.histogram.value_at_quantile(quantile);
         (!self.histogram.is_empty()).then(|| Quantiles {
-            samples: self.histogram.len(),
+            samples: self.count(),
             untimed: self.untimed,
             p50_us: at(0.5),
             p90_us: at(0.9),

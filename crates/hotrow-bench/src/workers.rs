@@ -8,7 +8,6 @@ use crate::statistics::Latencies;
 use bytes::BytesMut;
 use std::time::Instant;
 use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// Orders that one worker completed, and how long a batch took it from asking for it to its completion.
@@ -21,10 +20,7 @@ struct Done {
 pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answers, Failure> {
     let mut clients = Vec::new();
     for _ in 0..part.run.clients {
-        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(failure)?;
-        // Its end shows up as an error of the worker's next statement.
-        tokio::spawn(connection);
-        clients.push(client);
+        clients.push(endpoint.client().await.map_err(failure)?);
     }
     let began = Instant::now();
     let named = |text: &str| text.replace(":run", &part.number.to_string());
