@@ -62,12 +62,8 @@ pub async fn receive(
 pub struct Endpoint {
     url: String,
     secret: String,
-    #[serde(default = "yes")]
+    #[serde(default = "input::yes")]
     active: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// `PUT /v1/endpoints/{name}`

@@ -18,8 +18,7 @@ const RESEND: &str = include_str!("../../sql/resend_notification.sql");
 const LIST: &str = include_str!("../../sql/notifications.sql");
 
 pub async fn write(database: &Database, endpoint: &str, event: Uuid, body: &str) -> Result<(), Error> {
-    database.execute(INSERT, &[&event, &endpoint, &body]).await?;
-    Ok(())
+    database.execute(INSERT, &[&event, &endpoint, &body]).await.map(drop)
 }
 
 pub async fn claim(
@@ -36,8 +35,7 @@ pub async fn claim(
 }
 
 pub async fn delivered(database: &Database, told: &Notification) -> Result<(), Error> {
-    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await?;
-    Ok(())
+    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await.map(drop)
 }
 
 pub async fn failed(
@@ -46,8 +44,7 @@ pub async fn failed(
     error: &str,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await?;
-    Ok(())
+    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await.map(drop)
 }
 
 pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {
