@@ -200,10 +200,7 @@ impl Upstream {
                 let length = frame.bytes.len();
                 return Ok(self.input.split_to(length).freeze());
             }
-            let read = self.read.fill(&mut self.input).await;
-            if read.map_err(|error| self.io(error))? == 0 {
-                return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
-            }
+            self.read_some().await?;
         }
     }
 
