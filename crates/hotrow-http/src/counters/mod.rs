@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::answer::Answered;
 use crate::clients::{Call, Effect, Key, Sessions, one, values};
-use crate::input::{IdempotencyKey, Input, Name};
+use crate::input::{IdempotencyKey, Input, Keyed, Name};
 use crate::routes::Routes;
 
 const CREATE: Call =
@@ -66,8 +66,7 @@ pub async fn read(clients: Sessions, Name(counter): Name) -> Answered {
 pub async fn increment(
     clients: Sessions,
     Name(counter): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(increment): Input<Increment>,
+    Keyed(key, increment): Keyed<Increment>,
 ) -> Answered {
     one(&clients, INCREMENT, Key::of(&counter), values![counter, increment.amount.unwrap_or(1), key]).await
 }
