@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::input::{self, Body};
 use super::{Problem, Service};
-use crate::flow::{Payments, Webhook};
+use crate::flow::Webhook;
 use crate::gateway::News;
 use crate::ids::webhook_of;
 use crate::notifications::{Resent, State};
@@ -83,8 +83,7 @@ pub async fn set_endpoint(api: Service, Path(name): Path<String>, body: Body) ->
 pub async fn resend(api: Service, Path((event, endpoint)): Path<(String, String)>) -> Said {
     let event = input::id(&event)?;
     input::name("endpoint", &endpoint)?;
-    let Payments { database, notifications, .. } = &*api.payments;
-    match notifications.resend(database, event, &endpoint).await? {
+    match api.payments.notifications.resend(event, &endpoint).await? {
         None => Err(Problem::NOT_FOUND),
         Some(Resent::Delivered) => Err(Problem::DELIVERED),
         Some(Resent::Waits) => Err(Problem::PENDING),
@@ -108,7 +107,6 @@ pub async fn notifications(
     let Query(Which { endpoint, state }) =
         which.map_err(|rejection| Problem::invalid(rejection.body_text()))?;
     input::name("endpoint", &endpoint)?;
-    let Payments { database, notifications, .. } = &*api.payments;
-    let told = notifications.list(database, &endpoint, state).await?;
+    let told = api.payments.notifications.list(&endpoint, state).await?;
     Ok(axum::Json(json!({ "notifications": told })))
 }

@@ -106,7 +106,7 @@ impl Payments {
         ];
         self.database.execute(SETTLE_INTENT, &values).await?;
         self.log(attempt, attempt.intent_version + 1, under_way, state).await?;
-        self.notifications.write(&self.database, event, kind, &payload).await
+        self.notifications.write(event, kind, &payload).await
     }
 
     /// Records that nothing is left to do for an attempt.

@@ -34,17 +34,18 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, told: &Notification) -> Result<(), Error> {
-    database.execute(DELIVERED, &[&told.event, &told.endpoint.name]).await.map(drop)
-}
-
-pub async fn failed(
+pub async fn told(
     database: &Database,
     told: &Notification,
-    error: &str,
+    failure: Option<&str>,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    database.execute(FAILED, &[&told.event, &told.endpoint.name, &error, &again]).await.map(drop)
+    let (event, endpoint) = (&told.event, &told.endpoint.name);
+    let recorded = match failure {
+        None => database.execute(DELIVERED, &[event, endpoint]).await,
+        Some(error) => database.execute(FAILED, &[event, endpoint, &error, &again]).await,
+    };
+    recorded.map(drop)
 }
 
 pub async fn resend(database: &Database, event: Uuid, endpoint: &str) -> Result<Option<Resent>, Error> {
