@@ -2,7 +2,7 @@
 
 use crate::change_stream::Reader;
 use crate::child::Child;
-use crate::control::{Control, Snapshot, install_pack};
+use crate::control::{Control, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::{Gateway, speaks_tls};
@@ -374,11 +374,6 @@ impl Testbed {
             self.control.checkpoint().await?;
         }
         Ok(self.runs)
-    }
-
-    /// Keeps what dies from being cleared away, until it is released.
-    pub async fn hold_snapshot(&self) -> Result<Snapshot, Error> {
-        Snapshot::hold(&self.upstream).await
     }
 
     /// What the technique's rows say now.
