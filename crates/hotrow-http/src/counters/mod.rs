@@ -63,12 +63,8 @@ pub async fn read(clients: Sessions, Name(counter): Name) -> Answered {
 }
 
 /// `POST /v1/counters/{counter}/increment`
-pub async fn increment(
-    clients: Sessions,
-    Name(counter): Name,
-    Keyed(key, increment): Keyed<Increment>,
-) -> Answered {
-    one(&clients, INCREMENT, Key::of(&counter), values![counter, increment.amount.unwrap_or(1), key]).await
+pub async fn increment(clients: Sessions, Name(counter): Name, Keyed(key, by): Keyed<Increment>) -> Answered {
+    one(&clients, INCREMENT, Key::of(&counter), values![counter, by.amount.unwrap_or(1), key]).await
 }
 
 /// `POST /v1/counters/{counter}/drain`
