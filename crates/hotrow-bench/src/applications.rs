@@ -18,6 +18,7 @@ use ledger::Ledger;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio_postgres::Error;
 
 /// One caller's command.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ async fn application(
     mut keeper: Keeper,
     window: Duration,
     mut queue: UnboundedReceiver<Command>,
-) -> Result<(), tokio_postgres::Error> {
+) -> Result<(), Error> {
     loop {
         // The runtime's own timer rounds up to a millisecond, which would make the windows up to a fifth longer.
         let slept = tokio::task::spawn_blocking(move || std::thread::sleep(window)).await;
@@ -124,11 +125,7 @@ enum Keeper {
 }
 
 impl Keeper {
-    async fn start(
-        endpoint: &Endpoint,
-        batching: Batching,
-        counter: &str,
-    ) -> Result<Self, tokio_postgres::Error> {
+    async fn start(endpoint: &Endpoint, batching: Batching, counter: &str) -> Result<Self, Error> {
         let client = endpoint.client().await?;
         Ok(match batching {
             Batching::Ledger => Self::Ledger(Ledger::start(client, counter).await?),
@@ -136,7 +133,7 @@ impl Keeper {
         })
     }
 
-    async fn carry_out(&mut self, batch: &[Command]) -> Result<Vec<Answer>, tokio_postgres::Error> {
+    async fn carry_out(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
         match self {
             Self::Ledger(ledger) => ledger.carry_out(batch).await,
             Self::CommandLog(log) => log.carry_out(batch).await,
@@ -147,7 +144,7 @@ impl Keeper {
 /// The queues' type, for the callers.
 type Queue = UnboundedSender<Command>;
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     match error.as_db_error() {
         Some(said) => Failure(format!("an application's statement failed: {said}")),
         None => Failure(format!("an application lost its connection: {error}")),

@@ -14,13 +14,16 @@ use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
+/// What a program has said last.
+type LastLines = Arc<Mutex<VecDeque<String>>>;
+
 /// A running child process. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Child {
     program: PathBuf,
     process: tokio::process::Child,
     lines: Receiver<String>,
-    last_said: Arc<Mutex<VecDeque<String>>>,
+    last_said: LastLines,
     /// Its files, which it may use until it has ended.
     _folder: Option<TempDir>,
 }
@@ -119,11 +122,7 @@ impl Child {
 }
 
 /// Reads on to the end, so that the child never blocks on a full pipe; only its last lines are kept.
-async fn listen(
-    stream: impl AsyncRead + Unpin,
-    lines: Sender<String>,
-    last_said: Arc<Mutex<VecDeque<String>>>,
-) {
+async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, last_said: LastLines) {
     const KEPT_LINES: usize = 20;
     let mut reader = BufReader::new(stream).lines();
     while let Ok(Some(line)) = reader.next_line().await {

@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use std::time::Instant;
 use tokio::task::JoinSet;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Error};
 
 /// Orders that one worker completed, and how long a batch took it from asking for it to its completion.
 struct Done {
@@ -38,12 +39,7 @@ pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answe
 }
 
 /// One worker, until the time is over.
-async fn work(
-    client: tokio_postgres::Client,
-    take: String,
-    complete: String,
-    end: Instant,
-) -> Result<Done, Failure> {
+async fn work(client: Client, take: String, complete: String, end: Instant) -> Result<Done, Failure> {
     let take = client.prepare(&take).await.map_err(failure)?;
     let complete = client.prepare(&complete).await.map_err(failure)?;
     let mut done = Done { orders: 0, latencies: Latencies::new() };
@@ -90,7 +86,7 @@ impl ToSql for Receipts {
     to_sql_checked!();
 }
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     Failure(match error.as_db_error() {
         Some(said) => format!("a worker's statement failed: {} ({})", said.message(), said.code().code()),
         None => format!("a worker failed: {error}"),
