@@ -18,7 +18,7 @@ use ledger::Ledger;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio_postgres::NoTls;
+use tokio_postgres::Error;
 
 /// One caller's command.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ async fn application(
     mut store: CounterStore,
     window: Duration,
     mut queue: UnboundedReceiver<Command>,
-) -> Result<(), tokio_postgres::Error> {
+) -> Result<(), Error> {
     loop {
         // The runtime's own timer rounds up to a millisecond, which would make the windows up to a fifth longer.
         let slept = tokio::task::spawn_blocking(move || std::thread::sleep(window)).await;
@@ -126,21 +126,15 @@ enum CounterStore {
 }
 
 impl CounterStore {
-    async fn start(
-        endpoint: &Endpoint,
-        batching: Batching,
-        counter: &str,
-    ) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = endpoint.config().connect(NoTls).await?;
-        // If the connection ends, the next statement fails.
-        tokio::spawn(connection);
+    async fn start(endpoint: &Endpoint, batching: Batching, counter: &str) -> Result<Self, Error> {
+        let client = endpoint.client().await?;
         Ok(match batching {
             Batching::Ledger => Self::Ledger(Ledger::start(client, counter).await?),
             Batching::CommandLog => Self::CommandLog(CommandLog::start(client, counter).await?),
         })
     }
 
-    async fn run(&mut self, batch: &[Command]) -> Result<Vec<Answer>, tokio_postgres::Error> {
+    async fn run(&mut self, batch: &[Command]) -> Result<Vec<Answer>, Error> {
         match self {
             Self::Ledger(ledger) => ledger.run(batch).await,
             Self::CommandLog(log) => log.run(batch).await,
@@ -151,7 +145,7 @@ impl CounterStore {
 /// The sender of a queue, for the callers.
 type Queue = UnboundedSender<Command>;
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     match error.as_db_error() {
         Some(reported) => Failure(format!("an application's statement failed: {reported}")),
         None => Failure(format!("an application lost its connection: {error}")),

@@ -14,13 +14,16 @@ use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
+/// The last lines of a child's output.
+type LastLines = Arc<Mutex<VecDeque<String>>>;
+
 /// A running child process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Child {
     program: PathBuf,
     process: tokio::process::Child,
     lines: Receiver<String>,
-    last_lines: Arc<Mutex<VecDeque<String>>>,
+    last_lines: LastLines,
     /// The program's folder, which it can use until its end.
     _folder: Option<TempDir>,
 }
@@ -120,11 +123,7 @@ impl Child {
 }
 
 /// Reads to the end, so that the child never blocks on a full pipe. Only the last lines are kept.
-async fn listen(
-    stream: impl AsyncRead + Unpin,
-    lines: Sender<String>,
-    last_lines: Arc<Mutex<VecDeque<String>>>,
-) {
+async fn listen(stream: impl AsyncRead + Unpin, lines: Sender<String>, last_lines: LastLines) {
     const KEPT_LINES: usize = 20;
     let mut reader = BufReader::new(stream).lines();
     while let Ok(Some(line)) = reader.next_line().await {

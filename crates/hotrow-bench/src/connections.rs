@@ -16,24 +16,21 @@ pub async fn run(endpoint: &Endpoint, part: &Part) -> Result<Answers, Failure> {
         tasks.spawn(log_ins(endpoint.config(), began + part.lasting()));
     }
     let mut latencies = Latencies::new();
-    let mut acknowledged = 0;
     while let Some(log_ins) = tasks.join_next().await {
-        let log_ins = joined(log_ins)?;
-        acknowledged += log_ins.len() as u64;
-        log_ins.into_iter().for_each(|microseconds| latencies.record(microseconds));
+        latencies.add(&joined(log_ins)?);
     }
-    Ok(Answers::since(began, acknowledged, latencies))
+    Ok(Answers::since(began, latencies.count(), latencies))
 }
 
-/// The time of each log-in of one client, in microseconds.
-async fn log_ins(config: tokio_postgres::Config, end: Instant) -> Result<Vec<u64>, Failure> {
-    let mut log_ins = Vec::new();
+/// The time of each log-in of one client.
+async fn log_ins(config: tokio_postgres::Config, end: Instant) -> Result<Latencies, Failure> {
+    let mut log_ins = Latencies::new();
     while Instant::now() < end {
         let began = Instant::now();
         let connected = config.connect(NoTls).await;
         let (client, connection) =
             connected.map_err(|error| Failure(format!("a client could not log in: {error}")))?;
-        log_ins.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        log_ins.record_since(began);
         drop(client);
         // Sends Terminate and waits until the other side has closed the connection: the cost of closing counts for the next
         // log-in.

@@ -26,23 +26,10 @@ pub struct Setting {
 }
 
 /// Settings that influence the speed of a commit and the times of the server's background work.
-const SETTINGS: [&str; 15] = [
-    "fsync",
-    "synchronous_commit",
-    "full_page_writes",
-    "wal_sync_method",
-    "wal_level",
-    "wal_compression",
-    "commit_delay",
-    "commit_siblings",
-    "max_wal_size",
-    "checkpoint_timeout",
-    "shared_buffers",
-    "max_connections",
-    "autovacuum",
-    "default_transaction_isolation",
-    "huge_pages",
-];
+const SETTINGS: &str = "
+    fsync synchronous_commit full_page_writes wal_sync_method wal_level wal_compression commit_delay commit_siblings
+    max_wal_size checkpoint_timeout shared_buffers max_connections autovacuum default_transaction_isolation huge_pages
+";
 
 impl Control {
     /// Connects.
@@ -163,8 +150,8 @@ impl Control {
     pub async fn settings(&self) -> Result<Vec<Setting>, Error> {
         let query = "select name, current_setting(name) from pg_settings where name = any($1)
                      order by array_position($1, name)";
-        let rows =
-            self.client.query(query, &[&SETTINGS.as_slice()]).await.map_err(refused("show its settings"))?;
+        let names: Vec<&str> = SETTINGS.split_ascii_whitespace().collect();
+        let rows = self.client.query(query, &[&names]).await.map_err(refused("show its settings"))?;
         Ok(rows.iter().map(|row| Setting { name: row.get(0), value: row.get(1) }).collect())
     }
 

@@ -68,7 +68,12 @@ impl Endpoint {
 
     /// Opens a connection of this program.
     pub async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.config().connect(NoTls).await.map_err(refused("connect"))?;
+        self.client().await.map_err(refused("connect"))
+    }
+
+    /// Opens a connection for a load. The error is the driver's own.
+    pub async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.config().connect(NoTls).await?;
         // If the connection ends, the next statement fails.
         tokio::spawn(connection);
         Ok(client)

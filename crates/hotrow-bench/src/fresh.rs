@@ -15,18 +15,16 @@ const CALL: &str = include_str!("../sql/first_answer.sql");
 pub async fn run(plan: &Plan, testbed: &mut Testbed, part: &Part) -> Result<Answers, NoFigure> {
     let through = part.run.technique.through;
     let mut latencies = Latencies::new();
-    let mut acknowledged = 0;
     let began = Instant::now();
-    while acknowledged == 0 || began.elapsed() < part.lasting() {
+    while latencies.count() == 0 || began.elapsed() < part.lasting() {
         let due = Instant::now();
         if through == Through::Hotrow {
             testbed.fresh_gateway(plan).await?;
         }
         call(&testbed.endpoint(through, part.run.clients)?.config()).await?;
         latencies.record_since(due);
-        acknowledged += 1;
     }
-    Ok(Answers::since(began, acknowledged, latencies))
+    Ok(Answers::since(began, latencies.count(), latencies))
 }
 
 /// Makes one call. Every command on the counter adds one, so its value must be the number of commands.

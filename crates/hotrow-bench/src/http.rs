@@ -41,11 +41,10 @@ pub enum Outcome {
 /// The delay before a rejected request is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// The results of one connection.
+/// The results of one connection: the executed requests, and the number of rejected ones.
 struct Answered {
-    acknowledged: u64,
-    refused: u64,
     latencies: Latencies,
+    refused: u64,
 }
 
 /// The source of a connection's due times.
@@ -93,14 +92,13 @@ async fn send_and_gather(addresses: &[SocketAddr], kind: impl Kind, part: &Part)
         connections.spawn(answer_all(connection, due, Arc::clone(&kind)));
     }
     let sending = part.rate.map(|rate| tokio::spawn(dispatch(queues, rate, began, lasting)));
-    let (mut acknowledged, mut refused, mut latencies) = (0, 0, Latencies::new());
+    let (mut refused, mut latencies) = (0, Latencies::new());
     while let Some(ended) = connections.join_next().await {
         let answered = joined(ended)?;
-        acknowledged += answered.acknowledged;
         refused += answered.refused;
         latencies.add(&answered.latencies);
     }
-    let answers = Answers::since(began, acknowledged, latencies);
+    let answers = Answers::since(began, latencies.count(), latencies);
     let Some(sending) = sending else {
         return if refused == 0 {
             Ok(answers)
@@ -141,17 +139,14 @@ async fn answer_all(
     mut due: Loop,
     kind: Arc<impl Kind>,
 ) -> Result<Answered, Failure> {
-    let mut answered = Answered { acknowledged: 0, refused: 0, latencies: Latencies::new() };
+    let mut answered = Answered { latencies: Latencies::new(), refused: 0 };
     while let Some(at) = due.next().await {
         let request = kind.request();
         loop {
             let (status, body) = connection.post(&request).await?;
             let unexpected = |answer| Failure(format!("POST {} was answered with {answer}", request.path));
             match kind.outcome(status, &body).map_err(unexpected)? {
-                Outcome::Executed => {
-                    answered.latencies.record_since(at);
-                    answered.acknowledged += 1;
-                }
+                Outcome::Executed => answered.latencies.record_since(at),
                 Outcome::Refused => answered.refused += 1,
                 // The whole load has a time limit, so this loop ends.
                 Outcome::Again => {

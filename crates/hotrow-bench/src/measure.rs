@@ -1,5 +1,6 @@
 //! One run of one technique: rows restored, warm-up, load, check. It is independent of other runs.
 
+use crate::control::Snapshot;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::load::{Answers, Failure, NoFigure, Part, Run};
@@ -36,7 +37,7 @@ pub async fn measure(plan: &Plan, testbed: &mut Testbed, run: Run) -> Result<Mea
     let ageing = run.technique.ageing;
     let rate = run.rate.or(plan.quick_rate(run.scenario));
     let snapshot = match ageing {
-        Some(_) => Some(testbed.hold_snapshot().await?),
+        Some(_) => Some(Snapshot::hold(testbed.server()).await?),
         None => None,
     };
     let warm_up = Part {

@@ -7,10 +7,23 @@ macro_rules! sql {
     };
 }
 
-/// Scripts of pgbench in `sql/`: the file of the measurement, and the file of the warm-up if it is another one.
+/// Scripts of pgbench in `sql/`: the files of the measurement, one after another. The warm-up has the same, followed by a
+/// check of the last answer or of the whole transaction, or it has a file of its own.
 macro_rules! script {
-    ($both:literal) => {
-        crate::scenario::Script::same(sql!($both))
+    ($($both:literal)+) => {
+        crate::scenario::Script::same(concat!($(sql!($both)),+))
+    };
+    ($($measured:literal)+, answer checked by $check:literal) => {
+        crate::scenario::Script {
+            measured: concat!($(sql!($measured)),+),
+            warm_up: concat!($(sql!($measured),)+ "\\gset\n", sql!($check)),
+        }
+    };
+    ($measured:literal, checked by $check:literal) => {
+        crate::scenario::Script {
+            measured: sql!($measured),
+            warm_up: concat!(sql!($measured), sql!($check)),
+        }
     };
     ($measured:literal, $warm_up:literal) => {
         crate::scenario::Script { measured: sql!($measured), warm_up: sql!($warm_up) }

@@ -73,11 +73,16 @@ impl Latencies {
         self.histogram.add(&other.histogram).expect("all histograms here have the same bounds");
     }
 
+    /// The number of requests.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
     /// The reported figures. `None` without requests.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let at = |quantile| self.histogram.value_at_quantile(quantile);
         (!self.histogram.is_empty()).then(|| Quantiles {
-            samples: self.histogram.len(),
+            samples: self.count(),
             untimed: self.untimed,
             p50_us: at(0.5),
             p90_us: at(0.9),

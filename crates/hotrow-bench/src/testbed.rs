@@ -3,7 +3,7 @@
 
 use crate::change_stream::Reader;
 use crate::child::Child;
-use crate::control::{Control, Snapshot, install_pack};
+use crate::control::{Control, install_pack};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::{Gateway, accepts_tls};
@@ -376,11 +376,6 @@ impl Testbed {
             self.control.checkpoint().await?;
         }
         Ok(self.runs)
-    }
-
-    /// Takes a snapshot, which prevents the removal of dead rows until it is released.
-    pub async fn hold_snapshot(&self) -> Result<Snapshot, Error> {
-        Snapshot::hold(&self.upstream).await
     }
 
     /// The current state of the technique's rows.

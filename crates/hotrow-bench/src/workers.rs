@@ -8,8 +8,8 @@ use crate::statistics::Latencies;
 use bytes::BytesMut;
 use std::time::Instant;
 use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Error};
 
 /// The orders that one worker completed, and the latencies of its batches, from the request to the completion.
 struct Done {
@@ -21,10 +21,7 @@ struct Done {
 pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answers, Failure> {
     let mut clients = Vec::new();
     for _ in 0..part.run.clients {
-        let (client, connection) = endpoint.config().connect(NoTls).await.map_err(failure)?;
-        // If the connection ends, the worker's next statement fails.
-        tokio::spawn(connection);
-        clients.push(client);
+        clients.push(endpoint.client().await.map_err(failure)?);
     }
     let began = Instant::now();
     let named = |text: &str| text.replace(":run", &part.number.to_string());
@@ -42,12 +39,7 @@ pub async fn run(endpoint: &Endpoint, steps: Steps, part: &Part) -> Result<Answe
 }
 
 /// Runs one worker until the time is over.
-async fn work(
-    client: tokio_postgres::Client,
-    take: String,
-    complete: String,
-    end: Instant,
-) -> Result<Done, Failure> {
+async fn work(client: Client, take: String, complete: String, end: Instant) -> Result<Done, Failure> {
     let take = client.prepare(&take).await.map_err(failure)?;
     let complete = client.prepare(&complete).await.map_err(failure)?;
     let mut done = Done { orders: 0, latencies: Latencies::new() };
@@ -94,7 +86,7 @@ impl ToSql for Receipts {
     to_sql_checked!();
 }
 
-fn failure(error: tokio_postgres::Error) -> Failure {
+fn failure(error: Error) -> Failure {
     Failure(match error.as_db_error() {
         Some(reported) => {
             format!("a worker's statement failed: {} ({})", reported.message(), reported.code().code())

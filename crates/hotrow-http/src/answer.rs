@@ -11,12 +11,27 @@ use tokio_postgres::Row;
 use crate::columns::Fields;
 use crate::problem::Problem;
 
-/// An answer of 200 with a row.
-pub struct Answer(pub Row);
+/// The answer to a call.
+pub type Answered = Result<Answer, Problem>;
+
+/// An answer of 200.
+pub enum Answer {
+    /// A row, as an object.
+    Row(Row),
+    /// Rows, as an array under a name.
+    Rows(&'static str, Vec<Row>),
+}
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        match serde_json::to_vec(&Fields(&self.0)) {
+        let body = match &self {
+            Answer::Row(row) => serde_json::to_vec(&Fields(row)),
+            Answer::Rows(name, rows) => {
+                let rows: Vec<_> = rows.iter().map(Fields).collect();
+                serde_json::to_vec(&BTreeMap::from([(name, rows)]))
+            }
+        };
+        match body {
             Ok(body) => json(body),
             Err(error) => Problem::internal(&error).into_response(),
         }
@@ -30,20 +45,4 @@ pub fn json<B: IntoResponse>(body: B) -> Response {
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     (headers, body).into_response()
-}
-
-/// An answer of 200 with rows, as an array under a name.
-pub struct Answers {
-    pub name: &'static str,
-    pub rows: Vec<Row>,
-}
-
-impl IntoResponse for Answers {
-    fn into_response(self) -> Response {
-        let rows: Vec<_> = self.rows.iter().map(Fields).collect();
-        match serde_json::to_vec(&BTreeMap::from([(self.name, rows)])) {
-            Ok(body) => json(body),
-            Err(error) => Problem::internal(&error).into_response(),
-        }
-    }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::extract::State;
 use hotrow_core::limits;
 use tokio::net::UnixStream;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, watch};
@@ -17,7 +18,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, WrongType};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::columns;
 use crate::problem::Problem;
 use crate::sqlstate;
@@ -124,6 +125,9 @@ pub struct Clients {
     room: Arc<Semaphore>,
     stop: watch::Receiver<()>,
 }
+
+/// All sessions, as the router passes them to the function of a route.
+pub type Sessions = State<Arc<Clients>>;
 
 /// The permits that a call holds while it is under way.
 pub type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
@@ -353,14 +357,9 @@ impl Slot {
 }
 
 /// Returns the row of a call that always returns one row.
-pub async fn one(
-    clients: &Arc<Clients>,
-    call: Call,
-    key: Key,
-    values: Vec<Value>,
-) -> Result<Answer, Problem> {
+pub async fn one(clients: &Arc<Clients>, call: Call, key: Key, values: Vec<Value>) -> Answered {
     let row = clients.rows(call, key, values).await?.pop();
-    row.map(Answer).ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
+    row.map(Answer::Row).ok_or_else(|| Problem::internal(&format_args!("no row came from {}", call.sql)))
 }
 
 #[cfg(test)]

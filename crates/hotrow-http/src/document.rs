@@ -2,7 +2,7 @@
 //! because they would fail the other calls of their batch.
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tokio_postgres::types::Json;
 
@@ -10,6 +10,7 @@ use tokio_postgres::types::Json;
 const DEPTH_MAX: usize = 100;
 
 /// Any JSON value that PostgreSQL can store as jsonb.
+#[derive(Serialize)]
 pub struct Document(pub Json<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Document {

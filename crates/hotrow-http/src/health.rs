@@ -1,13 +1,10 @@
 //! Liveness, readiness, and the OpenAPI document. None of them needs a token.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use hotrow_sql::{Function, Place, functions};
 
 use crate::answer::json;
-use crate::clients::{Call, Clients, Effect, Key, values};
+use crate::clients::{Call, Effect, Key, Sessions, values};
 use crate::problem::{Kind, Problem};
 use crate::{openapi, sqlstate};
 
@@ -19,7 +16,7 @@ pub async fn live() -> Response {
 }
 
 /// `GET /health/ready`: the server answers, and the user can execute every function that the API calls.
-pub async fn ready(State(clients): State<Arc<Clients>>) -> Result<Response, Problem> {
+pub async fn ready(clients: Sessions) -> Result<Response, Problem> {
     let rows = clients.rows(MISSING, Key::of("health"), values![called_functions()]).await?;
     if rows.is_empty() {
         return Ok(json("{\"status\":\"ready\"}"));

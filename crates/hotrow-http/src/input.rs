@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hotrow_core::limits;
 use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
 use crate::problem::{Kind, Problem};
@@ -24,6 +24,7 @@ fn bad(detail: impl Into<String>, hint: &str) -> Problem {
 }
 
 /// The name of a counter, an item or a buyer.
+#[derive(Serialize)]
 pub struct Name(pub String);
 
 impl TryFrom<String> for Name {
@@ -84,6 +85,7 @@ impl<'de> Deserialize<'de> for Text {
 }
 
 /// A whole number within bounds.
+#[derive(Serialize)]
 pub struct Within<const MIN: i32, const MAX: i32>(pub i32);
 
 impl<'de, const MIN: i32, const MAX: i32> Deserialize<'de> for Within<MIN, MAX> {
@@ -228,6 +230,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
             return Err(Problem::new(Kind::NotJson, "the body's Content-Type is not JSON", hint));
         }
         parse(&body).map(Input)
+    }
+}
+
+/// A body, and the Idempotency-Key if the request has one.
+pub struct Keyed<T>(pub Option<Uuid>, pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Keyed<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let key = key(request.headers())?;
+        let Input(input) = Input::from_request(request, state).await?;
+        Ok(Keyed(key, input))
     }
 }
 

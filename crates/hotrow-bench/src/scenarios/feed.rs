@@ -1,7 +1,7 @@
 //! The scenarios `feed-...`: messages of 2,048 characters, pushed to inboxes and consumed there. Their SQL is in `sql/`.
 
 use super::{SELL_DIRECT, USUAL};
-use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, Script, SecondLoad, Technique, Worth};
+use crate::scenario::{Arrivals, Clients, Figure, Rows, Scenario, SecondLoad, Technique, Worth};
 
 /// One message goes to one inbox.
 pub static FEED_PUSH: Scenario = Scenario {
@@ -33,14 +33,14 @@ pub static FEED_POST: Scenario = Scenario {
         Technique {
             name: "status-column-repeated",
             about: "`status-column` with the article's text, which compresses to a thirtieth",
-            script: Script::same(POSTS_OF_THE_ARTICLE_BY_HAND),
+            script: script!("feed/pgbench/text_of_the_article.sql" "feed/pgbench/post_by_hand.sql"),
             against: "status-column-repeated",
             ..POST
         },
         Technique {
             name: "hotrow-repeated",
             about: "`hotrow` with that text",
-            script: Script::same(POSTS_OF_THE_ARTICLE),
+            script: script!("feed/pgbench/text_of_the_article.sql" "feed/pgbench/post.sql"),
             against: "status-column-repeated",
             ..POST_HOTROW
         },
@@ -109,21 +109,21 @@ const BUSY: Arrivals = Arrivals::Planned { usually: 1_000 };
 const PUSH: Technique = Technique {
     name: "status-column",
     about: "one row for each message and inbox, with a status, directly to the server",
-    script: Script::same(PUSHES_BY_HAND),
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_by_hand.sql"),
     against: "status-column",
     ..SELL_DIRECT
 };
 
 const POST: Technique = Technique {
     prepare: sql!("feed/follow_by_hand.sql"),
-    script: Script::same(POSTS_BY_HAND),
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/post_by_hand.sql"),
     worth: Worth::Each(1_000),
     ..PUSH
 };
 
 const CONSUME: Technique = Technique {
     prepare: sql!("feed/fill_by_hand.sql"),
-    script: script!("feed/pgbench/consume_by_hand.sql"),
+    script: script!("feed/pgbench/own_inbox.sql" "feed/pgbench/consume_by_hand.sql"),
     worth: Worth::Each(20),
     ..PUSH
 };
@@ -131,7 +131,7 @@ const CONSUME: Technique = Technique {
 const PUSH_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `push`, directly to the server",
-    script: Script::same(PUSHES),
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/push.sql"),
     ..PUSH
 };
 
@@ -139,7 +139,7 @@ const POST_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `post`, directly to the server",
     prepare: sql!("feed/follow_hotrow.sql"),
-    script: Script::same(POSTS),
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/post.sql"),
     ..POST
 };
 
@@ -147,7 +147,7 @@ const CONSUME_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `consume`, directly to the server",
     prepare: sql!("feed/fill_hotrow.sql"),
-    script: script!("feed/pgbench/consume.sql"),
+    script: script!("feed/pgbench/own_inbox.sql" "feed/pgbench/consume.sql"),
     ..CONSUME
 };
 
@@ -156,25 +156,11 @@ const POST_HOTROW: Technique = POST_DIRECT.through_hotrow("the schema pack's `po
 const CONSUME_HOTROW: Technique =
     CONSUME_DIRECT.through_hotrow("the schema pack's `consume`, through Hotrow");
 
-/// A script whose calls send a text: the file that makes the text, then the file with the call.
-macro_rules! with_text {
-    ($text:literal, $call:literal) => {
-        concat!(
-            include_str!(concat!("../../sql/feed/pgbench/", $text)),
-            include_str!(concat!("../../sql/feed/pgbench/", $call))
-        )
-    };
-}
-
-const PUSHERS_BY_HAND: SecondLoad =
-    SecondLoad { clients: 64, script: with_text!("text.sql", "push_near_by_hand.sql") };
-const PUSHERS: SecondLoad = SecondLoad { clients: 64, script: with_text!("text.sql", "push_near.sql") };
-
-const PUSHES_BY_HAND: &str = with_text!("text.sql", "push_by_hand.sql");
-const PUSHES: &str = with_text!("text.sql", "push.sql");
-
-const POSTS_BY_HAND: &str = with_text!("text.sql", "post_by_hand.sql");
-const POSTS: &str = with_text!("text.sql", "post.sql");
-
-const POSTS_OF_THE_ARTICLE_BY_HAND: &str = with_text!("text_of_the_article.sql", "post_by_hand.sql");
-const POSTS_OF_THE_ARTICLE: &str = with_text!("text_of_the_article.sql", "post.sql");
+const PUSHERS_BY_HAND: SecondLoad = SecondLoad {
+    clients: 64,
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near_by_hand.sql").measured,
+};
+const PUSHERS: SecondLoad = SecondLoad {
+    clients: 64,
+    script: script!("feed/pgbench/text.sql" "feed/pgbench/push_near.sql").measured,
+};

@@ -189,7 +189,7 @@ const SELL_ANY: Technique = Technique { script: script!("pgbench/sell_any.sql"),
 
 const POINT_READ: Technique = Technique {
     about: "a point read, directly to the server",
-    script: script!("pgbench/read.sql", "pgbench/read_checked.sql"),
+    script: script!("pgbench/read.sql", answer checked by "pgbench/stock_is_right.sql"),
     worth: Worth::Read,
     ..SELL_DIRECT
 };

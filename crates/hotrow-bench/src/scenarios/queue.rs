@@ -163,7 +163,7 @@ const SKIP_LOCKED: Technique = Technique {
     name: "skip-locked",
     about: "deletes the first order without a lock (`for update skip locked`)",
     prepare: sql!("queue/fill_waiting.sql"),
-    script: script!("queue/pgbench/take_skip_locked.sql", "queue/pgbench/take_skip_locked_checked.sql"),
+    script: script!("queue/pgbench/take_skip_locked.sql", answer checked by "queue/pgbench/in_order.sql"),
     against: "skip-locked",
     ..SELL_DIRECT
 };
@@ -179,7 +179,7 @@ const ADVISORY: Technique = Technique {
 const FOR_UPDATE: Technique = Technique {
     name: "for-update",
     about: "deletes the first order, and waits for its lock (`for update`)",
-    script: script!("queue/pgbench/take_for_update.sql", "queue/pgbench/take_for_update_checked.sql"),
+    script: script!("queue/pgbench/take_for_update.sql", answer checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
@@ -187,7 +187,7 @@ const SHARDS: Technique = Technique {
     name: "shards",
     about: "`skip-locked` in one of 64 shards (`id % 64`, indexed), one per connection",
     prepare: sql!("queue/fill_sharded.sql"),
-    script: script!("queue/pgbench/take_shard.sql", "queue/pgbench/take_shard_checked.sql"),
+    script: script!("queue/pgbench/take_shard.sql", answer checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
@@ -195,7 +195,7 @@ const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `take` without a lease, directly to the server",
     prepare: FILL_HOTROW,
-    script: script!("queue/pgbench/take.sql", "queue/pgbench/take_checked.sql"),
+    script: script!("queue/pgbench/take.sql", answer checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
@@ -205,13 +205,13 @@ const HOTROW: Technique =
 const LEASE: Technique = Technique {
     about: "a column has the end of the lease; takes the first free order by `for update skip locked`; deletes it when completed",
     prepare: sql!("queue/fill_leased.sql"),
-    script: script!("queue/pgbench/lease.sql", "queue/pgbench/lease_checked.sql"),
+    script: script!("queue/pgbench/lease.sql", checked by "queue/pgbench/in_order.sql"),
     ..SKIP_LOCKED
 };
 
 const LEASE_DIRECT: Technique = Technique {
     about: "the schema pack's `take` and `complete`, directly to the server",
-    script: script!("queue/pgbench/take_complete.sql", "queue/pgbench/take_complete_checked.sql"),
+    script: script!("queue/pgbench/take_complete.sql", checked by "queue/pgbench/in_order.sql"),
     ..PACK_DIRECT
 };
 
@@ -265,7 +265,7 @@ const PGQ: Technique = Technique {
 const INSERT: Technique = Technique {
     name: "insert",
     about: "a plain insert into a table with the columns and indexes of Hotrow's",
-    script: script!("queue/pgbench/insert_same.sql"),
+    script: script!("pgbench/id.sql" "queue/pgbench/insert_same.sql"),
     protocol: Protocol::Simple,
     against: "insert",
     ..SELL_DIRECT
@@ -274,7 +274,7 @@ const INSERT: Technique = Technique {
 const INSERT_LEAN: Technique = Technique {
     name: "insert-lean",
     about: "a plain insert into the table of the other techniques: four columns, two indexes",
-    script: script!("queue/pgbench/insert.sql"),
+    script: script!("pgbench/id.sql" "queue/pgbench/insert.sql"),
     ..INSERT
 };
 
@@ -282,7 +282,7 @@ const ENQUEUE_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `enqueue`, directly to the server",
     prepare: sql!("queue/create_queue.sql"),
-    script: script!("queue/pgbench/enqueue.sql"),
+    script: script!("pgbench/id.sql" "queue/pgbench/enqueue.sql"),
     ..INSERT
 };
 
@@ -294,6 +294,6 @@ const INSERT_PGQ: Technique = Technique {
     about: "PgQ's `insert_event`",
     extension: Some("pgq"),
     prepare: sql!("queue/enqueue_pgq.sql"),
-    script: script!("queue/pgbench/insert_pgq.sql"),
+    script: script!("pgbench/id.sql" "queue/pgbench/insert_pgq.sql"),
     ..INSERT
 };

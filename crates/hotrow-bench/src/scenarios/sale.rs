@@ -61,7 +61,7 @@ pub static SOLD_OUT: Scenario = Scenario {
 const CONDITIONAL_UPDATE: Technique = Technique {
     name: "conditional-update",
     about: "`update ... where remaining >= 1` at the end of a function that does the other steps, directly to the server",
-    script: script!("pgbench/reserve_update.sql"),
+    script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_update.sql"),
     protocol: Protocol::Simple,
     against: "conditional-update",
     ..SELL_DIRECT
@@ -70,7 +70,7 @@ const CONDITIONAL_UPDATE: Technique = Technique {
 const NOWAIT: Technique = Technique {
     name: "nowait",
     about: "`select for update nowait`, then the same: a client that does not get the lock is rejected",
-    script: script!("pgbench/reserve_nowait.sql"),
+    script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_nowait.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..CONDITIONAL_UPDATE
 };
@@ -78,7 +78,7 @@ const NOWAIT: Technique = Technique {
 const TRY_LOCK: Technique = Technique {
     name: "try-lock",
     about: "`pg_try_advisory_xact_lock`, then the same: a client that does not get the lock is rejected",
-    script: script!("pgbench/reserve_try_lock.sql"),
+    script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_try_lock.sql"),
     worth: Worth::SoldOrTurnedAway,
     ..CONDITIONAL_UPDATE
 };
@@ -87,14 +87,14 @@ const UNITS: Technique = Technique {
     name: "units",
     about: "a row for each of 300,000 units: the first one without a lock, by `for update skip locked`",
     prepare: sql!("sale_units.sql"),
-    script: script!("pgbench/reserve_unit.sql"),
+    script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve_unit.sql"),
     ..CONDITIONAL_UPDATE
 };
 
 const PACK_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `reserve`, directly to the server",
-    script: script!("pgbench/reserve.sql"),
+    script: script!("pgbench/buyer.sql" "pgbench/id.sql" "pgbench/reserve.sql"),
     ..CONDITIONAL_UPDATE
 };
 
@@ -111,7 +111,10 @@ const REDIS: Technique = Technique {
 const SOLD_OUT_DIRECT: Technique = Technique {
     name: "pack-direct",
     about: "the schema pack's `reserve` on a sold-out item, directly to the server",
-    script: script!("pgbench/reserve_sold_out.sql", "pgbench/reserve_sold_out_checked.sql"),
+    script: script!(
+        "pgbench/buyer.sql" "pgbench/reserve_sold_out.sql",
+        answer checked by "pgbench/nothing_remains.sql"
+    ),
     worth: Worth::Read,
     against: "select-1-pgbouncer",
     ..SELL_DIRECT

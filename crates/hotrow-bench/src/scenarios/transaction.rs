@@ -16,7 +16,7 @@ pub static TRANSACTION: Scenario = Scenario {
         Technique {
             name: "round-trips",
             about: "BEGIN, five statements, END, each sent after the answer before it, directly to the server",
-            script: Script::same(ROUND_TRIPS_SCRIPT),
+            script: script!("pgbench/tpcb_values.sql" "pgbench/tpcb.sql"),
             ..PIPELINE
         },
         PIPELINE.through_hotrow("the same in one pipeline, through Hotrow"),
@@ -27,8 +27,6 @@ pub static TRANSACTION: Scenario = Scenario {
     ],
     ..USUAL
 };
-
-const ROUND_TRIPS_SCRIPT: &str = concat!(sql!("pgbench/tpcb_values.sql"), sql!("pgbench/tpcb.sql"),);
 
 const PIPELINE_SCRIPT: &str = concat!(
     sql!("pgbench/tpcb_values.sql"),

@@ -30,22 +30,18 @@ pub fn explain(analysis: &Analysis, decision: Option<&Decision>, literals: &[Str
             text
         }
         (Analysis::Pass(Pass { reason, effect, .. }), _) => passed(reason, &effect.names()),
-        (Analysis::SetPack(true), _) => {
-            "answered by the gateway: switches packing on for the session\n".to_owned()
-        }
-        (Analysis::SetPack(false), _) => {
-            "answered by the gateway: switches packing off for the session\n".to_owned()
-        }
-        (Analysis::ResetPack, _) => {
-            "answered by the gateway: packing as configured for the session\n".to_owned()
-        }
-        (Analysis::ShowPack, _) => {
-            "answered by the gateway: whether the session's statements are packed\n".to_owned()
-        }
+        (Analysis::SetPack(true), _) => answered("switches packing on for the session"),
+        (Analysis::SetPack(false), _) => answered("switches packing off for the session"),
+        (Analysis::ResetPack, _) => answered("packing as configured for the session"),
+        (Analysis::ShowPack, _) => answered("whether the session's statements are packed"),
         (Analysis::Deallocate(name), _) => {
             format!("passed through\n  reason    DEALLOCATE {name} changes the session\n")
         }
     }
+}
+
+fn answered(what: &str) -> String {
+    format!("answered by the gateway: {what}\n")
 }
 
 fn passed(reason: &Reason, leaves: &[&str]) -> String {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a statement is not packed. [`Reason::label`] is stable and used for counting. The text is for people.
+/// Why a statement is not packed. The text is for people.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Reason {
     /// The parser does not understand the text.
@@ -119,39 +119,5 @@ impl Reason {
     /// Whether the statement begins a transaction.
     pub fn is_begin(&self) -> bool {
         matches!(self, Self::Transaction(word) if matches!(word.as_str(), "BEGIN" | "START"))
-    }
-
-    /// A stable name for counting.
-    pub fn label(&self) -> &'static str {
-        match self {
-            Self::NotUnderstood(_) => "not_understood",
-            Self::Empty => "empty",
-            Self::TooLarge(_) => "too_large",
-            Self::SeveralStatements => "several_statements",
-            Self::ManyStatements => "many_statements",
-            Self::Transaction(_) => "transaction",
-            Self::Session(_) => "session",
-            Self::Copy => "copy",
-            Self::Utility(_) => "utility",
-            Self::Unsupported(_) => "form",
-            Self::NoEquality => "no_equality",
-            Self::Function { .. } => "function",
-            Self::Operator(_) => "operator",
-            Self::Cast(_) => "cast",
-            Self::SystemColumn(_) => "system_column",
-            Self::NoTable(_) => "no_table",
-            Self::NotOrdinary { .. } => "not_ordinary",
-            Self::NoColumn(_) => "no_column",
-            Self::ColumnType(_) => "column_type",
-            Self::IntervalFields(_) => "interval_fields",
-            Self::UserCast(_) => "user_cast",
-            Self::NoUniqueIndex(_) => "no_unique_index",
-            Self::ConflictTarget => "conflict_target",
-            Self::Trigger { .. } => "trigger",
-            Self::TableExpression { .. } => "table_expression",
-            Self::CachedSequence(_) => "cached_sequence",
-            Self::Deferrable(_) => "deferrable",
-            Self::Cascade(_) => "cascade",
-        }
     }
 }

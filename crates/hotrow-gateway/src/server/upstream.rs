@@ -149,27 +149,15 @@ impl Upstream {
         self.output.extend_from_slice(frontend::EXECUTE);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
-        let (mut rows, mut error) = (Vec::new(), None);
-        loop {
-            let frame = self.frame().await?;
-            match frame[0] {
-                tag::DATA_ROW => {
-                    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-                    rows.push(
-                        backend::data_row(&frame[5..])?.into_iter().map(|value| value.map(text)).collect(),
-                    );
-                }
-                tag::ERROR => {
-                    let refusal = refused(&frame);
-                    if !Report::read(&frame[5..])?.is_error() {
-                        return Err(refusal);
-                    }
-                    error = Some(refusal);
-                }
-                tag::READY => return error.map_or(Ok(rows), Err),
-                _ => {}
+        let mut rows = Vec::new();
+        let refusal = self.until_ready(|frame| {
+            if frame[0] == tag::DATA_ROW {
+                let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+                rows.push(backend::data_row(&frame[5..])?.into_iter().map(|value| value.map(text)).collect());
             }
-        }
+            Ok(())
+        });
+        refusal.await?.map_or(Ok(rows), Err)
     }
 
     /// The server's description of a statement: the types of its parameters and its columns. None if the statement is
@@ -180,15 +168,30 @@ impl Upstream {
         frontend::Named { statement: true, name: b"" }.put(frontend::tag::DESCRIBE, &mut self.output);
         self.output.extend_from_slice(frontend::SYNC);
         self.flush().await?;
-        let (mut description, mut is_wrong) = (BytesMut::new(), false);
+        let mut description = BytesMut::new();
+        let refusal = self.until_ready(|frame| {
+            if matches!(frame[0], tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION) {
+                description.extend_from_slice(frame);
+            }
+            Ok(())
+        });
+        Ok(refusal.await?.is_none().then(|| description.freeze()))
+    }
+
+    /// Reads answers until the server is ready. Returns its refusal, if any. A report that ends the connection is an
+    /// error.
+    pub async fn until_ready(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<Option<Error>, Error> {
+        let mut refusal = None;
         loop {
             let frame = self.frame().await?;
             match frame[0] {
-                tag::PARAMETER_DESCRIPTION | tag::ROW_DESCRIPTION => description.extend_from_slice(&frame),
                 tag::ERROR if !Report::read(&frame[5..])?.is_error() => return Err(refused(&frame)),
-                tag::ERROR => is_wrong = true,
-                tag::READY => return Ok((!is_wrong).then(|| description.freeze())),
-                _ => {}
+                tag::ERROR => refusal = Some(refused(&frame)),
+                tag::READY => return Ok(refusal),
+                _ => each(&frame)?,
             }
         }
     }
@@ -200,10 +203,7 @@ impl Upstream {
                 let length = frame.bytes.len();
                 return Ok(self.input.split_to(length).freeze());
             }
-            let read = self.read.fill(&mut self.input).await;
-            if read.map_err(|error| self.io(error))? == 0 {
-                return Err(self.io(io::ErrorKind::UnexpectedEof.into()));
-            }
+            self.read_some().await?;
         }
     }
 

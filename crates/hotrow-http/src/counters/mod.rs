@@ -1,15 +1,11 @@
 //! `/v1/counters`: creates, reads, increments and drains counters.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::Method;
 use serde::Deserialize;
 
-use crate::answer::Answer;
-use crate::clients::{Call, Clients, Effect, Key, one, values};
-use crate::input::{IdempotencyKey, Input, Name};
-use crate::problem::Problem;
+use crate::answer::Answered;
+use crate::clients::{Call, Effect, Key, Sessions, one, values};
+use crate::input::{IdempotencyKey, Input, Keyed, Name};
 use crate::routes::Routes;
 
 const CREATE: Call =
@@ -53,11 +49,7 @@ pub struct Increment {
 }
 
 /// `PUT /v1/counters/{counter}`
-pub async fn create(
-    State(clients): State<Arc<Clients>>,
-    Name(counter): Name,
-    Input(new): Input<NewCounter>,
-) -> Result<Answer, Problem> {
+pub async fn create(clients: Sessions, Name(counter): Name, Input(new): Input<NewCounter>) -> Answered {
     let strategy = match new.strategy.unwrap_or_default() {
         Strategy::Ledger => "ledger",
         Strategy::Log => "log",
@@ -66,25 +58,16 @@ pub async fn create(
 }
 
 /// `GET /v1/counters/{counter}`
-pub async fn read(State(clients): State<Arc<Clients>>, Name(counter): Name) -> Result<Answer, Problem> {
+pub async fn read(clients: Sessions, Name(counter): Name) -> Answered {
     one(&clients, READ, Key::of(&counter), values![counter]).await
 }
 
 /// `POST /v1/counters/{counter}/increment`
-pub async fn increment(
-    State(clients): State<Arc<Clients>>,
-    Name(counter): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(increment): Input<Increment>,
-) -> Result<Answer, Problem> {
-    one(&clients, INCREMENT, Key::of(&counter), values![counter, increment.amount.unwrap_or(1), key]).await
+pub async fn increment(clients: Sessions, Name(counter): Name, Keyed(key, by): Keyed<Increment>) -> Answered {
+    one(&clients, INCREMENT, Key::of(&counter), values![counter, by.amount.unwrap_or(1), key]).await
 }
 
 /// `POST /v1/counters/{counter}/drain`
-pub async fn drain(
-    State(clients): State<Arc<Clients>>,
-    Name(counter): Name,
-    IdempotencyKey(key): IdempotencyKey,
-) -> Result<Answer, Problem> {
+pub async fn drain(clients: Sessions, Name(counter): Name, IdempotencyKey(key): IdempotencyKey) -> Answered {
     one(&clients, DRAIN, Key::of(&counter), values![counter, key]).await
 }

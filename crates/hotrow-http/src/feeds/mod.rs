@@ -1,15 +1,11 @@
 //! `/v1/users`: followers, posts, and inboxes.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::Method;
 use serde::Deserialize;
 
-use crate::answer::{Answer, Answers};
-use crate::clients::{Call, Clients, Effect, Key, Value, one, values};
-use crate::input::{IdempotencyKey, Input, Query, Text, User};
-use crate::problem::Problem;
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Effect, Key, Sessions, Value, one, values};
+use crate::input::{Input, Keyed, Query, Text, User};
 use crate::routes::Routes;
 use crate::time::Time;
 
@@ -113,101 +109,58 @@ impl Read {
 }
 
 /// `POST /v1/users/{user}/follow`
-pub async fn follow(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Input(follow): Input<Follow>,
-) -> Result<Answer, Problem> {
+pub async fn follow(clients: Sessions, User(user): User, Input(follow): Input<Follow>) -> Answered {
     let values = values![user, follow.followee, follow.backfill.unwrap_or(20)];
     one(&clients, FOLLOW, Key::of(&follow.followee), values).await
 }
 
 /// `POST /v1/users/{user}/unfollow`
-pub async fn unfollow(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Input(unfollow): Input<Unfollow>,
-) -> Result<Answer, Problem> {
+pub async fn unfollow(clients: Sessions, User(user): User, Input(unfollow): Input<Unfollow>) -> Answered {
     one(&clients, UNFOLLOW, Key::of(&unfollow.followee), values![user, unfollow.followee]).await
 }
 
 /// `POST /v1/users/{user}/mute`
-pub async fn mute(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Input(mute): Input<Mute>,
-) -> Result<Answer, Problem> {
+pub async fn mute(clients: Sessions, User(user): User, Input(mute): Input<Mute>) -> Answered {
     let values = values![user, mute.followee, mute.muted.unwrap_or(true)];
     one(&clients, MUTE, Key::of(&mute.followee), values).await
 }
 
 /// `POST /v1/users/{user}/posts`
-pub async fn post(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(post): Input<Post>,
-) -> Result<Answer, Problem> {
+pub async fn post(clients: Sessions, User(user): User, Keyed(key, post): Keyed<Post>) -> Answered {
     one(&clients, POST, Key::of(&user), values![user, post.content.0, key]).await
 }
 
 /// `POST /v1/users/{user}/inbox`
-pub async fn push(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(push): Input<Push>,
-) -> Result<Answer, Problem> {
+pub async fn push(clients: Sessions, User(user): User, Keyed(key, push): Keyed<Push>) -> Answered {
     let values = values![user, push.from_user, push.content.0, push.created_at, key];
     one(&clients, PUSH, Key::of(&user), values).await
 }
 
 /// `POST /v1/users/{user}/inbox/consume`
-pub async fn consume(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Input(read): Input<Read>,
-) -> Result<Answers, Problem> {
-    messages(&clients, CONSUME, user, read.values(user)).await
+pub async fn consume(clients: Sessions, User(user): User, Input(read): Input<Read>) -> Answered {
+    messages(clients, CONSUME, user, read.values(user)).await
 }
 
 /// `GET /v1/users/{user}/inbox/unread`
-pub async fn unread(State(clients): State<Arc<Clients>>, User(user): User) -> Result<Answer, Problem> {
+pub async fn unread(clients: Sessions, User(user): User) -> Answered {
     one(&clients, UNREAD, Key::of(&user), values![user]).await
 }
 
 /// `GET /v1/users/{user}/inbox/next`
-pub async fn peek(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Query(read): Query<Read>,
-) -> Result<Answers, Problem> {
-    messages(&clients, PEEK, user, read.values(user)).await
+pub async fn peek(clients: Sessions, User(user): User, Query(read): Query<Read>) -> Answered {
+    messages(clients, PEEK, user, read.values(user)).await
 }
 
 /// `POST /v1/users/{user}/inbox/read`
-pub async fn mark_read(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Input(mark): Input<MarkRead>,
-) -> Result<Answer, Problem> {
+pub async fn mark_read(clients: Sessions, User(user): User, Input(mark): Input<MarkRead>) -> Answered {
     one(&clients, MARK_READ, Key::of(&user), values![user, mark.up_to]).await
 }
 
 /// `GET /v1/users/{user}/inbox`
-pub async fn past(
-    State(clients): State<Arc<Clients>>,
-    User(user): User,
-    Query(page): Query<Page>,
-) -> Result<Answers, Problem> {
-    messages(&clients, PAST, user, values![user, page.before, page.max.unwrap_or(20)]).await
+pub async fn past(clients: Sessions, User(user): User, Query(page): Query<Page>) -> Answered {
+    messages(clients, PAST, user, values![user, page.before, page.max.unwrap_or(20)]).await
 }
 
-async fn messages(
-    clients: &Arc<Clients>,
-    call: Call,
-    user: i64,
-    values: Vec<Value>,
-) -> Result<Answers, Problem> {
-    Ok(Answers { name: "messages", rows: clients.rows(call, Key::of(&user), values).await? })
+async fn messages(clients: Sessions, call: Call, user: i64, values: Vec<Value>) -> Answered {
+    Ok(Answer::Rows("messages", clients.rows(call, Key::of(&user), values).await?))
 }

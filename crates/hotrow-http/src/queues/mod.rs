@@ -5,17 +5,13 @@ mod orders;
 mod receipts;
 pub mod takes;
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::Method;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::answer::{Answer, Answers};
-use crate::clients::{Call, Clients, Effect, Key, one, values};
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::input::{Input, Name, Query, Text};
-use crate::problem::Problem;
 use crate::routes::Routes;
 use crate::seconds::Pause;
 
@@ -79,11 +75,7 @@ pub struct Redrive {
 }
 
 /// `PUT /v1/queues/{queue}`
-pub async fn create(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Input(new): Input<NewQueue>,
-) -> Result<Answer, Problem> {
+pub async fn create(clients: Sessions, Name(queue): Name, Input(new): Input<NewQueue>) -> Answered {
     let key = Key::of(&queue);
     let values = values![
         queue,
@@ -99,38 +91,34 @@ pub async fn create(
 }
 
 /// `GET /v1/queues/{queue}`
-pub async fn stats(State(clients): State<Arc<Clients>>, Name(queue): Name) -> Result<Answer, Problem> {
+pub async fn stats(clients: Sessions, Name(queue): Name) -> Answered {
     one(&clients, STATS, Key::of(&queue), values![queue]).await
 }
 
 /// `GET /v1/queues`
-pub async fn list(State(clients): State<Arc<Clients>>, Query(page): Query<Page>) -> Result<Answers, Problem> {
+pub async fn list(clients: Sessions, Query(page): Query<Page>) -> Answered {
     let after = page.after.map_or_else(String::new, |Text(after)| after);
     let values = values![after, page.max.unwrap_or(100)];
-    Ok(Answers { name: "queues", rows: clients.rows(LIST, Key::of("queues"), values).await? })
+    Ok(Answer::Rows("queues", clients.rows(LIST, Key::of("queues"), values).await?))
 }
 
 /// `DELETE /v1/queues/{queue}`
-pub async fn drop(State(clients): State<Arc<Clients>>, Name(queue): Name) -> Result<Answer, Problem> {
+pub async fn drop(clients: Sessions, Name(queue): Name) -> Answered {
     one(&clients, DROP, Key::of(&queue), values![queue]).await
 }
 
 /// `POST /v1/queues/{queue}/pause`
-pub async fn pause(State(clients): State<Arc<Clients>>, Name(queue): Name) -> Result<Answer, Problem> {
+pub async fn pause(clients: Sessions, Name(queue): Name) -> Answered {
     one(&clients, PAUSE, Key::of(&queue), values![queue]).await
 }
 
 /// `POST /v1/queues/{queue}/resume`
-pub async fn resume(State(clients): State<Arc<Clients>>, Name(queue): Name) -> Result<Answer, Problem> {
+pub async fn resume(clients: Sessions, Name(queue): Name) -> Answered {
     one(&clients, RESUME, Key::of(&queue), values![queue]).await
 }
 
 /// `POST /v1/queues/{queue}/redrive`
-pub async fn redrive(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Input(redrive): Input<Redrive>,
-) -> Result<Answer, Problem> {
+pub async fn redrive(clients: Sessions, Name(queue): Name, Input(redrive): Input<Redrive>) -> Answered {
     let key = Key::of(&queue);
     one(&clients, REDRIVE, key, values![queue, redrive.max.unwrap_or(1000), redrive.order_id]).await
 }

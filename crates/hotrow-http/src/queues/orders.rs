@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use hotrow_core::limits;
 use jiff::Timestamp;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::to_raw_value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
-use crate::answer::{Answer, Answers};
-use crate::clients::{Call, Clients, Effect, Key, one, values};
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Clients, Effect, Key, Sessions, one, values};
 use crate::document::Document;
 use crate::input::{Input, Name, OrderId, Query, Text, Within};
 use crate::problem::{Kind, Problem};
@@ -33,44 +33,26 @@ const ORDERS_MAX: usize = 1_000;
 /// 1970 to 2200: the pack accepts no other time as an order's created_at.
 const CREATED_AT: std::ops::RangeInclusive<i64> = 0..=7_258_118_400;
 
-/// A new order.
-#[derive(Deserialize)]
+/// A new order. It is written in the form in which the pack accepts many orders.
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
     order_id: Uuid,
     payload: Option<Document>,
     group_key: Option<Name>,
     created_at: Option<CreatedAt>,
+    #[serde(serialize_with = "not_before_1970")]
     not_before: Option<Time>,
     priority: Option<Within<-60, 60>>,
 }
 
-/// One of many orders, in the form that the pack accepts.
-#[derive(Serialize)]
-struct Fields<'o> {
-    order_id: Uuid,
-    payload: Option<&'o RawValue>,
-    group_key: Option<&'o str>,
-    created_at: Option<Timestamp>,
-    not_before: Option<Timestamp>,
-    priority: Option<i32>,
-}
-
-impl<'o> From<&'o Order> for Fields<'o> {
-    fn from(order: &'o Order) -> Self {
-        Fields {
-            order_id: order.order_id,
-            payload: order.payload.as_ref().map(|Document(Json(json))| json.as_ref()),
-            group_key: order.group_key.as_ref().map(|Name(name)| name.as_str()),
-            created_at: order.created_at.as_ref().map(|CreatedAt(at)| *at),
-            // PostgreSQL writes the year 0 differently. An order that waits until a time before 1970 does not wait.
-            not_before: order.not_before.map(|Time(at)| at.max(Timestamp::UNIX_EPOCH)),
-            priority: order.priority.as_ref().map(|Within(priority)| *priority),
-        }
-    }
+/// PostgreSQL writes the year 0 differently. An order that waits until a time before 1970 does not wait.
+fn not_before_1970<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|Time(at)| at.max(Timestamp::UNIX_EPOCH)).serialize(serializer)
 }
 
 /// The time at which an order was created in the client's system.
+#[derive(Serialize)]
 struct CreatedAt(Timestamp);
 
 impl<'de> Deserialize<'de> for CreatedAt {
@@ -115,11 +97,7 @@ fn key(queue: &str) -> Key {
 }
 
 /// `POST /v1/queues/{queue}/orders`
-pub async fn enqueue(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Input(order): Input<Order>,
-) -> Result<Answer, Problem> {
+pub async fn enqueue(clients: Sessions, Name(queue): Name, Input(order): Input<Order>) -> Answered {
     let key = key(&queue);
     let values = values![
         queue,
@@ -135,47 +113,34 @@ pub async fn enqueue(
 
 /// `POST /v1/queues/{queue}/orders/batch`
 pub async fn enqueue_all(
-    State(clients): State<Arc<Clients>>,
+    clients: Sessions,
     Name(queue): Name,
     _large: Large,
     Input(Orders { orders }): Input<Orders>,
-) -> Result<Answers, Problem> {
+) -> Answered {
     if orders.is_empty() || orders.len() > ORDERS_MAX {
         let detail = format!("there are {} orders", orders.len());
         return Err(Problem::new(Kind::BadRequest, detail, "Send 1 to 1000 orders in one request."));
     }
-    let orders: Vec<_> = orders.iter().map(Fields::from).collect();
     let orders = to_raw_value(&orders).map_err(|error| Problem::internal(&error))?;
     // A call that is too large for a lane must not share a session with calls that fit one.
     let is_small = orders.get().len() + MESSAGES_BYTES <= limits::UNIT_BYTES_MAX;
     let call = Call { effect: if is_small { Effect::Merged } else { Effect::Writes }, ..ENQUEUE_ALL };
     let (key, values) = (key(&queue), values![queue, Json(orders)]);
-    Ok(Answers { name: "orders", rows: clients.rows(call, key, values).await? })
+    Ok(Answer::Rows("orders", clients.rows(call, key, values).await?))
 }
 
 /// `GET /v1/queues/{queue}/orders`
-pub async fn list(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Query(page): Query<Page>,
-) -> Result<Answers, Problem> {
+pub async fn list(clients: Sessions, Name(queue): Name, Query(page): Query<Page>) -> Answered {
     let state = page.state.map_or_else(|| "waiting".to_owned(), |Text(state)| state);
     let key = Key::of(&queue);
     let values = values![queue, state, page.after.unwrap_or(0), page.max.unwrap_or(100)];
-    Ok(Answers { name: "orders", rows: clients.rows(LIST, key, values).await? })
+    Ok(Answer::Rows("orders", clients.rows(LIST, key, values).await?))
 }
 
 /// `GET /v1/queues/{queue}/orders/{order_id}`
-pub async fn find(
-    State(clients): State<Arc<Clients>>,
-    OrderId { queue, order_id }: OrderId,
-) -> Result<Answer, Problem> {
-    match clients.rows(FIND, Key::of(&queue), values![queue, order_id]).await?.pop() {
-        Some(row) => Ok(Answer(row)),
-        None => Err(Problem::new(
-            Kind::NotFound,
-            "no such order is in the queue",
-            "It was never enqueued, or is older than the queue's retention.",
-        )),
-    }
+pub async fn find(clients: Sessions, OrderId { queue, order_id }: OrderId) -> Answered {
+    let row = clients.rows(FIND, Key::of(&queue), values![queue, order_id]).await?.pop();
+    let hint = "It was never enqueued, or is older than the queue's retention.";
+    row.map(Answer::Row).ok_or_else(|| Problem::new(Kind::NotFound, "no such order is in the queue", hint))
 }

@@ -1,15 +1,12 @@
 //! `/v1/queues/{queue}/receipts`: completes, fails, releases and extends orders that were taken.
 
-use std::error::Error;
-use std::sync::Arc;
-
-use axum::extract::State;
 use bytes::BytesMut;
 use serde::Deserialize;
+use std::error::Error;
 use tokio_postgres::types::{self, IsNull, ToSql, Type, WrongType, to_sql_checked};
 
-use crate::answer::{Answer, Answers};
-use crate::clients::{Call, Clients, Effect, Key, one, values};
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Effect, Key, Sessions, one, values};
 use crate::document::Document;
 use crate::input::{Input, Name, Receipt, Text};
 use crate::problem::{Kind, Problem};
@@ -82,21 +79,14 @@ pub struct Extend {
 pub struct Release {}
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/complete`
-pub async fn complete(
-    State(clients): State<Arc<Clients>>,
-    Receipt { queue, receipt }: Receipt,
-    Input(done): Input<Complete>,
-) -> Result<Answer, Problem> {
-    let (key, result) = (Key::of(&queue), done.result.map(|Document(json)| json));
-    one(&clients, COMPLETE, key, values![queue, receipt, done.status.unwrap_or(0), result]).await
+pub async fn complete(clients: Sessions, order: Receipt, Input(done): Input<Complete>) -> Answered {
+    let (key, result) = (Key::of(&order.queue), done.result.map(|Document(json)| json));
+    let values = values![order.queue, order.receipt, done.status.unwrap_or(0), result];
+    one(&clients, COMPLETE, key, values).await
 }
 
 /// `POST /v1/queues/{queue}/complete`
-pub async fn complete_all(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Input(done): Input<CompleteAll>,
-) -> Result<Answers, Problem> {
+pub async fn complete_all(clients: Sessions, Name(queue): Name, Input(done): Input<CompleteAll>) -> Answered {
     let receipts = done.receipts;
     if receipts.is_empty() || receipts.len() > RECEIPTS_MAX || receipts.iter().any(|receipt| *receipt < 0) {
         let detail = "receipts are not 1 to 1000 numbers of 0 or more";
@@ -104,33 +94,21 @@ pub async fn complete_all(
     }
     let (key, result) = (Key::of(&queue), done.result.map(|Document(json)| json));
     let values = values![queue, Receipts(receipts), done.status.unwrap_or(0), result];
-    Ok(Answers { name: "receipts", rows: clients.rows(COMPLETE_ALL, key, values).await? })
+    Ok(Answer::Rows("receipts", clients.rows(COMPLETE_ALL, key, values).await?))
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/fail`
-pub async fn fail(
-    State(clients): State<Arc<Clients>>,
-    Receipt { queue, receipt }: Receipt,
-    Input(fail): Input<Fail>,
-) -> Result<Answer, Problem> {
-    let (key, error) = (Key::of(&queue), fail.error.map(|Text(error)| error));
-    one(&clients, FAIL, key, values![queue, receipt, error, fail.retry_in]).await
+pub async fn fail(clients: Sessions, order: Receipt, Input(fail): Input<Fail>) -> Answered {
+    let (key, error) = (Key::of(&order.queue), fail.error.map(|Text(error)| error));
+    one(&clients, FAIL, key, values![order.queue, order.receipt, error, fail.retry_in]).await
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/release`
-pub async fn release(
-    State(clients): State<Arc<Clients>>,
-    Receipt { queue, receipt }: Receipt,
-    Input(Release {}): Input<Release>,
-) -> Result<Answer, Problem> {
-    one(&clients, RELEASE, Key::of(&queue), values![queue, receipt]).await
+pub async fn release(clients: Sessions, order: Receipt, Input(Release {}): Input<Release>) -> Answered {
+    one(&clients, RELEASE, Key::of(&order.queue), values![order.queue, order.receipt]).await
 }
 
 /// `POST /v1/queues/{queue}/receipts/{receipt}/extend`
-pub async fn extend(
-    State(clients): State<Arc<Clients>>,
-    Receipt { queue, receipt }: Receipt,
-    Input(extend): Input<Extend>,
-) -> Result<Answer, Problem> {
-    one(&clients, EXTEND, Key::of(&queue), values![queue, receipt, extend.lease]).await
+pub async fn extend(clients: Sessions, order: Receipt, Input(extend): Input<Extend>) -> Answered {
+    one(&clients, EXTEND, Key::of(&order.queue), values![order.queue, order.receipt, extend.lease]).await
 }

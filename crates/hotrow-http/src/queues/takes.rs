@@ -4,14 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use hotrow_core::limits;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
-use crate::answer::Answers;
-use crate::clients::{Call, Clients, Effect, Key, Value, values};
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Clients, Effect, Key, Sessions, Value, values};
 use crate::input::{Input, Name, Within};
 use crate::problem::{Kind, Problem};
 use crate::seconds::{Lease, Wait};
@@ -32,11 +31,7 @@ pub struct Take {
 }
 
 /// `POST /v1/queues/{queue}/take`
-pub async fn take(
-    State(clients): State<Arc<Clients>>,
-    Name(queue): Name,
-    Input(take): Input<Take>,
-) -> Result<Answers, Problem> {
+pub async fn take(clients: Sessions, Name(queue): Name, Input(take): Input<Take>) -> Answered {
     let lease = match (take.lease, take.at_most_once.unwrap_or(false)) {
         (Some(_), true) => {
             let hint = "Name one of them: an order that is taken at most once has no lease.";
@@ -48,7 +43,7 @@ pub async fn take(
     let max = take.max.map_or(1, |Within(max)| max);
     let wait = take.wait.filter(|wait| !wait.duration().is_zero());
     let values = values![queue.clone(), max, lease, wait];
-    Ok(Answers { name: "orders", rows: clients.take(queue, values, wait.map(Wait::duration)).await? })
+    Ok(Answer::Rows("orders", clients.0.take(queue, values, wait.map(Wait::duration)).await?))
 }
 
 impl Clients {

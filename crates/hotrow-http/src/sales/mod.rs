@@ -3,15 +3,12 @@
 
 mod reservations;
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::Method;
 use serde::Deserialize;
 
-use crate::answer::Answer;
-use crate::clients::{Call, Clients, Effect, Key, one, values};
-use crate::input::{IdempotencyKey, Input, Name};
+use crate::answer::{Answer, Answered};
+use crate::clients::{Call, Effect, Key, Sessions, one, values};
+use crate::input::{Input, Keyed, Name};
 use crate::problem::{Kind, Problem};
 use crate::routes::Routes;
 use crate::sales::reservations::Quantity;
@@ -63,43 +60,26 @@ pub struct Restock {
 }
 
 /// `PUT /v1/sales/{item}`
-pub async fn create(
-    State(clients): State<Arc<Clients>>,
-    Name(item): Name,
-    Input(new): Input<NewSale>,
-) -> Result<Answer, Problem> {
+pub async fn create(clients: Sessions, Name(item): Name, Input(new): Input<NewSale>) -> Answered {
     let key = Key::of(&item);
     let values = values![item, new.stock, new.per_buyer, new.starts_at, new.ends_at, new.hold];
     one(&clients, CREATE, key, values).await
 }
 
 /// `GET /v1/sales/{item}`
-pub async fn read(State(clients): State<Arc<Clients>>, Name(item): Name) -> Result<Answer, Problem> {
-    match clients.rows(READ, Key::of(&item), values![item]).await?.pop() {
-        Some(row) => Ok(Answer(row)),
-        None => {
-            Err(Problem::new(Kind::NotFound, "no such item is on sale", "Open a sale with PUT on this path."))
-        }
-    }
+pub async fn read(clients: Sessions, Name(item): Name) -> Answered {
+    let row = clients.rows(READ, Key::of(&item), values![item]).await?.pop();
+    let hint = "Open a sale with PUT on this path.";
+    row.map(Answer::Row).ok_or_else(|| Problem::new(Kind::NotFound, "no such item is on sale", hint))
 }
 
 /// `POST /v1/sales/{item}/reservations`
-pub async fn reserve(
-    State(clients): State<Arc<Clients>>,
-    Name(item): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(reserve): Input<Reserve>,
-) -> Result<Answer, Problem> {
+pub async fn reserve(clients: Sessions, Name(item): Name, Keyed(key, reserve): Keyed<Reserve>) -> Answered {
     let quantity = reserve.quantity.unwrap_or_default();
     one(&clients, RESERVE, Key::of(&item), values![item, reserve.buyer.0, quantity.0, key]).await
 }
 
 /// `POST /v1/sales/{item}/restock`
-pub async fn restock(
-    State(clients): State<Arc<Clients>>,
-    Name(item): Name,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(restock): Input<Restock>,
-) -> Result<Answer, Problem> {
+pub async fn restock(clients: Sessions, Name(item): Name, Keyed(key, restock): Keyed<Restock>) -> Answered {
     one(&clients, RESTOCK, Key::of(&item), values![item, restock.quantity.0, key]).await
 }

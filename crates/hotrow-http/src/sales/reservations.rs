@@ -1,15 +1,12 @@
 //! `/v1/reservations`: reserves several items at once; confirms, cancels and extends reservations.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::answer::Answer;
-use crate::clients::{Call, Clients, Effect, Key, one, values};
-use crate::input::{Id, IdempotencyKey, Input, Name};
+use crate::answer::Answered;
+use crate::clients::{Call, Effect, Key, Sessions, one, values};
+use crate::input::{Id, Input, Keyed, Name};
 use crate::problem::{Kind, Problem};
 use crate::seconds::Hold;
 
@@ -74,11 +71,7 @@ pub struct Extend {
 }
 
 /// `POST /v1/reservations`
-pub async fn reserve_all(
-    State(clients): State<Arc<Clients>>,
-    IdempotencyKey(key): IdempotencyKey,
-    Input(all): Input<ReserveAll>,
-) -> Result<Answer, Problem> {
+pub async fn reserve_all(clients: Sessions, Keyed(key, all): Keyed<ReserveAll>) -> Answered {
     if all.items.is_empty() {
         return Err(Problem::new(Kind::BadRequest, "items is empty", "Name at least one item."));
     }
@@ -89,20 +82,16 @@ pub async fn reserve_all(
 }
 
 /// `POST /v1/reservations/{id}/confirm`
-pub async fn confirm(State(clients): State<Arc<Clients>>, Id(id): Id) -> Result<Answer, Problem> {
+pub async fn confirm(clients: Sessions, Id(id): Id) -> Answered {
     one(&clients, CONFIRM, Key::of(&id), values![id]).await
 }
 
 /// `POST /v1/reservations/{id}/cancel`
-pub async fn cancel(State(clients): State<Arc<Clients>>, Id(id): Id) -> Result<Answer, Problem> {
+pub async fn cancel(clients: Sessions, Id(id): Id) -> Answered {
     one(&clients, CANCEL, Key::of(&id), values![id]).await
 }
 
 /// `POST /v1/reservations/{id}/extend`
-pub async fn extend(
-    State(clients): State<Arc<Clients>>,
-    Id(id): Id,
-    Input(extend): Input<Extend>,
-) -> Result<Answer, Problem> {
+pub async fn extend(clients: Sessions, Id(id): Id, Input(extend): Input<Extend>) -> Answered {
     one(&clients, EXTEND, Key::of(&id), values![id, extend.hold]).await
 }

@@ -20,7 +20,7 @@ mod news;
 mod settle;
 mod totals;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -65,7 +65,7 @@ impl Stop {
 /// Everything that is needed to move payments.
 pub struct Payments {
     /// The database of the payments.
-    pub database: Database,
+    pub database: Arc<Database>,
     gateways: Vec<Gateway>,
     health: Mutex<Vec<Health>>,
     /// The messages to dependent services.
@@ -79,7 +79,7 @@ pub struct Payments {
 impl Payments {
     /// Payments in this database, through these gateways.
     pub fn new(
-        database: Database,
+        database: Arc<Database>,
         gateways: Vec<Gateway>,
         notifications: Notifications,
         gateway_limit: Duration,

@@ -53,8 +53,7 @@ impl Payments {
             },
             None => tracing::warn!(gateway, event, "a webhook cannot be parsed"),
         }
-        self.database.execute(FINISH_WEBHOOK, &[gateway, event]).await?;
-        Ok(())
+        self.database.execute(FINISH_WEBHOOK, &[gateway, event]).await.map(drop)
     }
 }
 

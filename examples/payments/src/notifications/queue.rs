@@ -70,24 +70,19 @@ pub async fn claim(
     rows.iter().map(notification).collect()
 }
 
-pub async fn delivered(database: &Database, notification: &Notification, receipt: i64) -> Result<(), Error> {
-    let row = database.row(COMPLETE, &[&name(&notification.endpoint.name), &receipt]).await?;
-    settled(notification, row)
-}
-
-pub async fn failed(
+/// If the lease ended before the delivery was recorded, the notification is sent again.
+pub async fn record(
     database: &Database,
     notification: &Notification,
     receipt: i64,
-    error: &str,
+    failure: Option<&str>,
     again: Option<&f64>,
 ) -> Result<(), Error> {
-    let row = database.row(FAIL, &[&name(&notification.endpoint.name), &receipt, &error, &again]).await?;
-    settled(notification, row)
-}
-
-/// If the lease ended before the delivery was recorded, the notification is sent again.
-fn settled(notification: &Notification, row: Option<Row>) -> Result<(), Error> {
+    let queue = name(&notification.endpoint.name);
+    let row = match failure {
+        None => database.row(COMPLETE, &[&queue, &receipt]).await?,
+        Some(error) => database.row(FAIL, &[&queue, &receipt, &error, &again]).await?,
+    };
     let outcome: Option<String> = row.map(|row| get(&row, "outcome")).transpose()?;
     if outcome.as_deref() == Some("lease_lost") {
         tracing::info!(event = %notification.event, endpoint = notification.endpoint.name, "the claim had ended");

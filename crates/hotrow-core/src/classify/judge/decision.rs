@@ -57,6 +57,25 @@ pub struct Packing {
     pub why: String,
 }
 
+impl Packing {
+    /// A statement that returns rows, and of which the catalogue says nothing more.
+    fn without_table(kind: LaneKind, why: String) -> Self {
+        Packing {
+            kind,
+            table: String::new(),
+            key: None,
+            rows_per_commit: MOST_ROWS_PER_COMMIT,
+            touches_sequence: false,
+            returns_rows: true,
+            merging: None,
+            lock_statement: None,
+            in_key_space: false,
+            watch: None,
+            why,
+        }
+    }
+}
+
 /// Names of functions, operators, types, collations and constants. The decision needs to know the objects
 /// outside `pg_catalog` with these names.
 pub fn names_to_look_up(candidate: &Candidate, table: Option<&TableFacts>) -> Vec<String> {
@@ -107,19 +126,9 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
         if let Some(column) = candidate.columns.first() {
             return Err(Reason::NoColumn(column.clone()));
         }
-        return Ok(Packing {
-            kind: if moves_sequence { LaneKind::Write } else { LaneKind::Read },
-            table: String::new(),
-            key: None,
-            rows_per_commit: MOST_ROWS_PER_COMMIT,
-            touches_sequence: moves_sequence,
-            returns_rows: true,
-            merging: None,
-            lock_statement: None,
-            in_key_space: false,
-            watch: None,
-            why: "it reads no table".to_owned(),
-        });
+        let kind = if moves_sequence { LaneKind::Write } else { LaneKind::Read };
+        let packing = Packing::without_table(kind, "it reads no table".to_owned());
+        return Ok(Packing { touches_sequence: moves_sequence, ..packing });
     };
     let table = facts.table.as_ref().ok_or_else(|| Reason::NoTable(name.to_string()))?;
     table::check_kind(table)?;
@@ -138,19 +147,17 @@ fn packing(candidate: &Candidate, facts: &Facts, types: &[u32]) -> Result<Packin
     let lock_statement =
         key.as_ref().filter(|_| candidate.updates()).map(|key| LockStatement::new(table, key, types));
     let writes = candidate.verb != Verb::Select || moves_sequence;
+    let kind = if writes { LaneKind::Write } else { LaneKind::Read };
     Ok(Packing {
-        kind: if writes { LaneKind::Write } else { LaneKind::Read },
         table: format!("{}.{}", table.schema, table.name),
         key,
         rows_per_commit: rows_per_commit(table),
         touches_sequence: moves_any_sequence(candidate, Some(table))
             || writes && table::expressions_move_sequence(candidate, table),
         returns_rows: candidate.returns_rows,
-        merging: None,
         lock_statement,
-        in_key_space: false,
         watch: Some(Box::new(Watch::new(name, table))),
-        why,
+        ..Packing::without_table(kind, why)
     })
 }
 
@@ -171,20 +178,13 @@ fn call_packing(matched: &Matched<'_>, types: &[u32]) -> Result<Packing, Reason>
         // A call that is not merged would wait in the lane.
         return Err(Reason::Unsupported("a call that can wait but cannot be merged"));
     }
+    let (schema, name) = (&rule.batch_schema, &rule.batch_name);
+    let why = format!("a merge rule combines concurrent calls into one call of {schema}.{name}");
     Ok(Packing {
-        kind: LaneKind::Write,
         table: format!("{}.{}", rule.schema, rule.name),
         key: Some(key),
-        rows_per_commit: MOST_ROWS_PER_COMMIT,
-        touches_sequence: false,
-        returns_rows: true,
         merging,
-        lock_statement: None,
         in_key_space: true,
-        watch: None,
-        why: format!(
-            "a merge rule combines concurrent calls into one call of {}.{}",
-            rule.batch_schema, rule.batch_name
-        ),
+        ..Packing::without_table(LaneKind::Write, why)
     })
 }

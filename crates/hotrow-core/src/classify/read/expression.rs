@@ -33,6 +33,12 @@ pub(crate) struct References {
 
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
 
+/// PostgreSQL's own operators between two values.
+const OPERATORS: &str = "
+    + - * / % ^ || = <> < > <= >= | & # << >> && ~ ~* !~ !~* ~~ ~~* !~~ !~~* ^@
+    -> ->> #> #>> @@ @> <@ #- @? ? ?& ?|
+";
+
 /// A column's name. System columns that identify row versions or transactions are rejected.
 pub(crate) fn column_name(ident: &Ident) -> Result<String, Reason> {
     let name = folded(ident);
@@ -162,53 +168,11 @@ impl References {
     }
 
     fn binary(&mut self, op: &BinaryOperator) -> Result<(), Reason> {
-        use BinaryOperator as Op;
+        let name = op.to_string();
         match op {
-            Op::And | Op::Or => {}
-            Op::Plus
-            | Op::Minus
-            | Op::Multiply
-            | Op::Divide
-            | Op::Modulo
-            | Op::StringConcat
-            | Op::Gt
-            | Op::Lt
-            | Op::GtEq
-            | Op::LtEq
-            | Op::Eq
-            | Op::NotEq
-            | Op::BitwiseOr
-            | Op::BitwiseAnd
-            | Op::PGBitwiseXor
-            | Op::PGBitwiseShiftLeft
-            | Op::PGBitwiseShiftRight
-            | Op::PGExp
-            | Op::PGOverlap
-            | Op::PGRegexMatch
-            | Op::PGRegexIMatch
-            | Op::PGRegexNotMatch
-            | Op::PGRegexNotIMatch
-            | Op::PGLikeMatch
-            | Op::PGILikeMatch
-            | Op::PGNotLikeMatch
-            | Op::PGNotILikeMatch
-            | Op::PGStartsWith
-            | Op::Arrow
-            | Op::LongArrow
-            | Op::HashArrow
-            | Op::HashLongArrow
-            | Op::AtAt
-            | Op::AtArrow
-            | Op::ArrowAt
-            | Op::HashMinus
-            | Op::AtQuestion
-            | Op::Question
-            | Op::QuestionAnd
-            | Op::QuestionPipe => {
-                self.operator(&op.to_string());
-            }
-            Op::BitwiseXor => self.operator("^"),
-            _ => return Err(Reason::Operator(op.to_string())),
+            BinaryOperator::And | BinaryOperator::Or => {}
+            _ if OPERATORS.split_ascii_whitespace().any(|known| known == name) => self.operator(&name),
+            _ => return Err(Reason::Operator(name)),
         }
         Ok(())
     }

@@ -25,17 +25,12 @@ pub(crate) fn set(mut cursor: Cursor<'_>) -> Analysis {
         _ => {}
     }
     let name = cursor.take_name();
-    if name.as_deref() == Some("hotrow.pack") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
-        let value = match cursor.rest() {
-            [value] => switch(value),
-            _ => None,
-        };
-        match value {
-            Some(Switch::On) => return Analysis::SetPack(true),
-            Some(Switch::Off) => return Analysis::SetPack(false),
-            Some(Switch::Default) => return Analysis::ResetPack,
-            None => {}
-        }
+    if name.as_deref() == Some("hotrow.pack")
+        && (cursor.take(&["to"]) || take_equals(&mut cursor))
+        && let [value] = cursor.rest()
+        && let Some(analysis) = switch(value)
+    {
+        return analysis;
     }
     if name.as_deref() == Some("application_name") && (cursor.take(&["to"]) || take_equals(&mut cursor)) {
         let names = matches!(cursor.rest(), [Token::SingleQuotedString(_)]) || is_plain_word(cursor.rest());
@@ -69,23 +64,17 @@ fn take_equals(cursor: &mut Cursor<'_>) -> bool {
     found
 }
 
-enum Switch {
-    On,
-    Off,
-    Default,
-}
-
-/// The usual values of a setting of type bool.
-fn switch(token: &Token) -> Option<Switch> {
+/// `hotrow.pack` with one of the usual values of a setting of type bool, or with its default.
+fn switch(token: &Token) -> Option<Analysis> {
     let text = match token {
         Token::Word(word) => &word.value,
         Token::SingleQuotedString(text) | Token::Number(text, _) => text,
         _ => return None,
     };
     match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "1" | "yes" => Some(Switch::On),
-        "off" | "false" | "0" | "no" => Some(Switch::Off),
-        "default" if matches!(token, Token::Word(_)) => Some(Switch::Default),
+        "on" | "true" | "1" | "yes" => Some(Analysis::SetPack(true)),
+        "off" | "false" | "0" | "no" => Some(Analysis::SetPack(false)),
+        "default" if matches!(token, Token::Word(_)) => Some(Analysis::ResetPack),
         _ => None,
     }
 }

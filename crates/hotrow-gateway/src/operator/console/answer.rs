@@ -9,17 +9,20 @@ use hotrow_wire::{put_cstr, put_frame};
 /// One row; none stands for NULL.
 pub type Row = Vec<Option<String>>;
 
+/// A column of a table whose rows show values of one type: its name and its text.
+pub type Column<T> = (&'static str, fn(&T) -> Option<String>);
+
 /// An answer, of which some rows may be sent already.
 #[derive(Debug)]
 pub struct Answer {
-    columns: Option<&'static [&'static str]>,
+    columns: Option<Vec<&'static str>>,
     rows: VecDeque<Row>,
     tag_text: &'static str,
 }
 
 impl Answer {
     /// A table.
-    pub fn table(columns: &'static [&'static str], rows: Vec<Row>) -> Self {
+    pub fn table(columns: Vec<&'static str>, rows: Vec<Row>) -> Self {
         Answer { columns: Some(columns), rows: rows.into(), tag_text: "SHOW" }
     }
 
@@ -30,7 +33,7 @@ impl Answer {
 
     /// The description that a simple query gets before its rows.
     pub fn put_description(&self, binary: bool, out: &mut BytesMut) {
-        if let Some(columns) = self.columns {
+        if let Some(columns) = &self.columns {
             put_columns(columns, binary, out);
         }
     }
@@ -81,6 +84,21 @@ fn put_row(row: &Row, out: &mut BytesMut) {
             }
         }
     });
+}
+
+/// The names of columns.
+pub fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, _)| *name).collect()
+}
+
+/// The row that shows this value.
+pub fn row_of<T>(columns: &[Column<T>], shown: &T) -> Row {
+    columns.iter().map(|(_, text)| text(shown)).collect()
+}
+
+/// A value that is not NULL.
+pub fn text(value: impl ToString) -> Option<String> {
+    Some(value.to_string())
 }
 
 /// Makes a row of values that implement Display.

@@ -1,37 +1,40 @@
 //! SHOW LANES: connection, queue and pace of each lane, as reported by the lane.
 
+use std::sync::Arc;
+
 use hotrow_core::lane::LaneKind;
 
-use super::answer::{Row, row};
+use super::answer::{Column, Row, row_of, text};
 use crate::lane::LaneSnapshot;
 use crate::pool::Pool;
 use crate::shared::Shared;
 
 /// The columns.
-pub const COLUMNS: [&str; 16] = [
-    "pool",
-    "user",
-    "database",
-    "kind",
-    "lane",
-    "connection",
-    "backend_pid",
-    "queued_units",
-    "parked_units",
-    "batches_under_way",
-    "units_under_way",
-    "microseconds_per_unit",
-    "units_done",
-    "batches_done",
-    "units_per_batch",
-    "connections_lost",
+pub const COLUMNS: &[Column<(Arc<Pool>, LaneSnapshot)>] = &[
+    ("pool", |(pool, _)| text(pool.id)),
+    ("user", |(pool, _)| text(pool.identity.user())),
+    ("database", |(pool, _)| text(pool.identity.database())),
+    ("kind", |(_, lane)| text(kind(lane.kind))),
+    ("lane", |(_, lane)| text(lane.index)),
+    ("connection", |(_, lane)| text(lane.connection)),
+    ("backend_pid", |(_, lane)| lane.backend.and_then(text)),
+    ("queued_units", |(_, lane)| text(lane.queued)),
+    ("parked_units", |(_, lane)| text(lane.parked)),
+    ("batches_under_way", |(_, lane)| text(lane.batches_under_way)),
+    ("units_under_way", |(_, lane)| text(lane.units_under_way)),
+    ("microseconds_per_unit", |(_, lane)| text(lane.pace.as_micros())),
+    ("units_done", |(_, lane)| text(lane.done.units)),
+    ("batches_done", |(_, lane)| text(lane.done.batches)),
+    ("units_per_batch", |(_, lane)| text(format!("{:.1}", units_per_batch(lane)))),
+    ("connections_lost", |(_, lane)| text(lane.done.losses)),
 ];
 
 /// One row for each lane.
 pub async fn rows(shared: &Shared) -> Vec<Row> {
     let mut rows = Vec::new();
     for pool in shared.pools() {
-        rows.extend(pool.lane_snapshots(false).await.iter().map(|lane| row_of(&pool, lane)));
+        let lanes = pool.lane_snapshots(false).await;
+        rows.extend(lanes.into_iter().map(|lane| row_of(COLUMNS, &(pool.clone(), lane))));
     }
     rows
 }
@@ -44,22 +47,6 @@ pub fn kind(kind: LaneKind) -> &'static str {
     }
 }
 
-fn row_of(pool: &Pool, lane: &LaneSnapshot) -> Row {
-    let mean = if lane.done.batches == 0 { 0.0 } else { lane.done.units as f64 / lane.done.batches as f64 };
-    let identity = &pool.identity;
-    let mut row =
-        row![pool.id, identity.user(), identity.database(), kind(lane.kind), lane.index, lane.connection];
-    row.push(lane.backend.map(|pid| pid.to_string()));
-    row.extend(row![
-        lane.queued,
-        lane.parked,
-        lane.batches_under_way,
-        lane.units_under_way,
-        lane.pace.as_micros(),
-        lane.done.units,
-        lane.done.batches,
-        format!("{mean:.1}"),
-        lane.done.losses,
-    ]);
-    row
+fn units_per_batch(lane: &LaneSnapshot) -> f64 {
+    if lane.done.batches == 0 { 0.0 } else { lane.done.units as f64 / lane.done.batches as f64 }
 }

@@ -312,7 +312,7 @@ impl Console {
             put_frame(&mut self.out, tag::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&[0, 0]));
         }
         match perform::columns(command) {
-            Some(columns) => answer::put_columns(columns, binary, &mut self.out),
+            Some(columns) => answer::put_columns(&columns, binary, &mut self.out),
             None => self.out.extend_from_slice(backend::NO_DATA),
         }
     }

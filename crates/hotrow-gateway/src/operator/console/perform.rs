@@ -5,23 +5,23 @@ use std::sync::Arc;
 use hotrow_core::console::{Command, IgnoredCommand, Topic};
 use hotrow_wire::backend::Problem;
 
-use super::answer::Answer;
+use super::answer::{Answer, names};
 use super::{clients, config, help, lanes, pools, statements, units, version};
 use crate::operator::pause::NotInUse;
 use crate::shared::Shared;
 
 /// The columns of the command's answer, if the answer is a table.
-pub fn columns(command: &Command) -> Option<&'static [&'static str]> {
+pub fn columns(command: &Command) -> Option<Vec<&'static str>> {
     let Command::Show(topic) = command else { return None };
     Some(match topic {
-        Topic::Clients => &clients::COLUMNS,
-        Topic::Lanes => &lanes::COLUMNS,
-        Topic::Units => &units::COLUMNS,
-        Topic::Statements => &statements::COLUMNS,
-        Topic::Pools => &pools::COLUMNS,
-        Topic::Config => &config::COLUMNS,
-        Topic::Version => &version::COLUMNS,
-        Topic::Help => &help::COLUMNS,
+        Topic::Clients => names(clients::COLUMNS),
+        Topic::Lanes => names(lanes::COLUMNS),
+        Topic::Units => units::COLUMNS.to_vec(),
+        Topic::Statements => names(statements::COLUMNS),
+        Topic::Pools => names(pools::COLUMNS),
+        Topic::Config => config::COLUMNS.to_vec(),
+        Topic::Version => version::COLUMNS.to_vec(),
+        Topic::Help => help::COLUMNS.to_vec(),
     })
 }
 

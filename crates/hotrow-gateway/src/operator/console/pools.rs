@@ -1,21 +1,26 @@
 //! SHOW POOLS: users and databases, and the settings in force for them.
 
-use super::answer::{Row, row};
+use std::sync::Arc;
+
+use super::answer::{Column, Row, row_of, text};
+use crate::pool::Pool;
 use crate::shared::Shared;
 
-/// The columns.
-pub const COLUMNS: [&str; 11] = [
-    "pool",
-    "user",
-    "database",
-    "settings",
-    "clients",
-    "held_connections",
-    "paused",
-    "packs",
-    "lanes",
-    "lane_lock_timeout_ms",
-    "table",
+/// The columns. Beside the pool there is the number of its held connections.
+pub const COLUMNS: &[Column<(Arc<Pool>, usize)>] = &[
+    ("pool", |(pool, _)| text(pool.id)),
+    ("user", |(pool, _)| text(pool.identity.user())),
+    ("database", |(pool, _)| text(pool.identity.database())),
+    ("settings", |(pool, _)| text(settings(pool))),
+    ("clients", |(pool, _)| text(pool.clients())),
+    ("held_connections", |(_, held)| text(held)),
+    ("paused", |(pool, _)| text(if pool.database_state().is_paused() { "yes" } else { "no" })),
+    ("packs", |(pool, _)| {
+        text(pool.context.unpackable().map_or("yes".to_owned(), |why| format!("no: {why}")))
+    }),
+    ("lanes", |(pool, _)| text(pool.lanes_count())),
+    ("lane_lock_timeout_ms", |(pool, _)| text(pool.context.lock_timeout().as_millis())),
+    ("table", |(pool, _)| pool.config().table.as_ref().map(|table| table.describe())),
 ];
 
 /// One row for each pool.
@@ -24,25 +29,16 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
     pools.sort_by_key(|pool| pool.id);
     let holding: Vec<_> =
         shared.controls.all().into_iter().filter(|control| control.backend().is_some()).collect();
-    let own = |name: &str| !matches!(name, "user" | "database");
-    let of = |pool: &std::sync::Arc<crate::pool::Pool>| {
-        let settings = pool.identity.parameters().iter().filter(|(name, _)| own(name));
-        let settings: Vec<String> = settings.map(|(name, value)| format!("{name}={value}")).collect();
-        let table = pool.config().table.as_ref().map(|table| table.describe());
-        let mut row = row![
-            pool.id,
-            pool.identity.user(),
-            pool.identity.database(),
-            settings.join(" "),
-            pool.clients(),
-            holding.iter().filter(|control| control.pool.id == pool.id).count(),
-            if pool.database_state().is_paused() { "yes" } else { "no" },
-            pool.context.unpackable().map_or("yes".to_owned(), |why| format!("no: {why}")),
-            pool.lanes_count(),
-            pool.context.lock_timeout().as_millis(),
-        ];
-        row.push(table);
-        row
+    let of = |pool: Arc<Pool>| {
+        let held = holding.iter().filter(|control| control.pool.id == pool.id).count();
+        row_of(COLUMNS, &(pool, held))
     };
-    pools.iter().map(of).collect()
+    pools.into_iter().map(of).collect()
+}
+
+fn settings(pool: &Pool) -> String {
+    let own = |name: &str| !matches!(name, "user" | "database");
+    let settings = pool.identity.parameters().iter().filter(|(name, _)| own(name));
+    let settings: Vec<String> = settings.map(|(name, value)| format!("{name}={value}")).collect();
+    settings.join(" ")
 }

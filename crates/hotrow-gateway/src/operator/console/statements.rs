@@ -1,33 +1,49 @@
 //! SHOW STATEMENTS: by shape, why statements were packed or not. Shapes that were passed through most often come first.
 
+use std::sync::Arc;
+
 use hotrow_core::limits;
 use hotrow_core::session::{RunOutcome, Statement as _};
 
-use super::answer::{Row, row};
+use super::answer::{Column, Row, row_of, text};
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::statements::Statement;
 
+/// A shape, with its verdict and the reason in words.
+pub struct Shown {
+    pool: Arc<Pool>,
+    statement: Arc<Statement>,
+    verdict: &'static str,
+    reason: String,
+}
+
+impl Shown {
+    fn count(&self, outcome: RunOutcome) -> Option<String> {
+        text(self.statement.counts.of(outcome))
+    }
+}
+
 /// The columns.
-pub const COLUMNS: [&str; 18] = [
-    "pool",
-    "statement",
-    "verdict",
-    "reason",
-    "runs",
-    "packed",
-    "merged",
-    "passed",
-    "passed_not_packable",
-    "passed_in_own_transaction",
-    "passed_session_pinned",
-    "passed_switched_off",
-    "passed_fails_too_often",
-    "passed_with_others",
-    "given_back_by_lane",
-    "failed_in_lane",
-    "left_lane_for_lock",
-    "left_lane_too_slow",
+pub const COLUMNS: &[Column<Shown>] = &[
+    ("pool", |shown| text(shown.pool.id)),
+    ("statement", |shown| text(shown.statement.shown(SHAPE_CHARS_MAX))),
+    ("verdict", |shown| text(shown.verdict)),
+    ("reason", |shown| text(&shown.reason)),
+    ("runs", |shown| text(shown.statement.counts.total())),
+    ("packed", |shown| shown.count(RunOutcome::Packed)),
+    ("merged", |shown| shown.count(RunOutcome::Merged)),
+    ("passed", |shown| text(shown.statement.counts.passed())),
+    ("passed_not_packable", |shown| shown.count(RunOutcome::NotPackable)),
+    ("passed_in_own_transaction", |shown| shown.count(RunOutcome::OwnTransaction)),
+    ("passed_session_pinned", |shown| shown.count(RunOutcome::Pinned)),
+    ("passed_switched_off", |shown| shown.count(RunOutcome::SwitchedOff)),
+    ("passed_fails_too_often", |shown| shown.count(RunOutcome::NoCredit)),
+    ("passed_with_others", |shown| shown.count(RunOutcome::LargerUnit)),
+    ("given_back_by_lane", |shown| shown.count(RunOutcome::GivenBack)),
+    ("failed_in_lane", |shown| shown.count(RunOutcome::Failed)),
+    ("left_lane_for_lock", |shown| shown.count(RunOutcome::Blocked)),
+    ("left_lane_too_slow", |shown| shown.count(RunOutcome::TooSlow)),
 ];
 
 /// Number of characters of a shape that are shown.
@@ -47,29 +63,11 @@ pub fn rows(shared: &Shared) -> Vec<Row> {
         let counts = &statement.counts;
         (std::cmp::Reverse(counts.passed()), std::cmp::Reverse(counts.total()), statement.id)
     });
-    all.iter().take(limits::SHOWN_STATEMENTS_MAX).map(|(pool, statement)| of(pool, statement)).collect()
-}
-
-fn of(pool: &Pool, statement: &Statement) -> Row {
-    let (verdict, reason) = verdict(pool, statement);
-    let counts = &statement.counts;
-    let mut row = row![pool.id, statement.shown(SHAPE_CHARS_MAX), verdict, reason, counts.total()];
-    row.extend([RunOutcome::Packed, RunOutcome::Merged].map(|outcome| Some(counts.of(outcome).to_string())));
-    row.push(Some(counts.passed().to_string()));
-    let rest = [
-        RunOutcome::NotPackable,
-        RunOutcome::OwnTransaction,
-        RunOutcome::Pinned,
-        RunOutcome::SwitchedOff,
-        RunOutcome::NoCredit,
-        RunOutcome::LargerUnit,
-        RunOutcome::GivenBack,
-        RunOutcome::Failed,
-        RunOutcome::Blocked,
-        RunOutcome::TooSlow,
-    ];
-    row.extend(rest.map(|outcome| Some(counts.of(outcome).to_string())));
-    row
+    let shown = all.into_iter().take(limits::SHOWN_STATEMENTS_MAX).map(|(pool, statement)| {
+        let (verdict, reason) = verdict(&pool, &statement);
+        Shown { pool, statement, verdict, reason }
+    });
+    shown.map(|shown| row_of(COLUMNS, &shown)).collect()
 }
 
 fn verdict(pool: &Pool, statement: &Statement) -> (&'static str, String) {

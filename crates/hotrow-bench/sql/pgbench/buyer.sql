@@ -1,0 +1,1 @@
+\set buyer random(1, 100000)

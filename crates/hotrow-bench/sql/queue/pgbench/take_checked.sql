@@ -1,6 +1,0 @@
--- Warm-up: each order of a client must be later than the client's previous order.
-select * from hotrow.take(:run, 1, null) \gset
-\if :id <= :previous
-select 'out of order'::int;
-\endif
-\set previous :id
